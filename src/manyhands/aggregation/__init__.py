@@ -1,0 +1,1 @@
+"""Truth inference without features: one file per method."""

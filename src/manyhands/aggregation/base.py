@@ -1,0 +1,223 @@
+"""The base of all aggregators: the door of `fit`, the one place that stores results, prediction and score."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.consensus import pick_classes
+from manyhands.exceptions import CrowdWarning
+from manyhands.heldout import heldout_log_likelihood
+from manyhands.kernels import Array, em_pass, pack
+from manyhands.noise import safe_log
+from manyhands.parameters import Parameters
+from manyhands.priors import gold_codes, gold_offset
+from manyhands.table_model import TableFit
+from manyhands.validation import check_annotations, check_known
+
+Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
+
+PRIOR_ACCURACY = 0.7  # what is believed of a worker of whom nothing is known, worth one label
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What a method found; the base stores it."""
+
+    posterior: Array  # (n_items, n_classes)
+    right: Array | None = None  # (n_workers,) expected number of right labels; by default from the posterior
+    n_iter: int = 1
+    converged: bool = True
+    history: list[float] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)  # further attributes, by name
+    notes: dict[str, str] = field(default_factory=dict)  # what the user should know, by code
+
+    @classmethod
+    def from_table(cls, fit: TableFit[Any], confusion: Array, **results: Any) -> Inference:
+        """The outcome of EM with a table model."""
+        assert fit.final.posterior is not None
+        log_prior = fit.params.log_prior
+        table = {"_log_table": _with_unseen_worker(fit), "_log_prior": log_prior}
+        results |= {"confusion_": confusion, "class_prior_": np.exp(log_prior), "restarts_": fit.restarts} | table
+        right = np.trace(fit.final.counts, axis1=1, axis2=2)
+        return cls(fit.final.posterior, right, fit.n_iter, fit.converged, fit.history, results)
+
+
+class Aggregator(Parameters):
+    """Truth inference without features.
+
+    A method implements `_infer`, and `_posterior` too unless it is a table model.
+
+    Attributes
+    ----------
+    posterior_ : (n_items, n_classes), rows sum to 1
+    labels_ : (n_items,) in the caller's own class values; None where an item has no label
+    classes_, item_ids_, worker_ids_ : as in the annotations
+    worker_accuracy_ : (n_workers,) expected share of right labels, drawn toward 0.7 by one label
+    tied_, unlabelled_ : (n_items,) bool
+    n_iter_, converged_, history_ : passes over the data, whether they sufficed, the objective after each
+    notes_ : what the crowd does not allow to conclude, by code; each was raised as a CrowdWarning
+    """
+
+    classes_: npt.NDArray[Any]
+    item_ids_: npt.NDArray[Any]
+    worker_ids_: npt.NDArray[Any]
+    posterior_: Array
+    labels_: npt.NDArray[Any]
+    worker_accuracy_: Array
+    notes_: dict[str, str]
+    _training: Annotations
+    _gold: dict[Any, Any]
+    _log_table: Array  # (n_workers + 1, n_classes, n_classes); the last worker is one never seen
+    _log_prior: Array
+
+    def fit(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+        """Infer the truth of every item.
+
+        Parameters
+        ----------
+        annotations : the crowd's labels
+        gold : {item: class} where the truth is known; what workers said on gold items counts as ever
+        """
+        self._check_parameters()
+        check_annotations(annotations)
+        codes = gold_codes(gold, annotations.item_ids, annotations.classes)
+        found = self._infer(annotations, codes)
+        self._store(annotations, dict(gold or {}), codes, found)
+        return self
+
+    def fit_predict(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
+        """`fit`, then the inferred label of every item."""
+        return self.fit(annotations, gold).labels_
+
+    def predict_proba(self, annotations: Annotations) -> Array:
+        """(n_items, n_classes) the posterior of these items, given what `fit` learnt of the workers.
+
+        A worker whom `fit` did not see counts as an average one. Classes must be among `classes_`.
+        """
+        self._check_fitted()
+        check_annotations(annotations)
+        return self._posterior(self._align(annotations), self._known_gold(annotations))
+
+    def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
+        """The label of each of these items, given what `fit` learnt of the workers."""
+        posterior = self.predict_proba(annotations)
+        code, _ = pick_classes(posterior, _without_label(annotations, self._known_gold(annotations)))
+        return _label_values(code, self.classes_)
+
+    def score(self, annotations: Annotations) -> float:
+        """Mean log-likelihood of held-out annotations; no truth is needed.
+
+        The same recipe for every method, so that scores compare: worker confusions from the training posterior,
+        shrunk toward the crowd's, then log sum_k p(k | the item's other labels) confusion[worker, k, label].
+        """
+        self._check_fitted()
+        return heldout_log_likelihood(self._training, self.posterior_, self._align(annotations))
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        raise NotImplementedError  # every method has its own
+
+    def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        """The posterior of aligned annotations: an E step with the table that `fit` found."""
+        offset = gold_offset(gold, annotations.n_classes)
+        found = em_pass(pack(annotations), self._log_table, self._log_prior, offset, want_posterior=True)
+        assert found.posterior is not None
+        return found.posterior
+
+    def _align(self, annotations: Annotations) -> Annotations:
+        """These annotations in the codes of `fit`, with one more worker for all whom it did not see."""
+        worker_of = {worker: w for w, worker in enumerate(self.worker_ids_.tolist())}
+        class_of = {value: k for k, value in enumerate(self.classes_.tolist())}
+        values = annotations.classes.tolist()
+        used = [values[k] for k in np.unique(annotations.label)]
+        check_known(used, class_of, "Classes", f"This {type(self).__name__} was fitted without them; fit it again.")
+        worker = np.array([worker_of.get(worker, len(worker_of)) for worker in annotations.worker_ids.tolist()])
+        label = np.array([class_of.get(value, 0) for value in values])
+        return Annotations(
+            annotations.item,
+            worker[annotations.worker],
+            label[annotations.label],
+            item_ids=annotations.item_ids,
+            worker_ids=np.arange(len(worker_of) + 1),
+            classes=self.classes_,
+        )
+
+    def _known_gold(self, annotations: Annotations) -> Gold:
+        """The gold that `fit` was given, for these items."""
+        known = {item: self._gold[item] for item in annotations.item_ids.tolist() if item in self._gold}
+        return gold_codes(known, annotations.item_ids, self.classes_)
+
+    def _store(self, annotations: Annotations, gold: dict[Any, Any], codes: Gold, found: Inference) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a second fit forgets the first
+        self._training, self._gold = annotations, gold
+        self.classes_, self.item_ids_ = annotations.classes, annotations.item_ids
+        self.worker_ids_ = annotations.worker_ids
+        self.posterior_ = found.posterior
+        self.unlabelled_ = _without_label(annotations, codes)
+        code, self.tied_ = pick_classes(found.posterior, self.unlabelled_)
+        self.labels_ = _label_values(code, annotations.classes)
+        self.worker_accuracy_ = _worker_accuracy(annotations, found)
+        self.n_iter_, self.converged_, self.history_ = found.n_iter, found.converged, found.history
+        for name, value in found.results.items():
+            setattr(self, name, value)
+        self.notes_ = found.notes | _notes(annotations, found)
+        for code_word, sentence in self.notes_.items():
+            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
+
+
+def _with_unseen_worker(fit: TableFit[Any]) -> Array:
+    """The table with one more worker, who errs as the crowd does on average."""
+    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_table.shape[2]  # (truth, label)
+    crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
+    return np.concatenate([fit.log_table, crowd[None]])
+
+
+def _without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
+    unlabelled = annotations.n_labels == 0
+    return unlabelled if gold is None else unlabelled & (gold < 0)
+
+
+def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Codes as the caller's own values; None for -1."""
+    if code.min(initial=0) >= 0:
+        return classes[code]
+    values = np.empty(len(code), object)
+    values[code >= 0] = classes[code[code >= 0]].tolist()
+    return values
+
+
+def _worker_accuracy(annotations: Annotations, found: Inference) -> Array:
+    """Expected share of right labels among those somebody else can speak to; a lone voice proves nothing."""
+    right: Array
+    total: npt.NDArray[Any]
+    n_workers = annotations.n_workers
+    checked = annotations.n_labels >= 2
+    if found.right is not None and checked[annotations.n_labels > 0].all():
+        right, total = found.right, np.bincount(annotations.worker, minlength=n_workers)
+    else:
+        weight = checked[annotations.item].astype(float)
+        p_right = found.posterior[annotations.item, annotations.label]
+        right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
+        total = np.bincount(annotations.worker, weights=weight, minlength=n_workers)
+    accuracy: Array = (right + PRIOR_ACCURACY) / (total + 1.0)
+    return accuracy
+
+
+def _notes(annotations: Annotations, found: Inference) -> dict[str, str]:
+    notes = {}
+    if annotations.n_labels.max(initial=0) <= 1:
+        notes["no_redundancy"] = (
+            "No item has two labels, so nothing can be said about any worker; labels stay as given."
+        )
+    if len(np.unique(annotations.label)) == 1 and annotations.n_annotations > 1:
+        notes["single_class"] = "Every label names the same class; confidence rests on what was assumed beforehand."
+    if not found.converged:
+        notes["not_converged"] = f"EM stopped after {found.n_iter} passes before it had settled; raise max_iter."
+    return notes

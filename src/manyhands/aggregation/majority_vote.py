@@ -1,0 +1,31 @@
+"""Majority vote: every label counts the same.
+
+p(k | item) = share of the item's labels that say k
+"""
+
+from __future__ import annotations
+
+from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.aggregation.votes import shares
+from manyhands.annotations import Annotations
+from manyhands.kernels import Array, vote_share
+
+
+class MajorityVote(Aggregator):
+    """The class most often chosen; the posterior is the share of the votes.
+
+    A tie goes to the class that is larger overall, then to the first, and is marked in `tied_`.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, MajorityVote
+    >>> votes = Annotations.from_triples([1, 1, 1, 2], ["a", "b", "c", "a"], ["cat", "cat", "dog", "dog"])
+    >>> MajorityVote().fit_predict(votes).tolist()
+    ['cat', 'dog']
+    """
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        return Inference(self._posterior(annotations, gold))
+
+    def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        return shares(vote_share(annotations), gold)

@@ -1,0 +1,23 @@
+"""What the voting methods share: from summed votes to a posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyhands.aggregation.base import Gold
+from manyhands.kernels import Array
+
+
+def shares(votes: Array, gold: Gold) -> Array:
+    """Votes divided by their sum; gold where it is known, the overall shares where nobody voted."""
+    total = votes.sum(axis=1, keepdims=True)
+    silent = total[:, 0] <= 0
+    share = np.divide(votes, total, out=votes, where=total > 0)
+    if silent.any():
+        overall = share[~silent].sum(axis=0) + 1.0 / share.shape[1]
+        share[silent] = overall / overall.sum()
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        share[known] = 0.0
+        share[known, gold[known]] = 1.0
+    return share

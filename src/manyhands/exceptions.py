@@ -1,0 +1,44 @@
+"""Everything manyhands may raise or warn of.
+
+ManyhandsError
+├── AnnotationError       the table of labels cannot be used            (also a ValueError)
+├── AlignmentError        two things do not describe the same items     (also a ValueError)
+├── ParameterError        a constructor parameter has no meaning        (also a ValueError)
+├── NotFittedError        results were asked for before `fit`           (also an AttributeError)
+├── LimitError            the job would not fit into memory             (also a MemoryError)
+└── MissingExtraError     an optional part is not installed             (also an ImportError)
+
+CrowdWarning              the result is valid, but the crowd limits what it can mean
+"""
+
+
+class ManyhandsError(Exception):
+    """Base of all errors that manyhands raises on purpose; `except ManyhandsError` catches them all."""
+
+
+class AnnotationError(ManyhandsError, ValueError):
+    """The table of labels cannot be used; the message says which row and what to do."""
+
+
+class AlignmentError(ManyhandsError, ValueError):
+    """Two inputs that must describe the same items do not."""
+
+
+class ParameterError(ManyhandsError, ValueError):
+    """A constructor parameter is outside what it can mean."""
+
+
+class NotFittedError(ManyhandsError, ValueError, AttributeError):
+    """Results were asked for before `fit`."""
+
+
+class LimitError(ManyhandsError, MemoryError):
+    """The job would need more memory than it may use; nothing was started."""
+
+
+class MissingExtraError(ManyhandsError, ImportError):
+    """An optional part of manyhands is not installed; the message names the extra."""
+
+
+class CrowdWarning(UserWarning):
+    """The result is valid, but the crowd that gave the labels limits what it can mean."""

@@ -1,0 +1,240 @@
+"""Vote counts and the fused EM pass: the only place for speed tricks.
+
+`em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at
+import; both walk shards of items that depend on the data alone, never on the number of threads, so the sums
+are taken in the same order on every machine. Set MANYHANDS_PLAIN=1 to do without the compiled form and
+MANYHANDS_THREADS to bound the threads.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.exceptions import LimitError
+
+_fused: Any = None
+if not os.environ.get("MANYHANDS_PLAIN"):
+    with suppress(ImportError):  # no compiler when manyhands was installed
+        _fused = import_module("manyhands._fused")
+
+Array = npt.NDArray[np.float64]
+
+_PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
+_MOST_SHARDS = 8
+
+
+def compiled() -> bool:
+    """Whether the compiled pass is in use."""
+    return _fused is not None
+
+
+def vote_share(annotations: Annotations) -> Array:
+    """(n_items, n_classes) the share of each item's labels that name each class; 0 for items without labels."""
+    if not compiled():
+        votes = weighted_votes(annotations, np.ones(annotations.n_annotations))
+        return votes / np.maximum(annotations.n_labels, 1)[:, None]
+    n_items, n_classes = annotations.n_items, annotations.n_classes
+    share = np.empty((n_items, n_classes))
+    arrays = (annotations.label, annotations.by_item.start, None, None, np.zeros(n_classes), share)
+    _fused.vote_pass(n_classes, 0, n_items, *arrays)
+    return share
+
+
+def weighted_votes(annotations: Annotations, weight: Array) -> Array:
+    """(n_items, n_classes) the summed weight, one per annotation, behind each label of each item."""
+    n_items, n_classes = annotations.n_items, annotations.n_classes
+    cell = annotations.item * np.int64(n_classes)
+    cell += annotations.label
+    votes = np.bincount(cell, weights=weight, minlength=n_items * n_classes)
+    return votes.reshape(n_items, n_classes).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Annotations as the pass reads them: `code = worker * n_classes + label`, item after item."""
+
+    code: npt.NDArray[np.int32]  # (n_annotations,)
+    label: npt.NDArray[np.int32]  # (n_annotations,), shared with the annotations
+    start: npt.NDArray[np.int64]  # (n_items + 1,)
+    n_workers: int
+    n_classes: int
+
+    @property
+    def n_items(self) -> int:
+        return len(self.start) - 1
+
+    def shards(self) -> list[tuple[int, int]]:
+        """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
+        table_size = self.n_workers * self.n_classes**2
+        n_shards = len(self.code) // max(1 << 15, 4 * table_size)
+        n_shards = min(_MOST_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
+        cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
+        edges = [0, *cuts.tolist(), self.n_items]
+        return list(pairwise(edges))
+
+
+class PassResult(NamedTuple):
+    """What one read of the annotations gives."""
+
+    counts: Array  # (n_workers, n_classes of the truth, n_classes of the label), expected
+    totals: Array  # (n_classes,) expected number of labelled items of each class
+    evidence: float  # log p(labels), summed over items
+    posterior: Array | None  # (n_items, n_classes), where it was asked for
+
+
+def pack(annotations: Annotations) -> Packed:
+    """Pack annotations for `em_pass`; 4 bytes per label."""
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    if n_workers * n_classes > np.iinfo(np.int32).max:
+        raise LimitError(
+            f"{n_workers} workers x {n_classes} classes are too many for a table per worker. "
+            f"Use majority-vote or wawa, or merge classes."
+        )
+    code = annotations.worker * np.int32(n_classes)
+    code += annotations.label
+    return Packed(code, annotations.label, annotations.by_item.start, n_workers, n_classes)
+
+
+def vote_pass(packed: Packed) -> PassResult:
+    """What `em_pass` would give if each item's posterior were its vote share: where EM starts."""
+    n_rows, n_classes = packed.n_workers * packed.n_classes, packed.n_classes
+    counts, totals = np.zeros((n_rows, n_classes)), np.zeros(n_classes)
+    if compiled():
+        arrays = (packed.label, packed.start, packed.code, counts, totals, None)
+        _fused.vote_pass(n_classes, 0, packed.n_items, *arrays)
+    else:
+        _plain_votes(packed, counts, totals)
+    return PassResult(_by_truth(counts, packed), totals, 0.0, None)
+
+
+def em_pass(
+    packed: Packed, log_table: Array, log_prior: Array, offset: Array | None = None, *, want_posterior: bool = False
+) -> PassResult:
+    """E step and its expected counts in one read of the data.
+
+    Parameters
+    ----------
+    packed : the annotations
+    log_table : (n_workers, n_classes, n_classes) log p(label | truth), indexed [worker, truth, label]
+    log_prior : (n_classes,) log p(truth)
+    offset : (n_items, n_classes) added to the log prior of each item (gold labels, a classifier), or None
+    want_posterior : write the posterior too
+
+    Items without labels add nothing to counts, totals and evidence; their posterior is the prior.
+    """
+    n_workers, n_classes = packed.n_workers, packed.n_classes
+    # The pass wants the truth last, so that a label reads one contiguous row; tables made by arithmetic on
+    # the counts of an earlier pass have that layout already, and this copies nothing.
+    rows = np.ascontiguousarray(log_table.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
+    log_prior = np.ascontiguousarray(log_prior, np.float64)
+    if offset is not None:
+        offset = np.ascontiguousarray(offset, np.float64)
+    posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
+    shards = packed.shards()
+    counts = np.zeros((len(shards), *rows.shape))
+    totals = np.zeros((len(shards), n_classes))
+    run = _compiled_shard if compiled() else _plain_shard
+
+    def one(shard: int) -> float:
+        first, last = shards[shard]
+        return run(packed, first, last, rows, log_prior, offset, counts[shard], totals[shard], posterior)
+
+    evidence = list(_pool(os.getpid()).map(one, range(len(shards)))) if len(shards) > 1 else [one(0)]
+    summed = counts[0] if len(shards) == 1 else counts.sum(axis=0)
+    return PassResult(_by_truth(summed, packed), totals.sum(axis=0), float(np.sum(evidence)), posterior)
+
+
+def _by_truth(rows: Array, packed: Packed) -> Array:
+    """Counts as everyone else sees them, [worker, truth, label], in the memory layout of the pass."""
+    return rows.reshape(packed.n_workers, packed.n_classes, packed.n_classes).transpose(0, 2, 1)
+
+
+def _compiled_shard(
+    packed: Packed,
+    first: int,
+    last: int,
+    rows: Array,
+    log_prior: Array,
+    offset: Array | None,
+    counts: Array,
+    totals: Array,
+    posterior: Array | None,
+) -> float:
+    arrays = (packed.code, packed.start, rows, log_prior, offset, counts, totals, posterior)
+    return float(_fused.em_pass(packed.n_classes, first, last, *arrays))
+
+
+def _plain_shard(
+    packed: Packed,
+    first: int,
+    last: int,
+    rows: Array,
+    log_prior: Array,
+    offset: Array | None,
+    counts: Array,
+    totals: Array,
+    posterior: Array | None,
+) -> float:
+    """The same as the compiled form, by a sparse items x (worker, label) matrix, a chunk of items at a time."""
+    from scipy.sparse import csr_array
+
+    evidence = 0.0
+    for begin in range(first, last, _PLAIN_CHUNK):
+        end = min(begin + _PLAIN_CHUNK, last)
+        a, b = packed.start[[begin, end]]
+        start = packed.start[begin : end + 1] - a
+        said = csr_array((np.ones(b - a), packed.code[a:b], start), shape=(end - begin, len(rows)))
+        score = said @ rows + log_prior
+        if offset is not None:
+            score += offset[begin:end]
+        top = score.max(axis=1, keepdims=True)
+        np.exp(score - top, out=score)
+        total = score.sum(axis=1, keepdims=True)
+        score /= total
+        labelled = np.diff(start) > 0
+        evidence += float((top + np.log(total))[labelled].sum())
+        totals += score[labelled].sum(axis=0)
+        counts += said.T @ score
+        if posterior is not None:
+            posterior[begin:end] = score
+    return evidence
+
+
+def _plain_votes(packed: Packed, counts: Array, totals: Array) -> None:
+    from scipy.sparse import csr_array
+
+    for begin in range(0, packed.n_items, _PLAIN_CHUNK):
+        end = min(begin + _PLAIN_CHUNK, packed.n_items)
+        a, b = packed.start[[begin, end]]
+        start = packed.start[begin : end + 1] - a
+        shape = (end - begin, packed.n_classes)
+        votes = csr_array((np.ones(b - a), packed.label[a:b], start), shape=shape).toarray()
+        share = votes / np.maximum(np.diff(start), 1)[:, None]
+        said = csr_array((np.ones(b - a), packed.code[a:b], start), shape=(end - begin, len(counts)))
+        counts += said.T @ share
+        totals += share.sum(axis=0)
+
+
+def thread_count() -> int:
+    """MANYHANDS_THREADS where it is set, otherwise the cores this process may use."""
+    asked = os.environ.get("MANYHANDS_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of this process; a forked child has another number and starts its own."""
+    return ThreadPoolExecutor(thread_count(), thread_name_prefix="manyhands")

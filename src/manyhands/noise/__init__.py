@@ -1,0 +1,37 @@
+"""How a worker errs; one file per model.
+
+Every model here is a *table*: its answer depends on (worker, truth, label) alone. A model is a frozen dataclass
+with three methods:
+
+    solve(counts, previous)   the best parameters given expected counts[worker, truth, label]
+    log_table(params)         log p(label | truth) for each worker, indexed [worker, truth, label]
+    log_penalty(params)       what smoothing and priors add to the objective
+
+`previous` are the parameters of the last iteration, or None in the first; models with a closed form ignore them.
+`solve` never lowers  sum(counts * log_table) + log_penalty  below its value at `previous`: that is all exact EM needs.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+P = TypeVar("P")
+
+
+class NoiseModel(Protocol[P]):
+    """What `em.fit_table` needs of a model."""
+
+    def solve(self, counts: Array, previous: P | None) -> P: ...
+
+    def log_table(self, params: P) -> Array: ...
+
+    def log_penalty(self, params: P) -> float: ...
+
+
+def safe_log(p: Array) -> Array:
+    """log p with the smallest positive double in place of 0, so that sums of logs stay finite."""
+    return np.log(np.maximum(p, np.finfo(np.float64).tiny))

@@ -1,0 +1,32 @@
+"""A full confusion matrix for every worker (Dawid and Skene 1979).
+
+p(label = l | truth = k, worker = w) = confusion[w, k, l]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from manyhands.noise import Array, safe_log
+
+
+@dataclass(frozen=True)
+class ConfusionNoise:
+    """Confusion matrices, each row with a symmetric Dirichlet prior worth `smoothing` labels per cell."""
+
+    smoothing: float
+
+    def solve(self, counts: Array, previous: Array | None) -> Array:
+        confusion = counts + self.smoothing  # (n_workers, n_classes, n_classes)
+        total = confusion.sum(axis=2, keepdims=True)
+        empty = total == 0  # only without smoothing: a worker who never met the class knows nothing of it
+        confusion[empty[:, :, 0]] = 1.0
+        total[empty] = counts.shape[2]
+        confusion /= total
+        return confusion
+
+    def log_table(self, params: Array) -> Array:
+        return safe_log(params)
+
+    def log_penalty(self, params: Array) -> float:
+        return self.smoothing * float(safe_log(params).sum()) if self.smoothing else 0.0

@@ -1,0 +1,39 @@
+"""One accuracy for every worker; errors fall on the other classes alike.
+
+p(l | k, w) = accuracy[w] if l = k else (1 - accuracy[w]) / (n_classes - 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyhands.noise import Array, safe_log
+
+
+@dataclass(frozen=True)
+class OneCoinNoise:
+    """Accuracies with a Beta prior worth `smoothing` labels, of which the share `prior_accuracy` is right."""
+
+    n_classes: int
+    smoothing: float
+    prior_accuracy: float
+
+    def solve(self, counts: Array, previous: Array | None) -> Array:
+        right = np.trace(counts, axis1=1, axis2=2) + self.smoothing * self.prior_accuracy
+        total = counts.sum(axis=(1, 2)) + self.smoothing
+        return np.divide(right, total, out=np.full(len(total), self.prior_accuracy), where=total > 0)
+
+    def log_table(self, params: Array) -> Array:
+        wrong = safe_log((1 - params) / max(self.n_classes - 1, 1))
+        table = np.repeat(wrong, self.n_classes**2).reshape(-1, self.n_classes, self.n_classes)
+        diagonal = np.arange(self.n_classes)
+        table[:, diagonal, diagonal] = safe_log(params)[:, None] if self.n_classes > 1 else 0.0
+        return table
+
+    def log_penalty(self, params: Array) -> float:
+        if self.n_classes == 1:
+            return 0.0
+        right, wrong = self.smoothing * self.prior_accuracy, self.smoothing * (1 - self.prior_accuracy)
+        return float((right * safe_log(params) + wrong * safe_log(1 - params)).sum())

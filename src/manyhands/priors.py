@@ -1,0 +1,96 @@
+"""What we believe of an item before its labels: class frequencies, a uniform guess, gold.
+
+A class prior turns the expected number of items of each class into log p(truth); gold labels are an
+`offset` per item that leaves one class standing. Both enter the same E step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import ParameterError
+from manyhands.validation import check_known
+
+Array = npt.NDArray[np.float64]
+
+IMPOSSIBLE = -1e12  # finite, so that no arithmetic meets inf - inf; its exponential is exactly 0
+
+
+class ClassPrior(Protocol):
+    """log p(truth), and what it adds to the objective."""
+
+    def solve(self, totals: Array) -> Array: ...
+
+    def log_penalty(self, log_prior: Array) -> float: ...
+
+
+@dataclass(frozen=True)
+class EstimatedPrior:
+    """Class frequencies, estimated with `smoothing` extra items per class."""
+
+    smoothing: float
+
+    def solve(self, totals: Array) -> Array:
+        share = totals + self.smoothing
+        total = share.sum()
+        share = share / total if total > 0 else np.full(len(totals), 1 / len(totals))
+        return np.log(np.maximum(share, np.finfo(np.float64).tiny))
+
+    def log_penalty(self, log_prior: Array) -> float:
+        return self.smoothing * float(log_prior.sum())
+
+
+@dataclass(frozen=True)
+class FixedPrior:
+    """Class frequencies that are known, or assumed, before any label is seen."""
+
+    log_prior: Array
+
+    def solve(self, totals: Array) -> Array:
+        return self.log_prior
+
+    def log_penalty(self, log_prior: Array) -> float:
+        return 0.0
+
+
+def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) -> ClassPrior:
+    """The prior named by an estimator's parameter: "estimated", "uniform", or a frequency for each class."""
+    if isinstance(prior, str):
+        if prior == "estimated":
+            return EstimatedPrior(smoothing)
+        return FixedPrior(np.full(n_classes, -np.log(max(n_classes, 1))))
+    share = np.asarray(prior, float)
+    if share.shape != (n_classes,):
+        raise ParameterError(f"The parameter 'prior' has {share.size} numbers, but there are {n_classes} classes.")
+    return FixedPrior(np.log(share / share.sum()))
+
+
+def gold_codes(
+    gold: Mapping[Any, Any] | None, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]
+) -> npt.NDArray[np.int32] | None:
+    """(n_items,) the code of each item's gold class, -1 where there is none; None without gold."""
+    if not gold:
+        return None
+    item_of = {item: i for i, item in enumerate(item_ids.tolist())}
+    class_of = {value: k for k, value in enumerate(classes.tolist())}
+    check_known(list(gold), item_of, "Gold items", "Gold must name items of the annotations.")
+    check_known(list(gold.values()), class_of, "Gold classes", "Name all classes when you build the annotations.")
+    codes = np.full(len(item_ids), -1, np.int32)
+    codes[[item_of[item] for item in gold]] = [class_of[value] for value in gold.values()]
+    return codes
+
+
+def gold_offset(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Array | None:
+    """(n_items, n_classes) what gold adds to the log prior: nothing, or the end of all classes but one."""
+    if codes is None:
+        return None
+    offset = np.zeros((len(codes), n_classes))
+    known = np.flatnonzero(codes >= 0)
+    offset[known] = IMPOSSIBLE
+    offset[known, codes[known]] = 0.0
+    return offset

@@ -1,0 +1,111 @@
+"""EM for every noise model that is a table: the steps of `run_em` in terms of `em_pass`, and how it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.em import EMResult, run_em
+from manyhands.kernels import Packed, PassResult, em_pass, pack, vote_pass, vote_share
+from manyhands.noise import NoiseModel, safe_log
+from manyhands.priors import ClassPrior, gold_offset
+
+Array = npt.NDArray[np.float64]
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class TableParams(Generic[P]):
+    """What EM estimates: the workers' parameters and log p(truth)."""
+
+    noise: P
+    log_prior: Array
+
+
+@dataclass(frozen=True)
+class TableModel(Generic[P]):
+    """The two steps of a table model; statistics are counts[worker, label, truth], then totals[truth]."""
+
+    packed: Packed
+    noise: NoiseModel[P]
+    prior: ClassPrior
+    offset: Array | None = None
+
+    def maximise(self, statistics: Array, previous: TableParams[P] | None) -> TableParams[P]:
+        n_workers, n_classes = self.packed.n_workers, self.packed.n_classes
+        counts = statistics[:-n_classes].reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+        noise = self.noise.solve(counts, None if previous is None else previous.noise)
+        return TableParams(noise, self.prior.solve(statistics[-n_classes:]))
+
+    def expect(self, params: TableParams[P]) -> tuple[Array, float]:
+        result = self.pass_at(params)
+        penalty = self.noise.log_penalty(params.noise) + self.prior.log_penalty(params.log_prior)
+        return as_statistics(result), result.evidence + penalty
+
+    def pass_at(self, params: TableParams[P], *, want_posterior: bool = False) -> PassResult:
+        log_table = self.noise.log_table(params.noise)
+        return em_pass(self.packed, log_table, params.log_prior, self.offset, want_posterior=want_posterior)
+
+
+def as_statistics(result: PassResult) -> Array:
+    """Counts and totals as the flat vector that the driver moves, in the memory layout of the pass."""
+    return np.concatenate([result.counts.transpose(0, 2, 1).ravel(), result.totals])
+
+
+@dataclass(frozen=True)
+class TableFit(Generic[P]):
+    """A fitted table model."""
+
+    params: TableParams[P]
+    log_table: Array  # (n_workers, n_classes, n_classes)
+    final: PassResult  # the last E step, posterior included
+    history: list[float]
+    n_iter: int
+    converged: bool
+    restarts: list[float]  # the objective each start ended at
+
+
+def fit_table(
+    annotations: Annotations,
+    noise: NoiseModel[P],
+    prior: ClassPrior,
+    *,
+    gold: npt.NDArray[np.int32] | None = None,
+    max_iter: int,
+    tol: float,
+    n_init: int = 1,
+    rng: np.random.Generator | None = None,
+) -> TableFit[P]:
+    """Fit by EM from the vote shares and from `n_init - 1` random starts; keep the best objective."""
+    model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
+    generators: list[np.random.Generator | None] = [None, *(rng.spawn(n_init - 1) if rng and n_init > 1 else [])]
+    best: EMResult[TableParams[P]] | None = None
+    restarts = []
+    for generator in generators:
+        start = as_statistics(_start(annotations, model, generator))
+        result = run_em(model, start, max_iter=max_iter, tol=tol)
+        restarts.append(result.history[-1])
+        best = result if best is None or restarts[-1] > best.history[-1] else best
+    assert best is not None
+    final = model.pass_at(best.params, want_posterior=True)
+    log_table = noise.log_table(best.params.noise)
+    return TableFit(best.params, log_table, final, best.history, best.n_iter, best.converged, restarts)
+
+
+def _start(annotations: Annotations, model: TableModel[P], generator: np.random.Generator | None) -> PassResult:
+    """The pass in which vote shares, mixed with random ones for a restart, stand for posteriors."""
+    if generator is None and model.offset is None:
+        return vote_pass(model.packed)
+    share = vote_share(annotations)
+    if generator is not None:
+        share = 0.5 * share + 0.5 * generator.dirichlet(np.ones(annotations.n_classes), annotations.n_items)
+    offset = safe_log(share)
+    if model.offset is not None:
+        known = (model.offset < 0).any(axis=1)  # gold
+        offset[known] = model.offset[known]
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    return em_pass(model.packed, np.zeros((n_workers, n_classes, n_classes)), np.zeros(n_classes), offset)

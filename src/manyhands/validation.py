@@ -1,0 +1,131 @@
+"""Everything that can refuse an input, and its sentences."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constraint: a whole or real number between two bounds (`above` is exclusive)."""
+
+    whole: bool = False
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+
+    def allows(self, value: Any) -> bool:
+        kind = numbers.Integral if self.whole else numbers.Real
+        if isinstance(value, bool | np.bool_) or not isinstance(value, kind) or value != value:
+            return False
+        return (
+            (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+        )
+
+    def __str__(self) -> str:
+        bounds = [("at least", self.least), ("above", self.above), ("at most", self.most)]
+        said = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        return f"a {'whole ' if self.whole else ''}number {said}".strip()
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A constraint: one of a few named values."""
+
+    values: tuple[Any, ...]
+
+    def allows(self, value: Any) -> bool:
+        return any(value is v or (isinstance(value, str) and value == v) for v in self.values)
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(map(repr, self.values))
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """A constraint: one of a few names, or a list of non-negative numbers, one for each class."""
+
+    names: tuple[str, ...]
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self.names
+        try:
+            array = np.asarray(value, float)
+        except (TypeError, ValueError):
+            return False
+        return array.ndim == 1 and array.size > 0 and bool(np.all(array > 0) and np.all(np.isfinite(array)))
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(map(repr, self.names)) + " or a positive number for each class"
+
+
+class RandomState:
+    """A constraint: None, a non-negative integer, or a NumPy Generator."""
+
+    def allows(self, value: Any) -> bool:
+        is_seed = isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 0
+        return value is None or is_seed or isinstance(value, np.random.Generator | np.random.SeedSequence)
+
+    def __str__(self) -> str:
+        return "None, a whole number at least 0, or a numpy Generator"
+
+
+Constraint = Number | OneOf | Probabilities | RandomState
+
+
+def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
+    """Refuse the first constructor parameter that its constraint does not allow."""
+    for parameter, constraint in constraints.items():
+        value = parameters[parameter]
+        if not constraint.allows(value):
+            raise ParameterError(f"The parameter {parameter!r} of {name} must be {constraint}. Got {value!r}.")
+
+
+def check_same_length(columns: Mapping[str, Sized]) -> None:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        raise AlignmentError(f"Every annotation needs an item, a worker and a label, but there are {said}.")
+
+
+def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[Any]:
+    """Codes as an integer array with every entry in `0 .. size - 1`."""
+    array = np.asarray(codes)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise AnnotationError(f"{role} codes must be a one-dimensional integer array; got {array.dtype} {array.shape}.")
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= size:
+        raise AnnotationError(f"{role} codes must lie in 0 to {size - 1}; they go from {low} to {high}.")
+    return array
+
+
+def check_annotations(annotations: Any) -> None:
+    """Refuse what is not `Annotations`, and annotations without a single label."""
+    if not hasattr(annotations, "by_item"):
+        raise AnnotationError(
+            f"Labels must come as Annotations, not as {type(annotations).__name__}. "
+            f"Build them with Annotations.from_triples or Annotations.from_matrix."
+        )
+    if annotations.n_annotations == 0:
+        raise AnnotationError("There is not a single label, so there is nothing to infer.")
+
+
+def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:
+    """Refuse values that are not among the known ones, naming up to five of them."""
+    unknown = [value for value in values if value not in known]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:5])) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+        raise AnnotationError(f"{what} not known: {shown}. {remedy}")
