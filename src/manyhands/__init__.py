@@ -15,9 +15,9 @@ from manyhands import exceptions, registry
 from manyhands.annotations import Annotations
 
 if TYPE_CHECKING:
-    from manyhands.aggregation.dawid_skene import DawidSkene
-    from manyhands.aggregation.majority_vote import MajorityVote
-    from manyhands.aggregation.one_coin import OneCoin
+    from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
+    from manyhands.aggregation.one_coin import OneCoin as OneCoin
 
 __version__ = "0.1.0"
 

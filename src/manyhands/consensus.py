@@ -21,7 +21,7 @@ def pick_classes(
     >>> pick_classes(np.array([[0.5, 0.5], [0.1, 0.9]]), np.zeros(2, bool))
     (array([1, 1], dtype=int32), array([ True, False]))
     """
-    n_items, n_classes = posterior.shape
+    n_items = len(posterior)
     total = np.round(posterior.sum(axis=0), 6)
     rank = np.argsort(-total, kind="stable")  # classes, the largest first
     code = np.empty(n_items, np.int32)

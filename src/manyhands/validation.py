@@ -26,10 +26,11 @@ class Number:
         kind = numbers.Integral if self.whole else numbers.Real
         if isinstance(value, bool | np.bool_) or not isinstance(value, kind) or value != value:
             return False
+        number = float(value)
         return (
-            (self.least is None or value >= self.least)
-            and (self.above is None or value > self.above)
-            and (self.most is None or value <= self.most)
+            (self.least is None or number >= self.least)
+            and (self.above is None or number > self.above)
+            and (self.most is None or number <= self.most)
         )
 
     def __str__(self) -> str:

@@ -195,12 +195,10 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
 
 def _worker_accuracy(annotations: Annotations, found: Inference) -> Array:
     """Expected share of right labels among those somebody else can speak to; a lone voice proves nothing."""
-    right: Array
-    total: npt.NDArray[Any]
     n_workers = annotations.n_workers
     checked = annotations.n_labels >= 2
     if found.right is not None and checked[annotations.n_labels > 0].all():
-        right, total = found.right, np.bincount(annotations.worker, minlength=n_workers)
+        right, total = found.right, np.bincount(annotations.worker, minlength=n_workers).astype(float)
     else:
         weight = checked[annotations.item].astype(float)
         p_right = found.posterior[annotations.item, annotations.label]
