@@ -16,15 +16,25 @@ from manyhands.annotations import Annotations
 
 if TYPE_CHECKING:
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from manyhands.aggregation.glad import GLAD as GLAD
+    from manyhands.aggregation.ibcc import IBCC as IBCC
+    from manyhands.aggregation.kos import KOS as KOS
+    from manyhands.aggregation.mace import MACE as MACE
     from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
+    from manyhands.aggregation.wawa import Wawa as Wawa
 
 __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
     "DawidSkene": "manyhands.aggregation.dawid_skene",
+    "GLAD": "manyhands.aggregation.glad",
+    "IBCC": "manyhands.aggregation.ibcc",
+    "KOS": "manyhands.aggregation.kos",
+    "MACE": "manyhands.aggregation.mace",
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "OneCoin": "manyhands.aggregation.one_coin",
+    "Wawa": "manyhands.aggregation.wawa",
 }
 
 __all__ = ["Annotations", "exceptions", "registry", *_LAZY]

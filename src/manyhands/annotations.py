@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.encoding import Values, as_ids, encode
-from manyhands.exceptions import AnnotationError
+from manyhands.encoding import Values, as_ids, encode, refuse_repeats
+from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.validation import check_codes, check_same_length
 
 Codes = npt.NDArray[np.int32]
@@ -58,6 +58,13 @@ class Annotations:
     ['b']
     """
 
+    item: Codes
+    worker: Codes
+    label: Codes
+    item_ids: npt.NDArray[Any]
+    worker_ids: npt.NDArray[Any]
+    classes: npt.NDArray[Any]
+
     def __init__(
         self,
         item: npt.ArrayLike,
@@ -68,13 +75,11 @@ class Annotations:
         worker_ids: Values,
         classes: Values,
     ) -> None:
-        self.item_ids = _frozen(as_ids(item_ids, "item"))
-        self.worker_ids = _frozen(as_ids(worker_ids, "worker"))
-        self.classes = _frozen(as_ids(classes, "class"))
-        sizes = self.n_items, self.n_workers, self.n_classes
-        columns = [check_codes(codes, size, role) for codes, size, role in zip((item, worker, label), sizes, _ROLES)]
+        ids = as_ids(item_ids, "item"), as_ids(worker_ids, "worker"), as_ids(classes, "class")
+        columns = [check_codes(codes, len(i), role) for codes, i, role in zip((item, worker, label), ids, _ROLES)]
         check_same_length(dict(zip(_ROLES, columns)))
-        self.item, self.worker, self.label = map(_frozen, _sorted_triples(columns, self.n_workers, self.n_classes))
+        triples = _sorted_triples(columns, len(ids[1]), len(ids[2]))
+        self.__setstate__(dict(zip(_FIELDS, (*triples, *ids))))
 
     @classmethod
     def from_triples(
@@ -114,22 +119,15 @@ class Annotations:
         >>> Annotations.from_matrix([[0, 1, -1], [-1, -1, -1]])
         Annotations(2 labels on 2 items by 3 workers, 2 classes)
         """
-        matrix = np.asarray(matrix)
-        if matrix.ndim != 2:
-            raise AnnotationError(f"A label matrix is items x workers; this one has {matrix.ndim} dimension(s).")
+        matrix = _as_matrix(matrix)
         present = (matrix != missing) & (matrix == matrix)  # NaN differs from itself
         if matrix.dtype == object:
             present &= np.array([[value is not None for value in row] for row in matrix]).reshape(matrix.shape)
         item, worker = np.nonzero(present)
         label, classes = encode(matrix[item, worker], classes, "label")
-        return cls(
-            item,
-            worker,
-            label,
-            item_ids=np.arange(matrix.shape[0]) if item_ids is None else item_ids,
-            worker_ids=np.arange(matrix.shape[1]) if worker_ids is None else worker_ids,
-            classes=classes,
-        )
+        item_ids = _ids_of_axis(item_ids, matrix.shape[0], "item")
+        worker_ids = _ids_of_axis(worker_ids, matrix.shape[1], "worker")
+        return cls(item, worker, label, item_ids=item_ids, worker_ids=worker_ids, classes=classes)
 
     @property
     def n_items(self) -> int:
@@ -164,33 +162,50 @@ class Annotations:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotations):
             return NotImplemented
-        fields = ("item_ids", "worker_ids", "classes", "item", "worker", "label")
-        return all(np.array_equal(getattr(self, f), getattr(other, f)) for f in fields)
+        return all(np.array_equal(getattr(self, f), getattr(other, f)) for f in _FIELDS)
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and arrays have no cheap hash
+
+    def __setstate__(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        vars(self).update({name: _frozen(array) for name, array in state.items()})
+
+    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: getattr(self, name) for name in _FIELDS}  # what is built on first use is built again
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Annotations never change, so {name!r} cannot be set; build new ones.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Annotations never change, so {name!r} cannot be deleted.")
+
+    @cached_property
+    def start(self) -> npt.NDArray[np.int64]:
+        """(n_items + 1,) where each item's annotations begin: those of item i are at `start[i]:start[i + 1]`."""
+        return _frozen(_starts(self.item, self.n_items))
 
     @cached_property
     def by_item(self) -> Groups:
         """Annotations grouped by item; they are stored in this order already."""
-        return Groups(_starts(self.item, self.n_items), np.arange(self.n_annotations))
+        return Groups(self.start, _frozen(np.arange(self.n_annotations)))
 
     @cached_property
     def by_worker(self) -> Groups:
         """Annotations grouped by worker, items ascending within a worker."""
-        return Groups(_starts(self.worker, self.n_workers), np.argsort(self.worker, kind="stable"))
+        order = np.argsort(self.worker, kind="stable")
+        return Groups(_frozen(_starts(self.worker, self.n_workers)), _frozen(order))
 
     @cached_property
     def n_labels(self) -> npt.NDArray[np.int64]:
         """(n_items,) how many labels each item has."""
-        return _frozen(np.bincount(self.item, minlength=self.n_items))
+        return _frozen(np.diff(self.start))
 
     def __getitem__(self, rows: Any) -> Annotations:
         """The items `rows`, in that order, lined up with `X[rows]`; workers and classes stay as they are."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # scikit-learn writes array[rows, ...]
             rows = rows[0]
         chosen = np.atleast_1d(np.arange(self.n_items)[rows])
-        begin = self.by_item.start[chosen]
-        size = self.by_item.start[chosen + 1] - begin
+        begin = self.start[chosen]
+        size = self.start[chosen + 1] - begin
         item = np.repeat(np.arange(len(chosen)), size)
         position = np.arange(len(item)) - np.repeat(np.cumsum(size) - size - begin, size)
         return Annotations(
@@ -208,15 +223,17 @@ class Annotations:
 
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """A new object with further annotations, given as codes; this one never changes."""
-        old, new = (self.item, self.worker, self.label), (item, worker, label)
-        return self._with(*(np.concatenate([a, np.atleast_1d(b)]) for a, b in zip(old, new)))
+        sizes = self.n_items, self.n_workers, self.n_classes
+        new = [check_codes(np.atleast_1d(c), n, role) for c, n, role in zip((item, worker, label), sizes, _ROLES)]
+        check_same_length(dict(zip(_ROLES, new)))
+        return self._with(*map(np.append, (self.item, self.worker, self.label), new))
 
     def unanswered(self, block_size: int = 1024) -> Iterator[tuple[Codes, Codes]]:
         """Stream the (item, worker) pairs without a label, `block_size` items at a time."""
         for first in range(0, self.n_items, block_size):
             last = min(first + block_size, self.n_items)
             open_pair = np.ones((last - first, self.n_workers), bool)
-            begin, end = self.by_item.start[[first, last]]
+            begin, end = self.start[[first, last]]
             open_pair[self.item[begin:end] - first, self.worker[begin:end]] = False
             item, worker = np.nonzero(open_pair)
             yield (item + first).astype(np.int32), worker.astype(np.int32)
@@ -227,6 +244,32 @@ class Annotations:
 
 
 _ROLES = ("item", "worker", "label")
+_FIELDS = ("item", "worker", "label", "item_ids", "worker_ids", "classes")
+
+
+def _as_matrix(matrix: Any) -> npt.NDArray[Any]:
+    """Any items x workers table as an array in which every label is still what it was."""
+    try:
+        array = np.asarray(matrix)
+        if array.dtype.kind in "US" and not isinstance(matrix, np.ndarray):
+            array = np.array(matrix, object)  # NumPy would turn -1 beside text into the text "-1"
+    except ValueError:
+        raise AnnotationError("A label matrix needs rows of equal length.") from None
+    if array.ndim != 2:
+        raise AnnotationError(f"A label matrix is items x workers; this one has {array.ndim} dimension(s).")
+    if isinstance(matrix, np.ma.MaskedArray):
+        array = array.astype(object)
+        array[np.ma.getmaskarray(matrix)] = None
+    return array
+
+
+def _ids_of_axis(ids: Values | None, size: int, role: str) -> npt.NDArray[Any]:
+    """The names of a matrix's rows or columns: given, one for each, or their numbers."""
+    names = np.arange(size) if ids is None else as_ids(ids, role)
+    if len(names) != size:
+        raise AlignmentError(f"The matrix has {size} {role}s, but {len(names)} {role}_ids were given.")
+    refuse_repeats(names.tolist(), role)
+    return names
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -22,7 +22,7 @@ def pick_classes(
     (array([1, 1], dtype=int32), array([ True, False]))
     """
     n_items = len(posterior)
-    total = np.round(posterior.sum(axis=0), 6)
+    total = np.round((posterior[~unlabelled] if unlabelled.any() else posterior).sum(axis=0), 6)
     rank = np.argsort(-total, kind="stable")  # classes, the largest first
     code = np.empty(n_items, np.int32)
     tied = np.zeros(n_items, bool)

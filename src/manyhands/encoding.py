@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,14 +38,14 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
 
 def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
     """An array of the caller's own values: numbers stay numbers, everything else stays a Python object."""
-    if isinstance(ids, np.ndarray) and not ids.flags.writeable and ids.dtype.kind in "iufbO":
-        return ids  # ids of other Annotations: nobody can change them, so they are shared
-    array = np.array(ids) if isinstance(ids, np.ndarray) else _as_array(ids)
+    array = ids if isinstance(ids, np.ndarray) else _as_array(ids)
     if array.ndim != 1:
         raise AnnotationError(f"The {role} ids must be one-dimensional; they have shape {array.shape}.")
     if array.dtype.kind not in "iufbO":
-        array = _as_objects(array.tolist())
-    return array
+        return _as_objects(array.tolist())
+    if array is ids and not array.flags.writeable and array.base is None:
+        return array  # ids of other Annotations: nobody can change them, so they are shared
+    return array if isinstance(ids, list | tuple) else np.array(array)
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:
@@ -57,16 +56,15 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
         return np.asarray(values)
     values = list(values)
     kinds = set(map(type, values))
-    if len(kinds) == 1 and kinds <= {int, float, bool}:
+    kind_of = {int: "i", float: "f", bool: "b"}
+    if len(kinds) == 1 and (wanted := kind_of.get(kinds.pop())):
         array = np.array(values)
-        return array if array.dtype.kind in "ifb" else _as_objects(values)
+        return array if array.dtype.kind == wanted else _as_objects(values)  # integers beyond 64 bits stay objects
     return _as_objects(values)
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+    return np.fromiter(values, object, len(values))  # one entry per value, even if the values are tuples
 
 
 def _encode_integers(
@@ -76,22 +74,22 @@ def _encode_integers(
     if len(array) == 0:
         return np.zeros(0, np.int32), np.zeros(0, np.int64) if ids is None else ids
     low, high = int(array.min()), int(array.max())
-    if high - low > 4 * len(array) + 1_000_000:
+    if high - low > 4 * len(array) + 1_000_000 or high > 2**63 - 1:
         return None
-    offset = array if low == 0 else array - array.dtype.type(low)
+    offset = array if low == 0 else array.astype(np.int64, copy=False) - low  # a narrow type would wrap around
     table = np.full(high - low + 1, -1, np.int32)
     if ids is None:
         present = np.zeros(high - low + 1, bool)
         present[offset] = True
         found = np.flatnonzero(present)
-        ids = found.astype(np.int64) + low if high <= 2**63 - 1 else found.astype(np.uint64) + np.uint64(low)
+        ids = found.astype(np.int64) + low
         table[found] = np.arange(len(found), dtype=np.int32)
         if len(found) == len(table):
             return offset.astype(np.int32), ids  # they were dense codes already
         return table[offset], ids
     inside = (ids >= low) & (ids <= high)
-    _refuse_repeats(ids.tolist(), role)
-    table[(ids[inside] - low).astype(np.intp)] = np.flatnonzero(inside)
+    refuse_repeats(ids.tolist(), role)
+    table[ids[inside].astype(np.int64) - low] = np.flatnonzero(inside)
     codes = table[offset]
     if codes.min() < 0:
         row = int(np.argmin(codes))
@@ -110,8 +108,8 @@ def _encode_hashable(
             f"The {role} in row {row} is {value!r}, which is not hashable. Use text, numbers or tuples."
         ) from None
     for value in distinct:
-        if value is None or (isinstance(value, float) and math.isnan(value)) or value != value:
-            row = next(i for i, v in enumerate(values) if v is value or v != v)
+        if _is_missing(value):
+            row = next(i for i, v in enumerate(values) if _is_missing(v))
             raise AnnotationError(
                 f"The {role} in row {row} is missing ({value!r}). Leave such rows out; name items or workers "
                 f"that have no labels with item_ids= or worker_ids=."
@@ -119,7 +117,7 @@ def _encode_hashable(
     if ids is None:
         ids = as_ids(_sorted(list(distinct)), role)
     else:
-        _refuse_repeats(ids.tolist(), role)
+        refuse_repeats(ids.tolist(), role)
     if len(ids) > _LARGEST:
         raise AnnotationError(f"There are {len(ids)} distinct {role}s; at most {_LARGEST} can be told apart.")
     code_of = {value: code for code, value in enumerate(ids.tolist())}
@@ -137,6 +135,14 @@ def _sorted(values: list[Any]) -> list[Any]:
         return sorted(values, key=lambda value: (type(value).__name__, str(value)))
 
 
+def _is_missing(value: Any) -> bool:
+    """None, and all that is not equal to itself: NaN, NaT; pandas' NA does not even say whether it is."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
 def _is_hashable(value: Any) -> bool:
     try:
         hash(value)
@@ -145,7 +151,7 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
-def _refuse_repeats(ids: list[Any], role: str) -> None:
+def refuse_repeats(ids: list[Any], role: str) -> None:
     if len(set(ids)) < len(ids):
         seen: set[Any] = set()
         twice = next(v for v in ids if v in seen or seen.add(v))  # type: ignore[func-returns-value]

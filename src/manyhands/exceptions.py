@@ -5,6 +5,7 @@ ManyhandsError
 ├── AlignmentError        two things do not describe the same items     (also a ValueError)
 ├── ParameterError        a constructor parameter has no meaning        (also a ValueError)
 ├── NotFittedError        results were asked for before `fit`           (also an AttributeError)
+├── OutputExistsError     a file would be replaced without consent      (also a FileExistsError)
 ├── LimitError            the job would not fit into memory             (also a MemoryError)
 └── MissingExtraError     an optional part is not installed             (also an ImportError)
 
@@ -30,6 +31,10 @@ class ParameterError(ManyhandsError, ValueError):
 
 class NotFittedError(ManyhandsError, ValueError, AttributeError):
     """Results were asked for before `fit`."""
+
+
+class OutputExistsError(ManyhandsError, FileExistsError):
+    """A file is in the way and nobody said it may be replaced."""
 
 
 class LimitError(ManyhandsError, MemoryError):

@@ -48,3 +48,46 @@ def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Ann
     others = evidence[heldout.item] - label_given_truth  # (n_annotations, n_classes), unnormalised
     log_total = np.logaddexp.reduce(others, axis=1)
     return float(np.mean(np.logaddexp.reduce(others + label_given_truth, axis=1) - log_total))
+
+
+def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64]:
+    """(n_annotations,) a fold for each label; the labels of one item fall into different folds where they can.
+
+    The folds depend on the pattern of the labels alone, not on names, codes or the order of rows, so that a method
+    that holds labels out is as blind to renaming as any other.
+    """
+    mark = _fingerprints(annotations)
+    order = np.lexsort((mark, annotations.item))
+    rank = np.arange(len(order)) - np.repeat(annotations.start[:-1], annotations.n_labels)
+    first = np.zeros(annotations.n_items, np.uint64)  # an item's first fold: drawn from what is on it
+    np.add.at(first, annotations.item, mark)
+    fold = np.empty(len(order), np.int64)
+    fold[order] = ((_mix(first) % np.uint64(n_folds)).astype(np.int64)[annotations.item] + rank) % n_folds
+    return fold
+
+
+def _fingerprints(annotations: Annotations, rounds: int = 3) -> npt.NDArray[np.uint64]:
+    """(n_annotations,) a number that two labels share only where their surroundings look alike.
+
+    Colour refinement on the graph of items and workers: each round, an item's colour is made from the colours of
+    its workers and of the classes they named, a worker's from those of his items. Sums are taken modulo 2^64, so
+    their order does not matter.
+    """
+    item, worker, label = annotations.item, annotations.worker, annotations.label
+    class_colour = _mix(np.bincount(label, minlength=annotations.n_classes).astype(np.uint64))
+    item_colour = _mix(annotations.n_labels.astype(np.uint64))
+    worker_colour = _mix(np.bincount(worker, minlength=annotations.n_workers).astype(np.uint64))
+    for _ in range(rounds):
+        new_item, new_worker = np.zeros_like(item_colour), np.zeros_like(worker_colour)
+        np.add.at(new_item, item, _mix(worker_colour[worker] ^ class_colour[label]))
+        np.add.at(new_worker, worker, _mix(item_colour[item] + class_colour[label]))
+        item_colour, worker_colour = _mix(new_item), _mix(new_worker)
+    return _mix(item_colour[item] + _mix(worker_colour[worker] ^ class_colour[label]))
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scatter 64-bit numbers (the finaliser of SplitMix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -12,7 +12,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ def vote_share(annotations: Annotations) -> Array:
         return votes / np.maximum(annotations.n_labels, 1)[:, None]
     n_items, n_classes = annotations.n_items, annotations.n_classes
     share = np.empty((n_items, n_classes))
-    arrays = (annotations.label, annotations.by_item.start, None, None, np.zeros(n_classes), share)
+    arrays = (annotations.label, annotations.start, None, None, np.zeros(n_classes), share)
     _fused.vote_pass(n_classes, 0, n_items, *arrays)
     return share
 
@@ -74,6 +74,7 @@ class Packed:
     def n_items(self) -> int:
         return len(self.start) - 1
 
+    @cached_property
     def shards(self) -> list[tuple[int, int]]:
         """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
         table_size = self.n_workers * self.n_classes**2
@@ -103,7 +104,7 @@ def pack(annotations: Annotations) -> Packed:
         )
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
-    return Packed(code, annotations.label, annotations.by_item.start, n_workers, n_classes)
+    return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
 
 
 def vote_pass(packed: Packed) -> PassResult:
@@ -141,7 +142,7 @@ def em_pass(
     if offset is not None:
         offset = np.ascontiguousarray(offset, np.float64)
     posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
-    shards = packed.shards()
+    shards = packed.shards
     counts = np.zeros((len(shards), *rows.shape))
     totals = np.zeros((len(shards), n_classes))
     run = _compiled_shard if compiled() else _plain_shard

@@ -76,13 +76,11 @@ def gold_codes(
     """(n_items,) the code of each item's gold class, -1 where there is none; None without gold."""
     if not gold:
         return None
-    item_of = {item: i for i, item in enumerate(item_ids.tolist())}
+    items = item_ids.tolist()  # a resampled item stands here more than once
     class_of = {value: k for k, value in enumerate(classes.tolist())}
-    check_known(list(gold), item_of, "Gold items", "Gold must name items of the annotations.")
+    check_known(list(gold), set(items), "Gold items", "Gold must name items of the annotations.")
     check_known(list(gold.values()), class_of, "Gold classes", "Name all classes when you build the annotations.")
-    codes = np.full(len(item_ids), -1, np.int32)
-    codes[[item_of[item] for item in gold]] = [class_of[value] for value in gold.values()]
-    return codes
+    return np.array([class_of[gold[item]] if item in gold else -1 for item in items], np.int32)
 
 
 def gold_offset(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Array | None:

@@ -11,8 +11,13 @@ DEFAULT = "dawid-skene"
 
 _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "dawid-skene": ("manyhands.aggregation.dawid_skene:DawidSkene", {}),
+    "glad": ("manyhands.aggregation.glad:GLAD", {}),
+    "ibcc": ("manyhands.aggregation.ibcc:IBCC", {}),
+    "kos": ("manyhands.aggregation.kos:KOS", {}),
+    "mace": ("manyhands.aggregation.mace:MACE", {}),
     "majority-vote": ("manyhands.aggregation.majority_vote:MajorityVote", {}),
     "one-coin": ("manyhands.aggregation.one_coin:OneCoin", {}),
+    "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
 _METHODS = dict(sorted(_AGGREGATORS.items()))

@@ -85,15 +85,17 @@ def fit_table(
     generators: list[np.random.Generator | None] = [None, *(rng.spawn(n_init - 1) if rng and n_init > 1 else [])]
     best: EMResult[TableParams[P]] | None = None
     restarts = []
+    # Where nobody can contradict anybody, EM would follow the smoothing alone; one pass keeps the labels as given.
+    alone = gold is None and annotations.n_labels.max(initial=0) <= 1
     for generator in generators:
         start = as_statistics(_start(annotations, model, generator))
-        result = run_em(model, start, max_iter=max_iter, tol=tol)
+        result = run_em(model, start, max_iter=1 if alone else max_iter, tol=tol)
         restarts.append(result.history[-1])
         best = result if best is None or restarts[-1] > best.history[-1] else best
     assert best is not None
     final = model.pass_at(best.params, want_posterior=True)
     log_table = noise.log_table(best.params.noise)
-    return TableFit(best.params, log_table, final, best.history, best.n_iter, best.converged, restarts)
+    return TableFit(best.params, log_table, final, best.history, best.n_iter, alone or best.converged, restarts)
 
 
 def _start(annotations: Annotations, model: TableModel[P], generator: np.random.Generator | None) -> PassResult:

@@ -15,7 +15,7 @@ from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 
 @dataclass(frozen=True)
 class Number:
-    """A constraint: a whole or real number between two bounds (`above` is exclusive)."""
+    """A constraint: a finite whole or real number between two bounds (`above` is exclusive)."""
 
     whole: bool = False
     least: float | None = None
@@ -24,7 +24,7 @@ class Number:
 
     def allows(self, value: Any) -> bool:
         kind = numbers.Integral if self.whole else numbers.Real
-        if isinstance(value, bool | np.bool_) or not isinstance(value, kind) or value != value:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, kind) or not np.isfinite(float(value)):
             return False
         number = float(value)
         return (
@@ -54,7 +54,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Probabilities:
-    """A constraint: one of a few names, or a list of non-negative numbers, one for each class."""
+    """A constraint: one of a few names, or a list of positive numbers, one for each class."""
 
     names: tuple[str, ...]
 

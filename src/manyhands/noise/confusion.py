@@ -12,7 +12,10 @@ from manyhands.noise import Array, safe_log
 
 @dataclass(frozen=True)
 class ConfusionNoise:
-    """Confusion matrices, each row with a symmetric Dirichlet prior worth `smoothing` labels per cell."""
+    """Confusion matrices, each row with a symmetric Dirichlet prior worth `smoothing` labels per cell.
+
+    The parameters are their logarithms: table and penalty both need these, and nothing else is needed.
+    """
 
     smoothing: float
 
@@ -23,10 +26,10 @@ class ConfusionNoise:
         confusion[empty[:, :, 0]] = 1.0
         total[empty] = counts.shape[2]
         confusion /= total
-        return confusion
+        return safe_log(confusion)
 
     def log_table(self, params: Array) -> Array:
-        return safe_log(params)
+        return params
 
     def log_penalty(self, params: Array) -> float:
-        return self.smoothing * float(safe_log(params).sum()) if self.smoothing else 0.0
+        return self.smoothing * float(params.sum())

@@ -1,0 +1,42 @@
+# make demo    from a table of noisy labels to trusted ones, in demo/
+# make test    everything that must hold
+# make lint    ruff and mypy
+# make bench   speed and memory beside the peers (minutes; installs them)
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# Real crowd data for the tests that want it; without it they are skipped, and counted as skipped.
+MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
+export MANYHANDS_DATA
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := test
+
+$(VENV)/ready: pyproject.toml constraints.txt setup.py src/manyhands/_fused.c
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+$(VENV)/ready-bench: $(VENV)/ready
+	$(INSTALL) -e '.[bench]'
+	touch $@
+
+demo: $(VENV)/ready
+	$(BIN)/manyhands demo -o demo --force
+
+test: $(VENV)/ready lint
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready-bench
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build demo src/*.egg-info src/manyhands/_fused.*.so

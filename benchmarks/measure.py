@@ -1,0 +1,169 @@
+"""One measurement in a process of its own: prints a JSON object with seconds and memory.
+
+python benchmarks/measure.py ENGINE METHOD N_LABELS N_CLASSES
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from data import make_triples
+
+import manyhands as mh
+from manyhands import kernels
+
+ITERATIONS = 20
+REPEATS = {10_000: 7, 100_000: 5, 1_000_000: 3}
+
+
+def manyhands(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
+    """From codes in random order to labels: building the Annotations is part of the time."""
+    triples = make_triples(n_labels, n_classes)
+    model = _create(method)
+    seconds = _best(lambda: model.fit(mh.Annotations.from_triples(*triples)), REPEATS[n_labels])
+    return {"seconds": seconds, "iterations": ITERATIONS}
+
+
+def crowd_kit(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
+    """The peer as documented: a data frame with the columns task, worker, label."""
+    import pandas as pd
+    from crowdkit.aggregation import GLAD, MACE, DawidSkene, MajorityVote, OneCoinDawidSkene
+
+    frame = pd.DataFrame(dict(zip(("task", "worker", "label"), make_triples(n_labels, n_classes))))
+    iterations = 2 if method == "glad" else ITERATIONS
+    model = {
+        "dawid-skene": lambda: DawidSkene(n_iter=iterations, tol=0),
+        "one-coin": lambda: OneCoinDawidSkene(n_iter=iterations, tol=0),
+        "mace": lambda: MACE(n_restarts=1, n_iter=iterations, random_state=0),
+        "majority-vote": MajorityVote,
+        "glad": lambda: GLAD(n_iter=iterations, tol=0, silent=True),
+    }[method]()
+    return {
+        "seconds": _best(lambda: model.fit_predict(frame), 2 if n_labels <= 10_000 else 1),
+        "iterations": iterations,
+    }
+
+
+def passes(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
+    """Seconds per pass: the difference between a long and a short fit, so that what happens once cancels out."""
+    annotations = mh.Annotations.from_triples(*make_triples(n_labels, n_classes))
+    few, many = 3, 23
+    times = [_best(lambda n=n: _create(method, n).fit(annotations), 5) for n in (few, many)]
+    return {"seconds": (times[1] - times[0]) / (many - few)}
+
+
+def bound(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
+    """Nanoseconds per label of one pass, and of its gathers and scatters alone on as many threads."""
+    packed = kernels.pack(mh.Annotations.from_triples(*make_triples(n_labels, n_classes)))
+    rows = np.log(np.random.default_rng(0).dirichlet(np.ones(n_classes), (packed.n_workers, n_classes)))
+    table, prior = rows.transpose(0, 2, 1), np.zeros(n_classes)
+    library = _compile_bound()
+    edges = packed.start[[first for first, _ in packed.shards] + [packed.n_items]]
+    counts = [np.zeros_like(rows) for _ in packed.shards]
+    sums = np.zeros(n_classes)
+
+    def one(shard: int) -> None:
+        arrays = (packed.code, rows, counts[shard], sums)
+        library.gather_scatter(
+            n_classes, ctypes.c_int64(edges[shard]), ctypes.c_int64(edges[shard + 1]), *(_pointer(a) for a in arrays)
+        )
+
+    with ThreadPoolExecutor(kernels.thread_count()) as pool:
+        least = _best(lambda: list(pool.map(one, range(len(packed.shards)))), 7)
+    ours = _best(lambda: kernels.em_pass(packed, table, prior), 7)
+    return {"pass_ns": 1e9 * ours / n_labels, "bound_ns": 1e9 * least / n_labels}
+
+
+def large(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
+    """Time and memory of a large fit; the input arrays are let go once the Annotations stand."""
+    triples = make_triples(n_labels, n_classes)
+    begin = time.perf_counter()
+    annotations = mh.Annotations.from_triples(*triples)
+    built = time.perf_counter()
+    del triples
+    before = psutil.Process().memory_info().rss
+    model = _create(method)
+    with _Watch() as watch:
+        model.fit(annotations)
+    done = time.perf_counter()
+    extra = watch.highest - before - model.posterior_.nbytes
+    return {
+        "build": built - begin,
+        "fit": done - built,
+        "bytes_per_label": extra / n_labels,
+        "peak_gb": _peak() / 1e9,
+    }
+
+
+class _Watch:
+    """The highest resident size during a block, looked at every few milliseconds."""
+
+    def __enter__(self) -> _Watch:
+        self.highest, self._on = 0, True
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while self._on:
+            self.highest = max(self.highest, psutil.Process().memory_info().rss)
+            time.sleep(0.005)
+
+    def __exit__(self, *_: object) -> None:
+        self._on = False
+        self._thread.join()
+
+
+def _create(method: str, iterations: int = ITERATIONS) -> Any:
+    model = mh.registry.create(method)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=iterations, tol=0.0)
+    return model
+
+
+def _best(job: Callable[[], Any], repeats: int) -> float:
+    """The shortest of several runs, after one to warm up where they are short."""
+    if repeats > 3:
+        job()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def _compile_bound() -> ctypes.CDLL:
+    target = Path(tempfile.mkdtemp()) / "bound.so"
+    source = Path(__file__).with_name("bound.c")
+    subprocess.run(["cc", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(target)], check=True)
+    return ctypes.CDLL(str(target))
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+ENGINES = {"manyhands": manyhands, "crowd-kit": crowd_kit, "passes": passes, "bound": bound, "large": large}
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print(json.dumps(ENGINES[sys.argv[1]](sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))

@@ -1,0 +1,92 @@
+"""The commands, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import typer
+
+from manyhands import __version__
+from manyhands.cli.aggregate import aggregate
+from manyhands.cli.methods import methods
+from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
+
+USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="""Noisy crowd labels in; labels one can trust and an account of every worker out.
+
+\b
+Examples:
+  manyhands aggregate ratings.csv -o out/
+  manyhands aggregate ratings.csv --item clip --worker rater --label answer -o out/
+  manyhands methods
+""",
+)
+app.command()(aggregate)
+app.command()(methods)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"manyhands {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Options that go before any command."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; what the crowd does not allow to conclude becomes a note."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CrowdWarning)
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        app(arguments, standalone_mode=False)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return _say("interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ParameterError, OutputExistsError) as error:
+        return _say(str(error), USAGE)
+    except LimitError as error:
+        return _say(str(error), LIMIT)
+    except ManyhandsError as error:
+        return _say(str(error), BAD_INPUT)
+    except OSError as error:
+        return _say(f"{error.filename or 'A file'}: {error.strerror}.", BAD_INPUT)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return _say(f"{error.format_message()} Try: manyhands --help", USAGE)
+    return 0
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"manyhands: {sentence}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if issubclass(category, CrowdWarning):
+        print(f"note: {message}", file=sys.stderr)
