@@ -17,7 +17,7 @@ from manyhands.em import run_em
 from manyhands.kernels import pack, vote_pass
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.priors import EstimatedPrior
-from manyhands.table_model import TableModel, as_statistics
+from manyhands.table_model import TableModel
 
 CLOSE = 1e-6
 MANY = 4000
@@ -40,7 +40,7 @@ class Recorded:
 
 def main(name: str) -> dict[str, Any]:
     model = TableModel(pack(_read(name)), ConfusionNoise(0.01), EstimatedPrior(0.01))
-    start = as_statistics(vote_pass(model.packed))
+    start = model.statistics(vote_pass(model.packed), None)
 
     def run(accelerate: bool, tol: float) -> tuple[list[float], Any]:
         recorded = Recorded(model)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from manyhands.aggregation.mace import MACE as MACE
     from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
+    from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.wawa import Wawa as Wawa
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MACE": "manyhands.aggregation.mace",
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "OneCoin": "manyhands.aggregation.one_coin",
+    "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "Wawa": "manyhands.aggregation.wawa",
 }
 

@@ -13,7 +13,7 @@ Varadhan, Roland (2008), Simple and globally convergent methods for accelerating
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
 _SLOWEST = 0.9999  # a convergence rate above this is taken for this, or the rule would divide by zero
-_STILL = 1e-3  # labels; while any expected count still moves by more, EM may be leaving a saddle
+_STILL = 1e-3  # standard deviations of a count; while any still moves by more, EM may be leaving a saddle
 
 
 class Steps(Protocol[P]):
@@ -90,7 +90,7 @@ def run_em(
     while n_iter < max_iter and not rule.reached:
         ahead = one_pass(here.statistics, here.params)
         history.append(ahead.objective)
-        rule.watch(here.residual, ahead.residual, ahead.objective - here.objective, ahead.objective)
+        rule.watch(here, ahead)
         if accelerate and n_iter < max_iter and not rule.reached:
             far = one_pass(_extrapolate(here, ahead), ahead.params)
             if far.objective >= ahead.objective:  # otherwise the pass was in vain, and we go on from `ahead`
@@ -117,13 +117,16 @@ class StopRule:
         self.rates: list[float] = []
         self.times = 0
 
-    def watch(self, residual: Array, next_residual: Array, gain: float, objective: float) -> None:
-        size = float(np.linalg.norm(residual))
-        rate = float(np.linalg.norm(next_residual)) / size if size > 0 else 0.0
+    def watch(self, here: _Point[Any], ahead: _Point[Any]) -> None:
+        """Look at two successive passes."""
+        residual, next_residual, statistics = here.residual, ahead.residual, ahead.statistics
+        gain, objective = ahead.objective - here.objective, ahead.objective
+        size = _norm(residual)
+        rate = _norm(next_residual) / size if size > 0 else 0.0
         self.rates = [*self.rates[-4:], min(rate, _SLOWEST)]
         slow = max(self.rates) ** 2
         left = max(gain, 0.0) * slow / (1 - slow)
-        still = float(np.abs(next_residual).max(initial=0.0)) <= _STILL
+        still = bool(np.all(np.abs(next_residual) <= _STILL * np.sqrt(np.maximum(statistics, 1.0))))
         self.times = self.times + 1 if still and left <= self.tol * max(abs(objective), 1.0) else 0
 
     @property
@@ -140,6 +143,11 @@ def _extrapolate(here: _Point[P], ahead: _Point[P]) -> Array:
     origin, middle, end = np.sqrt(here.origin), np.sqrt(ahead.origin), np.sqrt(ahead.statistics)
     first = middle - origin
     change = (end - middle) - first
-    size = float(np.linalg.norm(change))
-    step = max(float(np.linalg.norm(first)) / size, 1.0) if size > 0 else 1.0
+    size = _norm(change)
+    step = max(_norm(first) / size, 1.0) if size > 0 else 1.0
     return np.maximum(origin + 2 * step * first + step**2 * change, 0.0) ** 2
+
+
+def _norm(vector: Array) -> float:
+    """The Euclidean norm by NumPy's own sum: BLAS would split it among threads, and its last bits with them."""
+    return float(np.sqrt(np.square(vector).sum()))

@@ -51,13 +51,17 @@ def vote_share(annotations: Annotations) -> Array:
     return share
 
 
+def sums_by(group: npt.NDArray[Any], value: Array, n_groups: int) -> Array:
+    """(n_groups,) the sum of the values of each group."""
+    return np.bincount(group, weights=value, minlength=n_groups).astype(np.float64, copy=False)
+
+
 def weighted_votes(annotations: Annotations, weight: Array) -> Array:
     """(n_items, n_classes) the summed weight, one per annotation, behind each label of each item."""
     n_items, n_classes = annotations.n_items, annotations.n_classes
     cell = annotations.item * np.int64(n_classes)
     cell += annotations.label
-    votes = np.bincount(cell, weights=weight, minlength=n_items * n_classes)
-    return votes.reshape(n_items, n_classes).astype(np.float64, copy=False)
+    return sums_by(cell, weight, n_items * n_classes).reshape(n_items, n_classes)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ class Parameters:
         changed = {name: v for name, v in self.get_params().items() if repr(v) != repr(defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's own machinery asks before a search or a pipeline; it is loaded by then."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self.get_params(), self._constraints)
 

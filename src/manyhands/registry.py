@@ -7,7 +7,7 @@ from typing import Any
 
 from manyhands.exceptions import ParameterError
 
-DEFAULT = "dawid-skene"
+DEFAULT = "pooled-dawid-skene"
 
 _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "dawid-skene": ("manyhands.aggregation.dawid_skene:DawidSkene", {}),
@@ -17,6 +17,7 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "mace": ("manyhands.aggregation.mace:MACE", {}),
     "majority-vote": ("manyhands.aggregation.majority_vote:MajorityVote", {}),
     "one-coin": ("manyhands.aggregation.one_coin:OneCoin", {}),
+    "pooled-dawid-skene": ("manyhands.aggregation.pooled_dawid_skene:PooledDawidSkene", {}),
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 

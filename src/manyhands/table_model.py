@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Packed, PassResult, em_pass, pack, vote_pass, vote_share
-from manyhands.noise import NoiseModel, safe_log
+from manyhands.noise import NoiseModel, Remembering, safe_log
 from manyhands.priors import ClassPrior, gold_offset
 
 Array = npt.NDArray[np.float64]
@@ -28,7 +28,11 @@ class TableParams(Generic[P]):
 
 @dataclass(frozen=True)
 class TableModel(Generic[P]):
-    """The two steps of a table model; statistics are counts[worker, label, truth], then totals[truth]."""
+    """The two steps of a table model.
+
+    Statistics are counts[worker, label, truth], totals[truth], and then whatever the model's `memory` holds, so that
+    the driver extrapolates slow hyper-parameters together with the counts.
+    """
 
     packed: Packed
     noise: NoiseModel[P]
@@ -37,23 +41,26 @@ class TableModel(Generic[P]):
 
     def maximise(self, statistics: Array, previous: TableParams[P] | None) -> TableParams[P]:
         n_workers, n_classes = self.packed.n_workers, self.packed.n_classes
-        counts = statistics[:-n_classes].reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
-        noise = self.noise.solve(counts, None if previous is None else previous.noise)
-        return TableParams(noise, self.prior.solve(statistics[-n_classes:]))
+        counts, totals, memory = np.split(statistics, np.cumsum([n_workers * n_classes**2, n_classes]))
+        by_truth = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+        before = None if previous is None else previous.noise
+        if isinstance(self.noise, Remembering):
+            before = self.noise.remember(memory)
+        return TableParams(self.noise.solve(by_truth, before), self.prior.solve(totals))
 
     def expect(self, params: TableParams[P]) -> tuple[Array, float]:
         result = self.pass_at(params)
         penalty = self.noise.log_penalty(params.noise) + self.prior.log_penalty(params.log_prior)
-        return as_statistics(result), result.evidence + penalty
+        return self.statistics(result, params.noise), result.evidence + penalty
+
+    def statistics(self, result: PassResult, noise: P | None) -> Array:
+        """Counts, totals and memory as the flat vector that the driver moves, in the memory layout of the pass."""
+        memory: Array | list[float] = self.noise.memory(noise) if isinstance(self.noise, Remembering) else []
+        return np.concatenate([result.counts.transpose(0, 2, 1).ravel(), result.totals, memory])
 
     def pass_at(self, params: TableParams[P], *, want_posterior: bool = False) -> PassResult:
         log_table = self.noise.log_table(params.noise)
         return em_pass(self.packed, log_table, params.log_prior, self.offset, want_posterior=want_posterior)
-
-
-def as_statistics(result: PassResult) -> Array:
-    """Counts and totals as the flat vector that the driver moves, in the memory layout of the pass."""
-    return np.concatenate([result.counts.transpose(0, 2, 1).ravel(), result.totals])
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def fit_table(
     # Where nobody can contradict anybody, EM would follow the smoothing alone; one pass keeps the labels as given.
     alone = gold is None and annotations.n_labels.max(initial=0) <= 1
     for generator in generators:
-        start = as_statistics(_start(annotations, model, generator))
+        start = model.statistics(_start(annotations, model, generator), None)
         result = run_em(model, start, max_iter=1 if alone else max_iter, tol=tol)
         restarts.append(result.history[-1])
         best = result if best is None or restarts[-1] > best.history[-1] else best

@@ -118,6 +118,7 @@ class Aggregator(Parameters):
         shrunk toward the crowd's, then log sum_k p(k | the item's other labels) confusion[worker, k, label].
         """
         self._check_fitted()
+        check_annotations(annotations)
         return heldout_log_likelihood(self._training, self.posterior_, self._align(annotations))
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
@@ -167,7 +168,7 @@ class Aggregator(Parameters):
         self.n_iter_, self.converged_, self.history_ = found.n_iter, found.converged, found.history
         for name, value in found.results.items():
             setattr(self, name, value)
-        self.notes_ = found.notes | _notes(annotations, found)
+        self.notes_ = _notes(annotations, found) | found.notes
         for code_word, sentence in self.notes_.items():
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
@@ -198,14 +199,11 @@ def _worker_accuracy(annotations: Annotations, found: Inference) -> Array:
     n_workers = annotations.n_workers
     checked = annotations.n_labels >= 2
     if found.right is not None and checked[annotations.n_labels > 0].all():
-        right, total = found.right, np.bincount(annotations.worker, minlength=n_workers).astype(float)
-    else:
-        weight = checked[annotations.item].astype(float)
-        p_right = found.posterior[annotations.item, annotations.label]
-        right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
-        total = np.bincount(annotations.worker, weights=weight, minlength=n_workers)
-    accuracy: Array = (right + PRIOR_ACCURACY) / (total + 1.0)
-    return accuracy
+        return (found.right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, minlength=n_workers) + 1.0)
+    weight = checked[annotations.item].astype(float)
+    p_right = found.posterior[annotations.item, annotations.label]
+    right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
+    return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
 
 
 def _notes(annotations: Annotations, found: Inference) -> dict[str, str]:
@@ -214,7 +212,7 @@ def _notes(annotations: Annotations, found: Inference) -> dict[str, str]:
         notes["no_redundancy"] = (
             "No item has two labels, so nothing can be said about any worker; labels stay as given."
         )
-    if len(np.unique(annotations.label)) == 1 and annotations.n_annotations > 1:
+    if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
         notes["single_class"] = "Every label names the same class; confidence rests on what was assumed beforehand."
     if not found.converged:
         notes["not_converged"] = f"EM stopped after {found.n_iter} passes before it had settled; raise max_iter."

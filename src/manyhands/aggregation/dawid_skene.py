@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
@@ -86,4 +87,4 @@ class DawidSkene(Aggregator):
             n_init=self.n_init,
             rng=make_generator(self.random_state),
         )
-        return Inference.from_table(fit, confusion=fit.params.noise)
+        return Inference.from_table(fit, confusion=np.exp(fit.log_table))

@@ -11,6 +11,7 @@ import typer
 
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
+from manyhands.cli.demo import demo
 from manyhands.cli.methods import methods
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
@@ -32,6 +33,7 @@ Examples:
 )
 app.command()(aggregate)
 app.command()(methods)
+app.command()(demo)
 
 
 def _show_version(wanted: bool) -> None:

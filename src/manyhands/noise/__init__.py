@@ -13,7 +13,7 @@ with three methods:
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,15 @@ class NoiseModel(Protocol[P]):
     def log_table(self, params: P) -> Array: ...
 
     def log_penalty(self, params: P) -> float: ...
+
+
+@runtime_checkable
+class Remembering(Protocol[P]):
+    """A model whose `solve` moves slow hyper-parameters on from where they were: positive numbers, as one vector."""
+
+    def memory(self, params: P | None) -> Array: ...
+
+    def remember(self, memory: Array) -> P: ...
 
 
 def safe_log(p: Array) -> Array:

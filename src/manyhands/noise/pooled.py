@@ -37,6 +37,7 @@ TYPES = ("coin", "classes", "full", "spam")
 # Every Beta and Dirichlet parameter x has the prior x^SHAPE exp(-RATE x), which keeps it off 0 and infinity.
 SHAPE, RATE = 0.5, 0.05
 PROFILE_SMOOTHING = 0.5
+_LEAST = 1e-9  # an extrapolation may take a parameter to 0, where its logarithm would end
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class PooledParams:
     tally: Tally
     p_type: Array  # (n_workers, n_types)
     evidence: Array  # (n_workers,)
+    log_table: Array  # (n_workers, n_classes, n_classes) expected log p(label | truth), over the types too
 
 
 @dataclass(frozen=True)
@@ -103,36 +105,49 @@ class PooledNoise:
         p_type, _ = self._weigh(tally, beliefs)
         beliefs = self._learn(tally, beliefs, p_type)
         p_type, evidence = self._weigh(tally, beliefs)
-        return PooledParams(beliefs, tally, p_type, evidence)
+        log_table = self._mix(p_type, [_TABLE[name](tally, beliefs, digamma) for name in self.types])
+        return PooledParams(beliefs, tally, p_type, evidence, log_table)
+
+    def memory(self, params: PooledParams | None) -> Array:
+        """The beliefs as one vector of positive numbers, shares and profile as probabilities."""
+        beliefs = self.start() if params is None else params.beliefs
+        shares, profile = np.exp(beliefs.log_share), np.exp(beliefs.log_profile)
+        return np.concatenate([shares, profile, beliefs.coin, beliefs.classes, beliefs.full, beliefs.spam], axis=None)
+
+    def remember(self, memory: Array) -> PooledParams:
+        """Parameters with these beliefs, of which `solve` reads nothing else."""
+        n = self.n_classes
+        shapes = [(len(self.types),), (n, n), (2,), (2, n), (n, n), (n,)]
+        parts = np.split(np.maximum(memory, _LEAST), np.cumsum([np.prod(shape) for shape in shapes[:-1]]))
+        shares, profile, *others = (part.reshape(shape) for part, shape in zip(parts, shapes))
+        beliefs = Beliefs(np.log(shares / shares.sum()), _log_profile(profile), *others)
+        nobody = np.zeros((0, n, n))
+        return PooledParams(beliefs, Tally(nobody), np.zeros((0, len(self.types))), np.zeros(0), nobody)
 
     def log_table(self, params: PooledParams) -> Array:
-        tables = self._tables(params, digamma)
-        return sum(p[:, None, None] * table for p, table in zip(params.p_type.T, tables))
+        return params.log_table
 
     def log_penalty(self, params: PooledParams) -> float:
-        fit = float(params.evidence.sum() - np.vdot(params.tally.counts, self.log_table(params)))
+        fit = float(params.evidence.sum() - (params.tally.counts * params.log_table).sum())
         return fit + self._log_hyperprior(params.beliefs)
 
     def confusion(self, params: PooledParams) -> Array:
         """(n_workers, n_classes, n_classes): the expected confusion matrices."""
-        tables = self._tables(params, safe_log)
-        return sum(p[:, None, None] * np.exp(table) for p, table in zip(params.p_type.T, tables))
+        return self._expected(params.beliefs, params.tally, params.p_type)
 
     def newcomer(self, params: PooledParams) -> Array:
         """(n_classes, n_classes): the expected confusion matrix of a worker of whom nothing is known."""
         tally = Tally(np.zeros((1, self.n_classes, self.n_classes)))
-        p_type, evidence = self._weigh(tally, params.beliefs)
-        return self.confusion(PooledParams(params.beliefs, tally, p_type, evidence))[0]
+        p_type, _ = self._weigh(tally, params.beliefs)
+        return self._expected(params.beliefs, tally, p_type)[0]
 
     def start(self) -> Beliefs:
         """Before any label is seen: right two times out of three."""
         n = self.n_classes
         pseudo = self._pseudo_workers()
-        profile = np.full((n, n), -np.log(max(n - 1, 1)))
-        np.fill_diagonal(profile, 0.0)
         return Beliefs(
             log_share=np.log(pseudo / pseudo.sum()),
-            log_profile=profile,
+            log_profile=_log_profile(np.ones((n, n))),
             coin=np.array([2.0, 1.0]),
             classes=np.repeat([[2.0], [1.0]], n, axis=1),
             full=2.0 * np.eye(n) + 1.0 / n,
@@ -158,23 +173,31 @@ class PooledNoise:
         learnt: dict[str, Any] = {"log_share": np.log(share / share.sum())}
         for name, p in zip(self.types, p_type.T):
             learnt[name] = _LEARN[name](tally, beliefs, p)
-        if self.n_classes > 1 and {"coin", "classes"} & set(self.types):
+        if {"coin", "classes"} & set(self.types):
             erring = sum(p for name, p in zip(self.types, p_type.T) if name in ("coin", "classes"))
-            profile = np.einsum("w,wkl->kl", erring, tally.counts) + PROFILE_SMOOTHING
-            np.fill_diagonal(profile, 0.0)
-            profile /= profile.sum(axis=1, keepdims=True)
-            np.fill_diagonal(profile, 1.0)
-            learnt["log_profile"] = np.log(profile)
+            learnt["log_profile"] = _log_profile(np.einsum("w,wkl->kl", erring, tally.counts) + PROFILE_SMOOTHING)
         return replace(beliefs, **learnt)
 
-    def _tables(self, params: PooledParams, log: Log) -> list[Array]:
-        return [_TABLE[name](params.tally, params.beliefs, log) for name in self.types]
+    def _expected(self, beliefs: Beliefs, tally: Tally, p_type: Array) -> Array:
+        return self._mix(p_type, [np.exp(_TABLE[name](tally, beliefs, safe_log)) for name in self.types])
+
+    def _mix(self, p_type: Array, tables: list[Array]) -> Array:
+        """(n_workers, n_classes, n_classes) the tables of all types, weighed by p(type)."""
+        return sum(p[:, None, None] * table for p, table in zip(p_type.T, tables))
 
     def _log_hyperprior(self, beliefs: Beliefs) -> float:
         parameters = np.concatenate([getattr(beliefs, name).ravel() for name in self.types])
         spread = float((SHAPE * np.log(parameters) - RATE * parameters).sum())
         profile = PROFILE_SMOOTHING * float(beliefs.log_profile.sum())
         return spread + profile + float(self._pseudo_workers() @ beliefs.log_share)
+
+
+def _log_profile(errors: Array) -> Array:
+    """log p(label | truth, wrong) from how often each label was given for each truth; 0 on the diagonal."""
+    profile = errors * ~np.eye(len(errors), dtype=bool)
+    profile /= np.maximum(profile.sum(axis=1, keepdims=True), _LEAST)
+    np.fill_diagonal(profile, 1.0)
+    return np.log(profile)
 
 
 def _coin_evidence(tally: Tally, beliefs: Beliefs, misses: Array) -> Array:
@@ -250,8 +273,8 @@ def _learn_spam(tally: Tally, beliefs: Beliefs, p: Array) -> Array:
 def _fixed_point(alpha: Array, counts: Array, p: Array) -> Array:
     """Minka's step for Dirichlets over the last axis, worker w counting p[w]; `counts` is (n_workers, *alpha.shape)."""
     strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
-    gained = np.tensordot(p, digamma(alpha + counts) - digamma(alpha), axes=1)
-    spent = np.tensordot(p, digamma(strength + total) - digamma(strength), axes=1)
+    gained = np.einsum("w,w...->...", p, digamma(alpha + counts) - digamma(alpha))
+    spent = np.einsum("w,w...->...", p, digamma(strength + total) - digamma(strength))
     return (alpha * gained + SHAPE) / (spent + RATE)[..., None]
 
 

@@ -1,0 +1,258 @@
+"""GLAD: every worker has an ability and every item a difficulty; found by EM.
+
+    p(label_iw = truth_i) = sigmoid(ability[w] exp(ease[i])),   errors fall on the other classes alike
+    ability ~ N(1, 1),   ease ~ N(1, 1),   difficulty[i] = exp(-ease[i])
+
+Reference: J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma and J. Movellan (2009), Whose vote should count more: optimal
+integration of labels from labelers of unknown expertise, NeurIPS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.annotations import Annotations
+from manyhands.em import run_em
+from manyhands.kernels import Array, sums_by
+from manyhands.priors import ClassPrior, FixedPrior, class_prior, gold_offset
+from manyhands.validation import Constraint, Number, Probabilities
+
+_MEAN = 1.0  # of ability and ease, before any label is seen
+_EASE = 5.0  # ease stays within minus and plus this
+_ABILITY = 20.0  # and ability within this, which its prior makes sure of anyway
+
+
+class GLAD(Aggregator):
+    """Ability of workers times ease of items: a hard item says little about those who got it wrong.
+
+    Needs few labels per worker, like `OneCoin`; workers who prefer one class mislead it in the same way.
+
+    Parameters
+    ----------
+    prior : "uniform" class frequencies, "estimated", or a frequency for each class
+    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
+
+    Attributes
+    ----------
+    ability_ : (n_workers,) 1 is expected, 0 says nothing, negative means more often wrong than right
+    difficulty_ : (n_items,) positive; exp(-1) is expected, and stands for items without labels
+    class_prior_ : (n_classes,)
+
+    Examples
+    --------
+    >>> from manyhands import GLAD, Annotations
+    >>> votes = Annotations.from_matrix([[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1], [1, 1, 0, 0]])
+    >>> model = GLAD().fit(votes)
+    >>> model.labels_.tolist()
+    [0, 1, 0, 1]
+    >>> bool(model.ability_[3] < model.ability_[0]), bool(model.difficulty_[3] > model.difficulty_[1])
+    (True, True)
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "prior": Probabilities(("estimated", "uniform")),
+        "max_iter": Number(whole=True, least=1),
+        "tol": Number(least=0),
+    }
+
+    ability_: Array
+    difficulty_: Array
+    _ability: Array  # (n_workers + 1,) the last worker is one never seen
+    _ease: Array  # (n_items,)
+
+    def __init__(self, prior: str | npt.ArrayLike = "uniform", max_iter: int = 1000, tol: float = 1e-6) -> None:
+        self.prior = prior
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
+        steps = GLADSteps.of(annotations, prior, gold)
+        found = run_em(steps, steps.start(), max_iter=self.max_iter, tol=self.tol, what="GLAD")
+        params = found.params
+        active = np.bincount(annotations.worker, minlength=annotations.n_workers) > 0
+        results = {
+            "ability_": params.ability,
+            "difficulty_": np.exp(-params.ease),
+            "class_prior_": np.exp(params.log_prior),
+            "_ability": np.append(params.ability, params.ability[active].mean()),
+            "_ease": params.ease,
+            "_log_prior": params.log_prior,
+        }
+        posterior, _ = steps.truth(steps.logit(params), params.log_prior)
+        return Inference(posterior.T.copy(), None, found.n_iter, found.converged, found.history, results)
+
+    def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        """An E step; items that `fit` saw keep their difficulty, others have the expected one."""
+        row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
+        row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
+        params = GLADParams(self._ability, np.where(row >= 0, self._ease[row], _MEAN), self._log_prior)
+        steps = GLADSteps.of(annotations, FixedPrior(self._log_prior), gold)
+        return steps.truth(steps.logit(params), self._log_prior)[0].T.copy()
+
+
+@dataclass(frozen=True)
+class GLADParams:
+    """What EM estimates."""
+
+    ability: Array  # (n_workers,)
+    ease: Array  # (n_items,) the logarithm of the paper's beta
+    log_prior: Array  # (n_classes,)
+
+
+@dataclass(frozen=True)
+class GLADSteps:
+    """The two steps of `run_em`.
+
+    The statistics are the next parameters themselves, so that the driver extrapolates abilities and eases: `expect`
+    does an E step and the M step that follows from it, `maximise` only reads the outcome. Extrapolation pays: passes
+    with it and without were 34 and 150 on snow2008/rte, 29 and 122 on music, 99 and 266 on s_rel.
+    """
+
+    item: npt.NDArray[np.intp]  # (n_annotations,)
+    worker: npt.NDArray[np.intp]
+    cell: npt.NDArray[np.intp]  # label * n_items + item: sums and maxima over classes are then fast
+    n_workers: int
+    labelled: npt.NDArray[np.bool_]  # (n_items,)
+    prior: ClassPrior
+    n_classes: int
+    offset: Array | None  # (n_classes, n_items) what gold adds to the log prior
+
+    @classmethod
+    def of(cls, annotations: Annotations, prior: ClassPrior, gold: Gold) -> GLADSteps:
+        n_classes = annotations.n_classes
+        item, worker = annotations.item.astype(np.intp), annotations.worker.astype(np.intp)
+        cell = annotations.label * np.intp(annotations.n_items) + item
+        offset = gold_offset(gold, n_classes)
+        offset = None if offset is None else offset.T
+        return cls(item, worker, cell, annotations.n_workers, annotations.n_labels > 0, prior, n_classes, offset)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.labelled)
+
+    def start(self) -> Array:
+        """Everyone is as able, and everything as easy, as expected; classes are as frequent as labels for them."""
+        votes = np.bincount(self.cell // self.n_items, minlength=self.n_classes)
+        return _as_statistics(np.full(self.n_workers, _MEAN), np.full(self.n_items, _MEAN), votes.astype(float))
+
+    def maximise(self, statistics: Array, previous: GLADParams | None) -> GLADParams:
+        ability, ease, totals = np.split(statistics, [self.n_workers, self.n_workers + self.n_items])
+        return GLADParams(_unfold(ability, _ABILITY), _unfold(ease, _EASE), self.prior.solve(totals))
+
+    def expect(self, params: GLADParams) -> tuple[Array, float]:
+        logit = self.logit(params)
+        posterior, evidence = self.truth(logit, params.log_prior)
+        penalty = -0.5 * float(np.sum((params.ability - _MEAN) ** 2) + np.sum((params.ease - _MEAN) ** 2))
+        ability, ease = self.climb(posterior.ravel()[self.cell], logit, params)
+        totals = posterior[:, self.labelled].sum(axis=1)
+        objective = evidence + penalty + self.prior.log_penalty(params.log_prior)
+        return _as_statistics(ability, ease, totals), objective
+
+    def logit(self, params: GLADParams) -> Array:
+        """(n_annotations,) the log odds that each label is right."""
+        return params.ability[self.worker] * np.exp(params.ease)[self.item]
+
+    def truth(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
+        """(n_classes, n_items) the posterior, and log p(labels).
+
+        Take every label as wrong at first, sigmoid(-logit) / (n_classes - 1); each class that it names then gains
+        the log odds of right against wrong, logit + log(n_classes - 1). That is a weighted vote.
+        """
+        others = np.log(max(self.n_classes - 1, 1))
+        votes = sums_by(self.cell, logit + others, self.n_items * self.n_classes)
+        score = votes.reshape(self.n_classes, self.n_items) + log_prior[:, None]
+        if self.offset is not None:
+            score += self.offset
+        top = score.max(axis=0)
+        posterior = np.exp(score - top)
+        total = posterior.sum(axis=0)
+        posterior /= total
+        all_wrong = -float(_softplus(logit).sum()) - len(logit) * others
+        return posterior, all_wrong + float((top + np.log(total))[self.labelled].sum())
+
+    def climb(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
+        """Better abilities, then better eases, given the probability that each label is right.
+
+        log sigmoid(s) lies above a parabola that touches it at s and -s (Jaakkola and Jordan 2000). With it in place
+        of the sigmoid every ability has a closed form and every ease a problem of two sums; neither step can lower
+        what EM maximises, so no step has to be taken back.
+        """
+        surplus = p_right - 0.5
+        beta = np.exp(params.ease)[self.item]
+        pull = sums_by(self.worker, surplus * beta, self.n_workers)
+        width = sums_by(self.worker, _curvature(logit) * beta**2, self.n_workers)
+        ability = np.clip((pull + _MEAN) / (width + 1.0), -_ABILITY, _ABILITY)
+        by_label = ability[self.worker]
+        pull = sums_by(self.item, surplus * by_label, self.n_items)
+        width = sums_by(self.item, _curvature(by_label * beta) * by_label**2, self.n_items)
+        return ability, climb_ease(params.ease, pull, width)
+
+
+def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
+    """Raise  pull e^b - width e^2b / 2 - (b - 1)^2 / 2  in b, one problem per item, by Newton with a guard.
+
+    It need not be concave: where it is not, the step goes uphill with the prior's curvature. A step that would lower
+    the value is halved until it does not: half a step passed in each of two million random problems.
+    """
+    beta = np.exp(ease)
+    value = _ease_value(ease, beta, pull, width)
+    reach = np.ones(len(ease))
+    for _ in range(steps):
+        gain, loss = pull * beta, width * beta**2
+        slope = gain - loss - (ease - _MEAN)
+        newton = slope / np.maximum(2 * loss - gain + 1, 1.0)
+        trial = np.clip(ease + reach * np.clip(newton, -1.0, 1.0), -_EASE, _EASE)
+        trial_beta = np.exp(trial)
+        trial_value = _ease_value(trial, trial_beta, pull, width)
+        better = trial_value >= value
+        ease = np.where(better, trial, ease)
+        np.copyto(beta, trial_beta, where=better)
+        np.copyto(value, trial_value, where=better)
+        reach = np.where(better, 1.0, reach / 2)
+    return ease
+
+
+def _ease_value(ease: Array, beta: Array, pull: Array, width: Array) -> Array:
+    return beta * (pull - 0.5 * width * beta) - 0.5 * (ease - _MEAN) ** 2
+
+
+def _softplus(x: Array) -> Array:
+    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
+    tail = np.abs(x)
+    np.exp(np.negative(tail, out=tail), out=tail)
+    np.log1p(tail, out=tail)
+    tail += np.maximum(x, 0.0)
+    return tail
+
+
+def _curvature(logit: Array) -> Array:
+    """tanh(s / 2) / (2 s), that of the parabola below log sigmoid; 1/4 at 0."""
+    half = np.abs(logit)
+    half *= 0.5
+    np.maximum(half, 1e-6, out=half)
+    curvature: Array = np.tanh(half)
+    curvature /= half
+    curvature *= 0.25
+    return curvature
+
+
+def _as_statistics(ability: Array, ease: Array, totals: Array) -> Array:
+    return np.concatenate([_fold(ability, _ABILITY), _fold(ease, _EASE), totals])
+
+
+def _fold(value: Array, bound: float) -> Array:
+    """A number within the bounds as a square that is not negative: the driver moves square roots in straight lines.
+
+    Scaled so that near the expected value a small change stays as large as it is.
+    """
+    return (value + bound) ** 2 / (2 * (_MEAN + bound))
+
+
+def _unfold(statistic: Array, bound: float) -> Array:
+    return np.minimum(np.sqrt(2 * (_MEAN + bound) * statistic) - bound, bound)

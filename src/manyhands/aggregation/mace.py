@@ -1,0 +1,105 @@
+"""MACE: every worker either says the truth or guesses from a habit; found by EM.
+
+    p(label = l | truth = k, worker = w) = trust[w] [l = k] + (1 - trust[w]) guess[w, l]
+    p(k | labels of i)  ~  prior[k] prod_w p(label_iw | k, w)
+
+Reference: D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.annotations import Annotations
+from manyhands.kernels import Array
+from manyhands.noise.spammer import SpammerNoise
+from manyhands.priors import class_prior
+from manyhands.randomness import Seed, make_generator
+from manyhands.table_model import fit_table
+from manyhands.validation import Constraint, Number, Probabilities, RandomState
+
+
+class MACE(Aggregator):
+    """Each worker is honest with one probability, and otherwise guesses, with a taste for some classes.
+
+    Made for crowds with spammers: one who always says the same, or anything, gets a trust near 0 and is not heard.
+    Needs about n_classes labels per worker. Honest workers who confuse two classes are outside the model.
+
+    Parameters
+    ----------
+    smoothing : labels that the belief about an unknown worker is worth
+    prior_trust : the share of these that are honest; the others are guesses, alike for all classes
+    prior : "uniform" class frequencies as in the paper, "estimated", or a frequency for each class
+    max_iter, tol, n_init, random_state : as in `DawidSkene`
+
+    Attributes
+    ----------
+    trust_ : (n_workers,) the probability that a label of this worker is honest
+    guess_ : (n_workers, n_classes) what the worker says otherwise; rows sum to 1
+    confusion_, class_prior_, restarts_ : as in `DawidSkene`
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, MACE
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 1], [1, 1, 1], [0, 0, 1]])
+    >>> model = MACE().fit(votes)
+    >>> model.labels_.tolist()
+    [0, 1, 0, 1, 0]
+    >>> bool(model.trust_[2] < model.trust_[0])
+    True
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "smoothing": Number(least=0),
+        "prior_trust": Number(least=0, most=1),
+        "prior": Probabilities(("estimated", "uniform")),
+        "max_iter": Number(whole=True, least=1),
+        "tol": Number(least=0),
+        "n_init": Number(whole=True, least=1),
+        "random_state": RandomState(),
+    }
+
+    trust_: Array
+    guess_: Array
+
+    def __init__(
+        self,
+        smoothing: float = 1.0,
+        prior_trust: float = 0.5,
+        prior: str | npt.ArrayLike = "uniform",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Seed = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.prior_trust = prior_trust
+        self.prior = prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        fit = fit_table(
+            annotations,
+            SpammerNoise(annotations.n_classes, self.smoothing, self.prior_trust),
+            class_prior(self.prior, annotations.n_classes, smoothing=0.01),
+            gold=gold,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_init=self.n_init,
+            rng=make_generator(self.random_state),
+        )
+        trust, guess = fit.params.noise[0], _habit(fit.params.noise[1:].T)
+        return Inference.from_table(fit, confusion=np.exp(fit.log_table), trust_=trust, guess_=guess)
+
+
+def _habit(guess: Array) -> Array:
+    """What a worker says when they guess; anything alike for one who never does."""
+    total = guess.sum(axis=1, keepdims=True)
+    return np.divide(guess, total, out=np.full(guess.shape, 1 / guess.shape[1]), where=total > 0)

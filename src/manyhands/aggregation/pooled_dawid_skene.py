@@ -1,0 +1,186 @@
+"""Pooled Dawid-Skene: confusion matrices drawn toward what the crowd has in common, and a confidence that is checked.
+
+    type_w ~ share,  confusion_w ~ prior of type_w            (coin, classes, full, spam; see `noise.pooled`)
+    p(k | labels of i)  ~  (prior[k] prod_w confusion[w, k, label_iw]) ^ power
+
+Types and their priors are fitted to the data by variational EM. The power is chosen by held-out labels: workers err
+together on hard items, so labels say less than independent ones would. A power never changes which class is best.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.annotations import Annotations
+from manyhands.heldout import split_labels
+from manyhands.kernels import Array, em_pass, pack
+from manyhands.noise import safe_log
+from manyhands.noise.pooled import PooledNoise, PooledParams
+from manyhands.priors import EstimatedPrior, gold_offset
+from manyhands.table_model import TableFit, fit_table
+from manyhands.validation import Constraint, Number, OneOf
+
+POWERS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+FOLD_PASSES = 25  # of EM in a fold: it has to place the workers, not to converge
+ENOUGH = 50_000  # held-out labels
+FEWEST = 50
+LARGEST = 2_000_000  # labels; of a larger crowd a sample of the items is split
+HALF_INDEPENDENT = 0.5
+PRIOR_ITEMS = 1.0  # items added to every class
+
+
+class PooledDawidSkene(Aggregator):
+    """Confusion matrices shrunk toward the crowd's, by worker type; the default method.
+
+    A worker with many labels gets a confusion matrix of his own, one with few looks like the crowd, and those who
+    guess or always say the same are recognised as such. Confidence is tempered until it foretells held-out labels.
+    What the majority says is taken to be what the labels mean: a crowd that is wrong more often than right is
+    followed into error, unless gold labels say otherwise.
+
+    Parameters
+    ----------
+    pull : share of the workers counted in advance as differing in accuracy alone; more leans toward the vote
+    calibrate : temper the confidence by held-out labels
+    n_folds : parts into which the labels are split for that
+    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes) expected confusion matrices
+    class_prior_ : (n_classes,)
+    worker_types_ : (n_workers, 4) p(type) for coin, classes, full and spam
+    power_ : how far labels count as independent, 1 for entirely
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, PooledDawidSkene
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]] * 10)
+    >>> PooledDawidSkene().fit_predict(votes)[:4].tolist()
+    [0, 1, 0, 1]
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "pull": Number(least=0),
+        "calibrate": OneOf((True, False)),
+        "n_folds": Number(whole=True, least=2),
+        "max_iter": Number(whole=True, least=1),
+        "tol": Number(least=0),
+    }
+
+    def __init__(
+        self, pull: float = 0.03, calibrate: bool = True, n_folds: int = 5, max_iter: int = 300, tol: float = 1e-5
+    ) -> None:
+        self.pull = pull
+        self.calibrate = calibrate
+        self.n_folds = n_folds
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        noise = PooledNoise(annotations.n_classes, annotations.n_workers, pull=self.pull)
+        fit = _fit(annotations, gold, noise, self.max_iter, self.tol)
+        confusion = noise.confusion(fit.params.noise)
+        power = _choose_power(annotations, gold, noise, self.n_folds) if self.calibrate else 1.0
+        log_table = safe_log(np.concatenate([confusion, noise.newcomer(fit.params.noise)[None]]))
+        log_prior = fit.params.log_prior
+        if _nobody_can_be_checked(annotations, gold):
+            log_table = np.broadcast_to(_table_of_one_vote(log_prior), log_table.shape)
+        elif power is not None:
+            log_table, log_prior = power * log_table, power * log_prior
+        offset = gold_offset(gold, annotations.n_classes)
+        final = em_pass(pack(annotations), log_table[:-1], log_prior, offset, want_posterior=True)
+        assert final.posterior is not None
+        results = {
+            "confusion_": confusion,
+            "class_prior_": np.exp(fit.params.log_prior),
+            "worker_types_": fit.params.noise.p_type,
+            "power_": 1.0 if power is None else power,
+            "_log_table": log_table,
+            "_log_prior": log_prior,
+        }
+        right = np.trace(final.counts, axis1=1, axis2=2)
+        notes = _notes(annotations, power)
+        return Inference(final.posterior, right, fit.n_iter, fit.converged, fit.history, results, notes)
+
+
+def _fit(annotations: Annotations, gold: Gold, noise: PooledNoise, max_iter: int, tol: float) -> TableFit[PooledParams]:
+    return fit_table(annotations, noise, EstimatedPrior(PRIOR_ITEMS), gold=gold, max_iter=max_iter, tol=tol)
+
+
+def _nobody_can_be_checked(annotations: Annotations, gold: Gold) -> bool:
+    """Whether no label meets another label or a gold one on its item."""
+    meets = annotations.n_labels + (0 if gold is None else gold >= 0)
+    return bool(meets[annotations.n_labels > 0].max() <= 1)
+
+
+def _table_of_one_vote(log_prior: Array) -> Array:
+    """(n_classes, n_classes) under which one label makes the posterior half the label, half the class frequencies."""
+    table = np.zeros((len(log_prior), len(log_prior)))
+    np.fill_diagonal(table, np.log1p(np.exp(-log_prior)))
+    return table
+
+
+def _choose_power(annotations: Annotations, gold: Gold, noise: PooledNoise, n_folds: int) -> float | None:
+    """The largest power within one standard error of the best on held-out labels; None where there are too few."""
+    sample, gold = _sample_of_items(annotations, gold)
+    fold = split_labels(sample, n_folds)
+    scores: list[Array] = []
+    for k in range(n_folds):
+        if sum(map(len, scores)) < ENOUGH:
+            scores.append(_heldout_scores(sample, gold, noise, fold == k))
+    score = np.concatenate(scores)  # (n_held_out, n_powers)
+    if len(score) < FEWEST:
+        return None
+    best = int(score.mean(axis=0).argmax())
+    loss = score[:, [best]] - score
+    near = loss.mean(axis=0) <= loss.std(axis=0) / np.sqrt(len(loss))
+    return float(POWERS[np.flatnonzero(near).max()])
+
+
+def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations, Gold]:
+    """All items of a crowd of ordinary size, and evenly spaced ones of a huge crowd."""
+    step = annotations.n_annotations // LARGEST + 1
+    if step == 1:
+        return annotations, gold
+    return annotations[::step], None if gold is None else gold[::step]
+
+
+def _heldout_scores(annotations: Annotations, gold: Gold, noise: PooledNoise, out: npt.NDArray[np.bool_]) -> Array:
+    """(n_held_out, n_powers) log p(label) of the labels in `out`, each item known by its other labels alone."""
+    known = annotations.keep(~out)
+    held = annotations.keep(out & (known.n_labels > 0)[annotations.item])
+    if known.n_annotations == 0 or held.n_annotations == 0:
+        return np.zeros((0, len(POWERS)))
+    fit = _fit(known, gold, noise, FOLD_PASSES, tol=0.0)
+    confusion = noise.confusion(fit.params.noise)
+    final = em_pass(
+        pack(known), safe_log(confusion), fit.params.log_prior, gold_offset(gold, noise.n_classes), want_posterior=True
+    )
+    assert final.posterior is not None
+    log_p = safe_log(final.posterior)[held.item]  # (n_held_out, n_classes)
+    p_label = confusion[held.worker, :, held.label]
+    scores = []
+    for power in POWERS:
+        p = np.exp(power * (log_p - log_p.max(axis=1, keepdims=True)))
+        scores.append(safe_log((p * p_label).sum(axis=1) / p.sum(axis=1)))
+    return np.stack(scores, axis=1)
+
+
+def _notes(annotations: Annotations, power: float | None) -> dict[str, str]:
+    """What limits the answer, for the user to know."""
+    notes = {}
+    busy = np.bincount(annotations.worker)
+    if np.median(busy[busy > 0]) < 2 * annotations.n_classes:
+        notes["few_labels_per_worker"] = (
+            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels; little more than the crowd's "
+            f"habits is known of them, and the answer stays close to the vote."
+        )
+    if power is not None and power < HALF_INDEPENDENT:
+        notes["workers_err_together"] = (
+            f"Held-out labels show that workers err on the same items; a label counts {power:g} of an independent one."
+        )
+    return notes

@@ -1,0 +1,80 @@
+"""`manyhands demo`: a crowd made up on the spot, from its labels to the truth."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import typer
+
+from manyhands import registry
+from manyhands.annotations import Annotations
+from manyhands.cli.aggregate import aggregate, run_job
+from manyhands.cli.show import say, show_table
+from manyhands.exceptions import CrowdWarning
+from manyhands.io.results import to_csv
+from manyhands.io.tables import Reading, read_table
+from manyhands.io.writing import write_files
+from manyhands.simulate import Crowd, make_crowd
+
+CLASSES = np.array(["bird", "cat", "dog", "fox"], object)
+
+
+def demo(
+    out: Path = typer.Option(Path("demo"), "-o", "--out", help="Folder for the files."),
+    seed: int = typer.Option(0, help="Decides the crowd."),
+    force: bool = typer.Option(False, "--force", help="Replace files that are there already."),
+) -> None:
+    """Make up a crowd, aggregate its labels, and lay every method beside the planted truth.
+
+    \b
+    Examples:
+      manyhands demo
+      manyhands demo -o /tmp/demo --seed 7
+    """
+    crowd = make_crowd(
+        n_items=1000,
+        n_workers=60,
+        n_classes=len(CLASSES),
+        labels_per_item=4,
+        bad="random",
+        bad_share=0.3,
+        random_state=seed,
+    )
+    say("A made-up crowd: 1000 pictures, 60 workers, 4 labels for each picture; 3 workers in 10 only guess.")
+    ratings = out / "ratings.csv"
+    write_files(out, {ratings.name: to_csv(_ratings(crowd.annotations))}, force=force)
+    say(f"$ manyhands aggregate {ratings} -o {out}")
+    aggregate(ratings, registry.DEFAULT, out, None, None, None, seed, force, False, False)
+    comparison = _compare(read_table(ratings), crowd, seed)
+    write_files(out, {"methods.csv": to_csv(comparison)}, force=force)
+    show_table(comparison, "Every method beside the planted truth (also in methods.csv)")
+
+
+def _ratings(annotations: Annotations) -> pl.DataFrame:
+    """The crowd's labels as a person would export them."""
+    return pl.DataFrame(
+        {
+            "task": [f"picture-{item:04d}" for item in annotations.item],
+            "worker": [f"worker-{worker:02d}" for worker in annotations.worker],
+            "label": CLASSES[annotations.label].tolist(),
+        }
+    )
+
+
+def _compare(reading: Reading, crowd: Crowd, seed: int) -> pl.DataFrame:
+    """How often each method is right, how sure it is, and how far one is from the other."""
+    truth = CLASSES[crowd.truth]
+    rows = []
+    for method in registry.names("aggregator"):
+        if method == "kos":  # two classes only
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CrowdWarning)
+            model = run_job(reading, method, seed).model
+        right = float(np.mean(model.labels_ == truth))
+        sure = float(model.posterior_.max(axis=1).mean())
+        rows.append({"method": method, "right": right, "confidence": sure, "gap": abs(sure - right)})
+    return pl.DataFrame(rows).sort("right", "method", descending=[True, False])

@@ -1,0 +1,68 @@
+"""Simulated crowds of which everything is known: planted truth, planted workers, planted difficulty.
+
+    workers      how workers err: confusion matrices, abilities, and the labels drawn from them
+    attacks      how bad workers answer
+    assignment   who labels what, and how labels are taken away again
+    crowds       make a crowd out of these
+    papers       how each paper made its labels from the truth
+    features     the papers' crowds that come with features
+
+A `random_state` decides everything; no global generator is read or touched.
+"""
+
+from manyhands.simulate.assignment import activity_shares, assign, thin
+from manyhands.simulate.attacks import ATTACKS
+from manyhands.simulate.crowds import KINDS, Crowd, label_items, make_crowd, make_truth
+from manyhands.simulate.features import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
+from manyhands.simulate.papers import (
+    ICED_SETTINGS,
+    make_iced,
+    make_max_mig,
+    make_mbem,
+    make_nonstructural,
+    make_structural,
+)
+from manyhands.simulate.workers import (
+    accuracy_to_ability,
+    difficulty_accuracy,
+    draw_accuracy,
+    draw_labels,
+    draw_right_or_wrong,
+    glad_accuracy,
+    hammer_spammer,
+    one_coin,
+    random_confusion,
+    two_coin,
+)
+
+__all__ = [
+    "ATTACKS",
+    "Crowd",
+    "FeatureCrowd",
+    "ICED_SETTINGS",
+    "KINDS",
+    "accuracy_to_ability",
+    "activity_shares",
+    "assign",
+    "difficulty_accuracy",
+    "draw_accuracy",
+    "draw_labels",
+    "draw_right_or_wrong",
+    "glad_accuracy",
+    "hammer_spammer",
+    "label_items",
+    "make_crowd",
+    "make_difficulty_gaussians",
+    "make_iced",
+    "make_max_mig",
+    "make_mbem",
+    "make_neucrowd",
+    "make_nonstructural",
+    "make_self_crowd",
+    "make_structural",
+    "make_truth",
+    "one_coin",
+    "random_confusion",
+    "thin",
+    "two_coin",
+]

@@ -1,0 +1,46 @@
+"""What all tests share: where helpers are found, how hypothesis draws, and the real crowds."""
+
+import csv
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from manyhands import Annotations
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `strategies` and `reference`
+
+settings.register_profile("manyhands", deadline=None, max_examples=40, derandomize=True, database=None)
+settings.load_profile("manyhands")
+
+
+@pytest.fixture(scope="session")
+def real_annotations():
+    """A function from the name of a real set to its annotations; ids and classes are text, rows as in the file."""
+    folder = os.environ.get("MANYHANDS_DATA")
+    if not folder:
+        pytest.skip("MANYHANDS_DATA is not set, so there are no real crowds to test on")
+
+    def read(name):
+        path = Path(folder) / name / "annotations.csv"
+        if not path.is_file():
+            pytest.fail(f"MANYHANDS_DATA is set, but {path} is missing")
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return Annotations.from_triples(*([row[column] for row in rows] for column in ("task", "worker", "label")))
+
+    return read
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def either_path(request, monkeypatch):
+    """Run a test on the compiled pass and on the plain one."""
+    from manyhands import kernels
+
+    if request.param == "plain":
+        monkeypatch.setattr(kernels, "_fused", None)
+    elif not kernels.compiled():
+        pytest.skip("the compiled pass was not built")
+    return request.param

@@ -1,0 +1,128 @@
+"""Slow twins of the kernels and of what stands on them.
+
+`triples` are (item, worker, label) codes; tables are nested lists, indexed as in the formulas: [worker][truth][label].
+"""
+
+import math
+
+
+def slow_vote_share(triples, n_items, n_classes):
+    """The share of each item's labels that name each class."""
+    share = [[0.0] * n_classes for _ in range(n_items)]
+    for item, _, label in triples:
+        share[item][label] += 1
+    return [[count / (sum(row) or 1) for count in row] for row in share]
+
+
+def slow_vote_pass(triples, n_items, n_workers, n_classes):
+    """Counts and totals that vote shares imply."""
+    share = slow_vote_share(triples, n_items, n_classes)
+    counts = zeros(n_workers, n_classes, n_classes)
+    for item, worker, label in triples:
+        for truth in range(n_classes):
+            counts[worker][truth][label] += share[item][truth]
+    totals = [math.fsum(row[truth] for row in share) for truth in range(n_classes)]
+    return counts, totals
+
+
+def slow_em_pass(triples, n_items, log_table, log_prior, offset=None):
+    """Posterior, expected counts, expected totals and log evidence."""
+    n_workers, n_classes = len(log_table), len(log_prior)
+    posterior, labelled, evidence = [], {item for item, _, _ in triples}, []
+    for item in range(n_items):
+        score = [log_prior[k] + (offset[item][k] if offset is not None else 0.0) for k in range(n_classes)]
+        for i, worker, label in triples:
+            if i == item:
+                score = [score[k] + log_table[worker][k][label] for k in range(n_classes)]
+        top = max(score)
+        total = math.fsum(math.exp(s - top) for s in score)
+        posterior.append([math.exp(s - top) / total for s in score])
+        if item in labelled:
+            evidence.append(top + math.log(total))
+    counts = zeros(n_workers, n_classes, n_classes)
+    for item, worker, label in triples:
+        for truth in range(n_classes):
+            counts[worker][truth][label] += posterior[item][truth]
+    totals = [math.fsum(posterior[item][k] for item in labelled) for k in range(n_classes)]
+    return posterior, counts, totals, math.fsum(evidence)
+
+
+def slow_dawid_skene(triples, n_items, n_workers, n_classes, smoothing, n_iter):
+    """Dawid and Skene's EM from the vote shares; the objective (a posteriori) at each M step, and the last E step."""
+    counts, totals = slow_vote_pass(triples, n_items, n_workers, n_classes)
+    history = []
+    for _ in range(n_iter):
+        prior = normalised([total + smoothing for total in totals])
+        confusion = [[normalised([c + smoothing for c in row]) for row in matrix] for matrix in counts]
+        log_table = [[[math.log(p) for p in row] for row in matrix] for matrix in confusion]
+        log_prior = [math.log(p) for p in prior]
+        posterior, counts, totals, evidence = slow_em_pass(triples, n_items, log_table, log_prior)
+        penalty = smoothing * math.fsum(x for matrix in log_table for row in matrix for x in row)
+        history.append(evidence + penalty + smoothing * math.fsum(log_prior))
+    return posterior, confusion, prior, history
+
+
+def slow_one_coin_accuracy(counts, smoothing, prior_accuracy):
+    """The M step of the one-coin model: each worker's expected share of right labels, with a Beta prior."""
+    accuracy = []
+    for matrix in counts:
+        right = math.fsum(matrix[k][k] for k in range(len(matrix)))
+        total = math.fsum(count for row in matrix for count in row)
+        empty = total + smoothing == 0
+        share = prior_accuracy if empty else (right + smoothing * prior_accuracy) / (total + smoothing)
+        accuracy.append(share)
+    return accuracy
+
+
+def slow_pick_classes(posterior, unlabelled, tie=1e-9):
+    """The most probable class of each item; in a tie the one larger overall, then the first."""
+    n_classes = len(posterior[0])
+    size = [round(math.fsum(row[k] for row, u in zip(posterior, unlabelled) if not u), 6) for k in range(n_classes)]
+    code, tied = [], []
+    for row, without_label in zip(posterior, unlabelled):
+        best = [k for k in range(n_classes) if row[k] >= max(row) - tie]
+        code.append(-1 if without_label else min(best, key=lambda k: (-size[k], k)))
+        tied.append(len(best) > 1 and not without_label)
+    return code, tied
+
+
+def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of, strength=5.0):
+    """Mean of log sum_k p(k | the item's other labels) confusion[worker][k][label] over the held-out triples."""
+    n_classes = len(posterior[0])
+    counts = zeros(n_workers + 1, n_classes, n_classes)
+    for item, worker, label in training:
+        for truth in range(n_classes):
+            counts[worker][truth][label] += posterior[item][truth]
+    crowd = [
+        normalised(
+            [math.fsum(counts[w][k][label] for w in range(n_workers)) + 1 / n_classes for label in range(n_classes)]
+        )
+        for k in range(n_classes)
+    ]
+    confusion = [
+        [normalised([c + strength * p for c, p in zip(matrix[k], crowd[k])]) for k in range(n_classes)]
+        for matrix in counts
+    ]
+    labelled = {item for item, _, _ in training}
+    prior = normalised([math.fsum(posterior[i][k] for i in labelled) + 1 for k in range(n_classes)])
+    logs = []
+    for at, (item, worker, label) in enumerate(heldout):
+        row = row_of[item]
+        belief = prior if row is None else [(posterior[row][k] + 0.01 * prior[k]) / 1.01 for k in range(n_classes)]
+        for other, (i, w, other_label) in enumerate(heldout):
+            if i == item and other != at:
+                belief = [belief[k] * confusion[w][k][other_label] for k in range(n_classes)]
+        belief = normalised(belief)
+        logs.append(math.log(math.fsum(belief[k] * confusion[worker][k][label] for k in range(n_classes))))
+    return math.fsum(logs) / len(logs)
+
+
+def zeros(*shape):
+    """Nested lists of zeros."""
+    return [0.0] * shape[0] if len(shape) == 1 else [zeros(*shape[1:]) for _ in range(shape[0])]
+
+
+def normalised(row):
+    """The row divided by its sum."""
+    total = math.fsum(row)
+    return [value / total for value in row]

@@ -1,0 +1,493 @@
+"""Annotations: immutable, sparse, and at home where `y` stands."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyhands import Annotations
+from manyhands.exceptions import AlignmentError, AnnotationError
+from strategies import annotations, triples_of
+
+NFC, NFD = "\u00e9", "e\u0301"  # the same letter to a reader, two strings to a computer
+
+
+class Column:
+    """What pandas or polars would give: a column that owns an array."""
+
+    def __init__(self, values):
+        self.owned = np.array(values)
+
+    def __len__(self):
+        return len(self.owned)
+
+    def to_numpy(self):
+        return self.owned
+
+
+@pytest.fixture
+def votes():
+    """Three items, one of them silent; three workers, one of them silent; three classes, one of them unused."""
+    return Annotations.from_triples(
+        ["b", "a", "b", "b"],
+        ["ann", "ann", "bob", "bob"],
+        ["dog", "cat", "cat", "cat"],
+        item_ids=["a", "silent", "b"],
+        worker_ids=["ann", "bob", "nobody"],
+        classes=["cat", "dog", "emu"],
+    )
+
+
+# Building -----------------------------------------------------------------------------------------------------------
+
+
+def test_triples_are_sorted_and_sized(votes):
+    """Codes are int32 and sorted by item, worker, label; counts are those of the ids."""
+    assert triples_of(votes) == [(0, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 0)]
+    assert {votes.item.dtype, votes.worker.dtype, votes.label.dtype} == {np.dtype(np.int32)}
+    assert (votes.n_items, votes.n_workers, votes.n_classes, votes.n_annotations) == (3, 3, 3, 4)
+    assert (len(votes), votes.shape, votes.n_labels.tolist()) == (3, (3,), [1, 0, 3])
+    assert repr(votes) == "Annotations(4 labels on 3 items by 3 workers, 3 classes)"
+
+
+@given(annotations(), st.randoms(use_true_random=False))
+def test_order_of_triples_never_shows(votes, random):
+    """Triples in any order build equal annotations, repeated pairs included."""
+    triples = triples_of(votes)
+    random.shuffle(triples)
+    ids = {"item_ids": votes.item_ids, "worker_ids": votes.worker_ids, "classes": votes.classes}
+    assert Annotations(*np.array(triples).T, **ids) == votes
+
+
+def test_codes_too_wide_for_one_key_are_sorted_too():
+    """Where item, worker and label do not fit into 63 bits, the slow sort gives the same order."""
+    many = np.arange(2**21)
+    item, worker, label = np.array([[2**21 - 1, 3, 3], [0, 9, 2**20], [5, 1, 0]])
+    votes = Annotations(item, worker, label, item_ids=many, worker_ids=many, classes=many)
+    assert triples_of(votes) == [(3, 9, 1), (3, 2**20, 0), (2**21 - 1, 0, 5)]
+
+
+def test_equality_is_by_value(votes):
+    """Equal where all six arrays are, different from anything else, and without a hash."""
+    again = Annotations(
+        votes.item,
+        votes.worker,
+        votes.label,
+        item_ids=votes.item_ids,
+        worker_ids=votes.worker_ids,
+        classes=votes.classes,
+    )
+    assert votes == again
+    assert votes != votes.keep(np.arange(3))
+    assert votes != votes.with_more(0, 0, 0)
+    assert votes != "votes"
+    with pytest.raises(TypeError):
+        hash(votes)
+
+
+@pytest.mark.parametrize(
+    "matrix", [[[0, 1, -1], [-1, -1, -1]], np.array([[0, 1, np.nan], [np.nan] * 3]), [[0, 1, None], [None] * 3]]
+)
+def test_matrix_without_label(matrix):
+    """-1, NaN and None mean that there is no label; an empty row is an item without labels."""
+    votes = Annotations.from_matrix(matrix)
+    assert triples_of(votes) == [(0, 0, 0), (0, 1, 1)]
+    assert (votes.n_items, votes.n_workers, votes.classes.tolist()) == (2, 3, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "matrix, missing",
+    [
+        ([["cat", -1], ["dog", "cat"]], -1),
+        ([["cat", None], ["dog", "cat"]], -1),
+        ([["cat", ""], ["dog", "cat"]], ""),
+        (np.array([["cat", "?"], ["dog", "cat"]]), "?"),
+    ],
+)
+def test_matrix_of_text(matrix, missing):
+    """Text beside -1, None or a word for missing: labels are the text, and nothing turns into the text '-1'."""
+    votes = Annotations.from_matrix(matrix, missing=missing)
+    assert votes.classes.tolist() == ["cat", "dog"]
+    assert triples_of(votes) == [(0, 0, 0), (1, 0, 1), (1, 1, 0)]
+
+
+def test_masked_matrix():
+    """Masked entries are missing, whatever stands below the mask."""
+    votes = Annotations.from_matrix(np.ma.masked_array([[0, 1], [1, 7]], mask=[[0, 0], [0, 1]]))
+    assert votes.classes.tolist() == [0, 1]
+    assert votes.n_annotations == 3
+
+
+def test_matrix_of_bools_and_an_empty_one():
+    """Truth values are classes; a matrix without a single row or label is legal here."""
+    assert Annotations.from_matrix([[True, False]]).classes.tolist() == [False, True]
+    assert Annotations.from_matrix(np.full((2, 3), -1)).n_annotations == 0
+    assert Annotations.from_matrix(np.zeros((0, 3), int)).n_items == 0
+
+
+def test_no_labels_at_all_can_be_built():
+    """Items and workers may all be silent."""
+    votes = Annotations.from_triples([], [], [], item_ids=["a", "b"], worker_ids=["w"], classes=["k"])
+    assert (votes.n_items, votes.n_annotations) == (2, 0)
+    assert votes[[1]].item_ids.tolist() == ["b"]
+    assert len(Annotations.from_triples([], [], [])) == 0
+
+
+# Ids ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3, 1, 2],
+        [-5, 7, 0],
+        [2**63, 2**63 + 1, 5],
+        [2**63, -1],
+        [2**64, 1],
+        [2**53, 2**53 + 1],
+        [1, "1", "a"],
+        ["007", "7", "07"],
+        [(1, 2), (1, 3), (0, 9)],
+        [("a", 1), ("a",)],
+        [True, False],
+        [0.5, 1.5],
+        [NFC, NFD],
+        ["😀", "👩‍👩‍👧", "עברית"],
+        ["=1+1", "@x", "-2", "+3"],
+        ["", "a"],
+        ["line\nbreak", "tab\t", "x" * 10_000],
+        [b"bytes", b"more"],
+        [10**9, 5 * 10**15, -(10**12)],
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("role", ["item", "worker", "label"])
+def test_ids_come_back_as_they_were(values, role):
+    """Any hashable values are told apart and come back equal, and of the same type, in the order of their rows."""
+    columns = {"items": [0] * len(values), "workers": [0] * len(values), "labels": [0] * len(values)}
+    columns |= {"items": range(len(values))} if role != "item" else {}
+    columns[f"{role}s"] = values
+    votes = Annotations.from_triples(**columns)
+    ids, codes = {
+        "item": (votes.item_ids, votes.item),
+        "worker": (votes.worker_ids, votes.worker),
+        "label": (votes.classes, votes.label),
+    }[role]
+    assert len(ids) == len(values)
+    back = ids[codes].tolist()
+    expected = sorted(values) if role == "item" and len({type(v) for v in values}) == 1 else values
+    if role == "item" and len({type(v) for v in values}) > 1:
+        assert set(back) == set(values)
+    else:
+        assert back == expected
+    assert {type(v) for v in back} == {type(v) for v in values}
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64, float, "U3", object]
+)
+def test_arrays_of_every_type(dtype):
+    """Arrays of narrow and wide types code alike; none wraps around."""
+    values = np.array([100, 3, 100, 0]).astype(dtype)
+    votes = Annotations.from_triples(values, [0] * 4, values)
+    assert votes.item_ids[votes.item].tolist() == sorted(values.tolist())
+    assert votes.classes[votes.label].tolist() == sorted(values.tolist())
+
+
+def test_narrow_integers_do_not_wrap():
+    """The range of int8 values exceeds int8 itself."""
+    values = np.array([-100, 100, -100, 27], np.int8)
+    votes = Annotations.from_triples(np.arange(4), [0] * 4, values)
+    assert votes.classes[votes.label].tolist() == [-100, 100, -100, 27]
+    given_ids = Annotations.from_triples(np.arange(4), [0] * 4, values, classes=np.array([100, 27, -100], np.int8))
+    assert given_ids.label.tolist() == [2, 0, 2, 1]
+    mixed = Annotations.from_triples(np.arange(2), [0, 0], np.array([-1, 5]), classes=np.array([5, -1, 99], np.int8))
+    assert mixed.label.tolist() == [1, 0]
+    unsigned = Annotations.from_triples(np.arange(2), [0, 0], np.array([3, 5]), classes=np.array([5, 3], np.uint64))
+    assert unsigned.label.tolist() == [1, 0]
+
+
+def test_columns_of_data_frames():
+    """A column gives its array, and keeps it: neither frozen nor shared."""
+    items, names = Column(["b", "a"]), Column([5, 7, 6])
+    votes = Annotations.from_triples(items, Column([7, 5]), Column([1.0, 0.0]), worker_ids=names)
+    assert votes.item_ids.tolist() == ["a", "b"]
+    assert votes.worker.tolist() == [0, 1]
+    names.owned[0] = 99
+    assert votes.worker_ids.tolist() == [5, 7, 6]
+
+
+def test_given_arrays_are_neither_frozen_nor_shared():
+    """The caller may go on writing to the arrays he gave, and to the base of a read-only view."""
+    codes, base = np.array([0, 1]), np.array([10, 11])
+    view = base[:]
+    view.flags.writeable = False
+    votes = Annotations(codes, codes, codes, item_ids=base, worker_ids=view, classes=base)
+    codes[0], base[0] = 1, 99
+    assert votes.item.tolist() == [0, 1]
+    assert votes.item_ids.tolist() == votes.worker_ids.tolist() == votes.classes.tolist() == [10, 11]
+
+
+# Refusals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "columns, sentence",
+    [
+        (([1, 2], ["a"], [0, 1]), "2 items, 1 workers, 2 labels"),
+        (([1, 2], ["a", "a"], ["x", None]), "label in row 1 is missing"),
+        (([1, 2], ["a", "a"], [0.0, float("nan")]), "label in row 1 is missing"),
+        (([1, 2, 3], ["a", "a", np.nan], [0, 0, 0]), "worker in row 2 is missing"),
+        (([None, 2], ["a", "a"], [0, 0]), "item in row 0 is missing"),
+        (([1, 2], ["a", "a"], ["x", ["y"]]), "label in row 1 is ..y.., which is not hashable"),
+        (([[1], [2]], ["a", "a"], [0, 0]), "item in row 0 is .1., which is not hashable"),
+        (([1, 2], ["a", "a"], np.zeros((2, 1))), "labels must be one-dimensional"),
+    ],
+)
+def test_unusable_columns_are_refused_with_their_row(columns, sentence):
+    """The message says what is wrong, and in which row."""
+    with pytest.raises((AnnotationError, AlignmentError), match=sentence):
+        Annotations.from_triples(*columns)
+
+
+@pytest.mark.parametrize(
+    "ids, sentence",
+    [
+        ({"classes": ["x"]}, r"label 'y' in row 1 is not among the given classes \('x'\)"),
+        ({"item_ids": [1, 5]}, r"item 2 in row 1 is not among the given item_ids"),
+        ({"worker_ids": ["b"]}, r"worker 'a' in row 0 is not among the given worker_ids"),
+        ({"item_ids": [1, 2, 1]}, "item 1 stands twice"),
+        ({"classes": ["x", "y", "x"]}, "label 'x' stands twice"),
+        ({"classes": np.array([["x", "y"]])}, "must be one-dimensional"),
+    ],
+)
+def test_ids_that_do_not_fit_are_refused(ids, sentence):
+    """Unknown values and repeated ids are named."""
+    with pytest.raises(AnnotationError, match=sentence):
+        Annotations.from_triples([1, 2], ["a", "a"], ["x", "y"], **ids)
+
+
+def test_a_value_that_will_not_say_what_it_equals_is_missing():
+    """pandas' NA raises where it is asked whether it differs from itself."""
+
+    class NA:
+        def __ne__(self, other):
+            return self
+
+        __hash__ = object.__hash__
+
+        def __bool__(self):
+            raise TypeError("boolean value of NA is ambiguous")
+
+    with pytest.raises(AnnotationError, match="row 1 is missing"):
+        Annotations.from_triples([1, 2], ["a", "a"], ["x", NA()])
+
+
+@pytest.mark.parametrize(
+    "matrix, ids, error, sentence",
+    [
+        ([0, 1], {}, AnnotationError, "1 dimension"),
+        ([[0, 1], [0]], {}, AnnotationError, "equal length"),
+        ([[0, 1]], {"item_ids": ["a", "b"]}, AlignmentError, "1 items, but 2 item_ids"),
+        ([[0, 1]], {"worker_ids": ["a"]}, AlignmentError, "2 workers, but 1 worker_ids"),
+        ([[0, 1]], {"worker_ids": ["a", "a"]}, AnnotationError, "stands twice"),
+        ([[0, 1]], {"classes": [0]}, AnnotationError, "not among the given classes"),
+    ],
+)
+def test_unusable_matrices_are_refused(matrix, ids, error, sentence):
+    """The message says what is wrong with the matrix or its names."""
+    with pytest.raises(error, match=sentence):
+        Annotations.from_matrix(matrix, **ids)
+
+
+@pytest.mark.parametrize("item", [[0, 2], [-1, 0], [0.0, 1.0], [[0], [1]], ["a", "b"], [True, False]])
+def test_impossible_codes_are_refused(item):
+    """Codes are whole numbers from 0 to one less than there are ids."""
+    with pytest.raises(AnnotationError, match="item codes must"):
+        Annotations(item, [0, 0], [0, 0], item_ids=["a", "b"], worker_ids=["w"], classes=["k"])
+
+
+def test_codes_of_different_lengths_are_refused():
+    """Every annotation has an item, a worker and a label."""
+    with pytest.raises(AlignmentError, match="2 item, 1 worker, 2 label"):
+        Annotations([0, 0], [0], [0, 0], item_ids=["a"], worker_ids=["w"], classes=["k"])
+
+
+# Immutability -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_can_be_written(votes):
+    """Neither arrays nor attributes, groups and copies included."""
+    for original in (votes, pickle.loads(pickle.dumps(votes)), copy.deepcopy(votes), votes[[0, 2]]):
+        arrays = [getattr(original, name) for name in ("item", "worker", "label", "item_ids", "worker_ids", "classes")]
+        for array in (*arrays, *original.by_item, *original.by_worker, original.n_labels):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = array
+    with pytest.raises(AttributeError, match="never change"):
+        votes.item = votes.item
+    with pytest.raises(AttributeError, match="never change"):
+        del votes.classes
+
+
+def test_pickles_and_copies_are_equal(votes):
+    """What was built on first use does not travel, and is built again."""
+    assert votes.by_worker.order.tolist() == [0, 1, 2, 3]
+    for again in (pickle.loads(pickle.dumps(votes)), copy.copy(votes), copy.deepcopy(votes)):
+        assert again == votes
+        assert again.by_worker.order.tolist() == [0, 1, 2, 3]
+
+
+# Choosing -----------------------------------------------------------------------------------------------------------
+
+
+@given(annotations(), st.data())
+def test_rows_are_lined_up_with_features(votes, data):
+    """`annotations[rows]` has, in row r, the labels of item rows[r]: lists, masks, slices, repeats, Ellipsis."""
+    n = votes.n_items
+    index = st.integers(-n, n - 1)
+    rows = data.draw(
+        st.one_of(
+            st.lists(index, max_size=10),
+            st.lists(index, min_size=1, max_size=10).map(np.array),
+            st.lists(st.booleans(), min_size=n, max_size=n).map(np.array),
+            st.slices(n),
+            index,
+        )
+    )
+    X = np.arange(n)
+    chosen = np.atleast_1d(X[rows]).tolist()
+    labels_of = {i: [(w, k) for item, w, k in triples_of(votes) if item == i] for i in range(n)}
+    for part in (votes[rows], votes[rows, ...]):
+        assert part.item_ids.tolist() == votes.item_ids[chosen].tolist()
+        assert triples_of(part) == [(r, w, k) for r, i in enumerate(chosen) for w, k in labels_of[i]]
+        assert part.worker_ids is votes.worker_ids and part.classes is votes.classes
+
+
+def test_rows_out_of_range_are_index_errors(votes):
+    """As with any array; so a loop over items ends."""
+    with pytest.raises(IndexError):
+        votes[[3]]
+    assert [len(one) for one in votes] == [1, 1, 1]
+
+
+@given(annotations())
+def test_groups_are_those_of_plain_loops(votes):
+    """Each group lists the positions of its annotations, in order, and every position is in one group."""
+    for groups, codes, size in (
+        (votes.by_item, votes.item, votes.n_items),
+        (votes.by_worker, votes.worker, votes.n_workers),
+    ):
+        assert len(groups.start) == size + 1
+        for g in range(size):
+            expected = [position for position, code in enumerate(codes.tolist()) if code == g]
+            assert groups.order[groups.start[g] : groups.start[g + 1]].tolist() == expected
+    assert votes.n_labels.tolist() == [votes.item.tolist().count(i) for i in range(votes.n_items)]
+    assert votes.start.tolist() == votes.by_item.start.tolist()
+
+
+@given(annotations(), st.data())
+def test_keep_takes_annotations_and_leaves_names(votes, data):
+    """A mask or positions of annotations; items, workers and classes stay."""
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=votes.n_annotations, max_size=votes.n_annotations)))
+    kept = votes.keep(mask)
+    assert triples_of(kept) == [t for t, yes in zip(triples_of(votes), mask) if yes]
+    assert kept == votes.keep(np.flatnonzero(mask))
+    assert (kept.n_items, kept.n_workers, kept.n_classes) == (votes.n_items, votes.n_workers, votes.n_classes)
+
+
+@given(annotations(), annotations())
+def test_with_more_adds_and_changes_nothing_else(votes, other):
+    """The new object has both; the old one is as it was; no labels at all may be added too."""
+    before = triples_of(votes)
+    fits = [
+        (i, w, k) for i, w, k in triples_of(other) if i < votes.n_items and w < votes.n_workers and k < votes.n_classes
+    ]
+    more = votes.with_more(*(list(c) for c in zip(*fits)) if fits else ([], [], []))
+    assert triples_of(more) == sorted(before + fits)
+    assert triples_of(votes) == before
+
+
+def test_with_more_takes_one_label_and_refuses_unknown_codes(votes):
+    """Single codes do; codes beyond the ids, and columns of different lengths, do not."""
+    assert votes.with_more(1, 2, 2).n_labels.tolist() == [1, 1, 3]
+    with pytest.raises(AnnotationError, match="worker codes"):
+        votes.with_more(0, 3, 0)
+    with pytest.raises(AlignmentError):
+        votes.with_more([0, 0], [0], [0, 0])
+
+
+@given(annotations(), st.integers(1, 4))
+def test_unanswered_pairs_are_all_others(votes, block_size):
+    """The stream of open pairs and the answered ones make up all pairs, each once, in order."""
+    answered = set(zip(votes.item.tolist(), votes.worker.tolist()))
+    blocks = list(votes.unanswered(block_size))
+    found = [pair for item, worker in blocks for pair in zip(item.tolist(), worker.tolist())]
+    assert found == [(i, w) for i in range(votes.n_items) for w in range(votes.n_workers) if (i, w) not in answered]
+    assert all(item.dtype == worker.dtype == np.int32 for item, worker in blocks)
+
+
+# Where y stands -----------------------------------------------------------------------------------------------------
+
+
+def _features_and_votes(n_items=30):
+    """Row i of X is the number i, and so is the id of item i."""
+    label = np.arange(n_items) % 2
+    return np.arange(n_items)[:, None], Annotations.from_matrix(np.stack([label, label, 1 - label], axis=1))
+
+
+def _learner():
+    """A classifier that takes Annotations for y and remembers which items it saw."""
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class VoteLearner(ClassifierMixin, BaseEstimator):
+        def __init__(self, shift=0):
+            self.shift = shift
+
+        def fit(self, X, y):
+            assert X[:, 0].tolist() == y.item_ids.tolist(), "X and the annotations are not lined up"
+            self.classes_ = y.classes
+            return self
+
+        def predict(self, X):
+            return (X[:, 0] + self.shift) % 2
+
+        def score(self, X, y):
+            assert X[:, 0].tolist() == y.item_ids.tolist(), "X and the annotations are not lined up"
+            first = y.keep(y.worker == 0)
+            return float(np.mean(self.predict(X) == first.label))
+
+    return VoteLearner
+
+
+def test_train_test_split_lines_up():
+    """scikit-learn's splitting takes Annotations as y."""
+    from sklearn.model_selection import train_test_split
+
+    X, votes = _features_and_votes()
+    X_train, X_test, train, test = train_test_split(X, votes, test_size=0.3, random_state=0)
+    assert isinstance(train, Annotations) and isinstance(test, Annotations)
+    assert X_train[:, 0].tolist() == train.item_ids.tolist()
+    assert X_test[:, 0].tolist() == test.item_ids.tolist()
+    assert len(train) + len(test) == len(votes)
+
+
+def test_cross_validation_lines_up():
+    """`cross_val_predict` and `cross_val_score` with KFold take Annotations as y."""
+    from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
+
+    X, votes = _features_and_votes()
+    folds = KFold(5, shuffle=True, random_state=0)
+    assert cross_val_predict(_learner()(), X, votes, cv=folds).tolist() == (X[:, 0] % 2).tolist()
+    assert cross_val_score(_learner()(), X, votes, cv=folds).tolist() == [1.0] * 5
+
+
+def test_grid_search_lines_up():
+    """`GridSearchCV` with KFold takes Annotations as y, and finds the better parameter by held-out annotations."""
+    from sklearn.model_selection import GridSearchCV, KFold
+
+    X, votes = _features_and_votes()
+    search = GridSearchCV(_learner()(), {"shift": [1, 0]}, cv=KFold(3)).fit(X, votes)
+    assert search.best_params_ == {"shift": 0}

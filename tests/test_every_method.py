@@ -1,0 +1,26 @@
+"""Every registered method keeps every promise of `manyhands.testing`."""
+
+import inspect
+
+import pytest
+
+from manyhands import registry, testing
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in testing.aggregator_checks()])
+@pytest.mark.parametrize("method", registry.names("aggregator"))
+def test_method_keeps_its_promise(method, check):
+    """The promise is the first line of the check's docstring."""
+    check(registry.create(method))
+
+
+def test_no_check_is_left_out():
+    """Every `check_` function of the module is handed out, and each has a sentence."""
+    handed_out = {function.__name__ for _, function in testing.aggregator_checks()}
+    written = {name for name, _ in inspect.getmembers(testing, inspect.isfunction) if name.startswith("check_")}
+    assert handed_out == written - {"check_aggregator"} - {n for n in written if not _defined_here(n)}
+    assert all(function.__doc__.strip().split("\n")[0].endswith(".") for _, function in testing.aggregator_checks())
+
+
+def _defined_here(name):
+    return getattr(testing, name).__module__ == testing.__name__

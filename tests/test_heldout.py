@@ -1,0 +1,56 @@
+"""The score: how well a posterior foretells labels it has not seen."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from manyhands import Annotations
+from manyhands.heldout import heldout_log_likelihood, worker_confusions
+from manyhands.testing import _easy_crowd
+from reference.slow import slow_heldout_log_likelihood
+from strategies import annotations, probability_rows, seeds, triples_of
+
+
+@given(annotations(n_classes=3), annotations(n_classes=3), seeds())
+def test_score_is_that_of_the_slow_twin(training, heldout, seed):
+    """Known and new items, known workers and the one never seen, several held-out labels per item."""
+    posterior = probability_rows(np.random.default_rng(seed), training.n_items, 3)
+    worker = np.minimum(heldout.worker, training.n_workers)
+    ids = {"item_ids": heldout.item_ids, "worker_ids": np.arange(training.n_workers + 1), "classes": training.classes}
+    aligned = Annotations(heldout.item, worker, heldout.label, **ids)
+    row = {item: i for i, item in enumerate(training.item_ids.tolist())}
+    row_of = [row.get(item) for item in heldout.item_ids.tolist()]
+    expected = slow_heldout_log_likelihood(
+        triples_of(training), training.n_workers, posterior.tolist(), triples_of(aligned), row_of
+    )
+    assert heldout_log_likelihood(training, posterior, aligned) == pytest.approx(expected, rel=1e-10)
+
+
+@given(annotations(n_classes=4), seeds())
+def test_confusions_are_probabilities(votes, seed):
+    """Rows sum to 1 for every worker, silent ones and the stranger included, who err as the crowd does."""
+    posterior = probability_rows(np.random.default_rng(seed), votes.n_items, 4)
+    confusion = worker_confusions(votes, posterior)
+    assert confusion.shape == (votes.n_workers + 1, 4, 4)
+    np.testing.assert_allclose(confusion.sum(axis=2), 1.0, rtol=1e-12)
+    silent = np.flatnonzero(np.bincount(votes.worker, minlength=votes.n_workers) == 0)
+    np.testing.assert_allclose(confusion[silent], np.broadcast_to(confusion[-1], (len(silent), 4, 4)), rtol=1e-12)
+
+
+def test_the_truth_scores_best():
+    """The planted truth foretells labels better than the truth of other items, and better than chance."""
+    votes, truth = _easy_crowd(3, n_items=120)
+    held_out = np.arange(votes.n_annotations) % 5 == 0
+    training, rest = votes.keep(~held_out), votes.keep(held_out)
+    right, wrong = np.eye(3)[truth], np.eye(3)[np.roll(truth, 1)]
+    score = heldout_log_likelihood(training, right, rest)
+    assert score > heldout_log_likelihood(training, wrong, rest)
+    assert score > math.log(1 / 3)
+
+
+def test_nothing_held_out_has_no_score():
+    """The mean of nothing is not a number."""
+    votes = Annotations.from_matrix([[0, 1]])
+    assert math.isnan(heldout_log_likelihood(votes, np.array([[0.5, 0.5]]), votes.keep(np.zeros(2, bool))))

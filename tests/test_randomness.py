@@ -1,0 +1,30 @@
+"""One seed, one generator."""
+
+import numpy as np
+
+from manyhands.randomness import make_generator
+
+
+def test_the_same_seed_gives_the_same_stream():
+    """For plain and NumPy integers and seed sequences alike; another seed gives another stream."""
+    streams = [make_generator(seed).random(3).tolist() for seed in (7, np.int64(7), np.random.SeedSequence(7), 8)]
+    assert streams[0] == streams[1] == streams[2] != streams[3]
+
+
+def test_no_seed_means_fresh_entropy():
+    """Two generators without a seed differ."""
+    assert make_generator(None).random() != make_generator(None).random()
+
+
+def test_a_generator_is_used_as_it_is():
+    """It moves on, as its owner expects."""
+    generator = np.random.default_rng(0)
+    assert make_generator(generator) is generator
+
+
+def test_the_global_generator_is_left_alone():
+    """Seeding it changes nothing, and nothing moves it."""
+    before = repr(np.random.get_state())  # noqa: NPY002
+    make_generator(None).random(10)
+    make_generator(3).spawn(2)
+    assert repr(np.random.get_state()) == before  # noqa: NPY002
