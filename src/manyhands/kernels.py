@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.exceptions import LimitError
+from manyhands.validation import check_memory
 
 _fused: Any = None
 if not os.environ.get("MANYHANDS_PLAIN"):
@@ -32,6 +32,7 @@ Array = npt.NDArray[np.float64]
 
 _PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
 _MOST_SHARDS = 8
+_TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 
 
 def compiled() -> bool:
@@ -101,11 +102,12 @@ class PassResult(NamedTuple):
 def pack(annotations: Annotations) -> Packed:
     """Pack annotations for `em_pass`; 4 bytes per label."""
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    if n_workers * n_classes > np.iinfo(np.int32).max:
-        raise LimitError(
-            f"{n_workers} workers x {n_classes} classes are too many for a table per worker. "
-            f"Use majority-vote or wawa, or merge classes."
-        )
+    check_memory(
+        8.0 * _TABLES * n_workers * n_classes**2,
+        f"Confusion matrices for {n_workers} workers and {n_classes} classes",
+        "Use wawa or majority-vote, or merge rare classes.",
+    )
+    assert n_workers * n_classes <= np.iinfo(np.int32).max  # such tables would take a hundred gigabytes
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
     return Packed(code, annotations.label, annotations.start, n_workers, n_classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,15 @@ def check_annotations(annotations: Any) -> None:
         )
     if annotations.n_annotations == 0:
         raise AnnotationError("There is not a single label, so there is nothing to infer.")
+
+
+def check_memory(n_bytes: float, what: str, remedy: str) -> None:
+    """Refuse a job that would need more than the memory of this machine, before it is started."""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if n_bytes > there:
+            need = f"{what} need about {n_bytes / 1e9:.0f} GB; this machine has {there / 1e9:.0f} GB."
+            raise LimitError(f"{need} {remedy}")
 
 
 def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:
