@@ -45,7 +45,7 @@ class TableModel(Generic[P]):
         by_truth = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
         before = None if previous is None else previous.noise
         if isinstance(self.noise, Remembering):
-            before = self.noise.remember(memory)
+            before = self.noise.remember(memory, before)
         return TableParams(self.noise.solve(by_truth, before), self.prior.solve(totals))
 
     def expect(self, params: TableParams[P]) -> tuple[Array, float]:

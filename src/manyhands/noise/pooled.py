@@ -2,28 +2,28 @@
 
 Each worker is of one unknown type, and each type says how the matrices of its workers are spread:
 
-    coin     right with probability a ~ Beta, the same for every truth; errs like the crowd
-    classes  right with probability a_k ~ Beta_k for truth k; errs like the crowd
-    full     row k of the confusion matrix ~ Dirichlet_k
-    spam     one habit ~ Dirichlet, whatever the truth: who guesses, and who always says the same
+    coin   right with probability a ~ Beta, whatever the truth; errors fall on the other classes alike
+    habit  knows the truth with probability t ~ Beta, otherwise answers from a habit x ~ Dirichlet (MACE)
+    full   row k of the confusion matrix ~ Dirichlet_k
 
-All four are conjugate, so the evidence of a worker's counts under a type and the expected log table are closed
-forms. Type shares, the crowd's profile of errors, and the Beta and Dirichlet parameters are fitted to the data
-inside `solve`: a worker with few labels looks like the crowd, one with many like himself.
+The first two are anchored: a label never speaks for a class other than its own. Only `full` can turn labels into
+evidence for other classes, and with it classes may drift away from what their names mean where workers share their
+errors; so a worker is of that type only where it explains the labels better by `TOLL` nats for each of them.
 
-This is variational EM. `log_table` holds expected logarithms, `log_penalty` is minus the divergence of the fitted
-beliefs about the workers from their prior, and the sum with the evidence is a lower bound of the log-likelihood
-that no step can lower: types are solved exactly, and the others by minorisation (Minka's fixed point).
+Type shares and the Beta and Dirichlet parameters are fitted to the data inside `solve`: a worker with few labels looks
+like the crowd, one with many like himself. This is variational EM. `log_table` holds expected logarithms, `log_penalty`
+is minus the divergence of the fitted beliefs about workers from their prior, and their sum with the evidence is a lower
+bound of the log-likelihood that no step can lower: p(type) is solved exactly, the rest by minorisation.
 
-Reference: T. Minka (2000), Estimating a Dirichlet distribution.
+References: D. Hovy et al. (2013), Learning whom to trust with MACE. T. Minka (2000), Estimating a Dirichlet
+distribution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
@@ -32,57 +32,70 @@ from manyhands.noise import Array, safe_log
 
 Log = Callable[[Array], Array]  # digamma gives expected logarithms, log gives logarithms of expectations
 
-TYPES = ("coin", "classes", "full", "spam")
+TOLL = 0.05  # nats per label that a worker's own full matrix must be worth
+MOST_CLASSES = 10  # for full matrices; with more they cost far more than a pass over the labels, and few can be filled
 
 # Every Beta and Dirichlet parameter x has the prior x^SHAPE exp(-RATE x), which keeps it off 0 and infinity.
 SHAPE, RATE = 0.5, 0.05
-PROFILE_SMOOTHING = 0.5
 _LEAST = 1e-9  # an extrapolation may take a parameter to 0, where its logarithm would end
 
 
 @dataclass(frozen=True)
 class Tally:
-    """A worker's counts, summed in the ways the types need; one entry or row per worker."""
+    """Expected counts of each worker, summed in the ways the types need."""
 
     counts: Array  # (n_workers, n_classes, n_classes)
 
     @cached_property
-    def right(self) -> Array:  # (n_workers, n_classes)
+    def right(self) -> Array:  # (n_workers, n_classes): label = truth
         return np.einsum("wkk->wk", self.counts)
 
     @cached_property
-    def total(self) -> Array:  # (n_workers, n_classes)
-        return self.counts.sum(axis=2)
-
-    @cached_property
-    def wrong(self) -> Array:  # (n_workers, n_classes)
-        return np.maximum(self.total - self.right, 0.0)
-
-    @cached_property
-    def said(self) -> Array:  # (n_workers, n_classes): how often each label, whatever the truth
+    def said(self) -> Array:  # (n_workers, n_classes): label, whatever the truth
         return self.counts.sum(axis=1)
+
+    @cached_property
+    def coin(self) -> Array:  # (n_workers, 2): right, wrong
+        right = self.right.sum(axis=1)
+        return np.stack([right, np.maximum(self.said.sum(axis=1) - right, 0.0)], axis=1)
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of the crowd: the parameters of all types."""
+    """What is believed of the crowd: how common the types are, and the Beta and Dirichlet parameters of each."""
 
-    log_share: Array  # (n_types,)
-    log_profile: Array  # (n_classes, n_classes) log p(label | truth, wrong); 0 on the diagonal
-    coin: Array  # (2,) Beta: right, wrong
-    classes: Array  # (2, n_classes) Beta for each truth
-    full: Array  # (n_classes, n_classes) a Dirichlet for each truth
-    spam: Array  # (n_classes,) Dirichlet
+    shares: Array  # (n_types,)
+    coin: Array  # (2,) right, wrong
+    trust: Array  # (2,) knows, does not
+    habit: Array  # (n_classes,)
+    full: Array  # (n_classes, n_classes)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What is believed of each worker, given the expected counts."""
+
+    tally: Tally
+    knew: Array  # (n_workers, n_classes) of the right labels, the share that was known and not lucky
+    p_type: Array  # (n_workers, n_types)
+    evidence: Array  # (n_workers,) log p(counts), over the types
+
+    @cached_property
+    def trust(self) -> Array:  # (n_workers, 2): labels that were known, and that were not
+        known = (self.tally.right * self.knew).sum(axis=1)
+        return np.stack([known, self.guesses.sum(axis=1)], axis=1)
+
+    @cached_property
+    def guesses(self) -> Array:  # (n_workers, n_classes)
+        return np.maximum(self.tally.said - self.tally.right * self.knew, 0.0)
 
 
 @dataclass(frozen=True)
 class PooledParams:
-    """Beliefs about the crowd, and for each worker the counts, p(type) and evidence they were solved from."""
+    """Beliefs about the crowd and about each worker, and the table they give."""
 
     beliefs: Beliefs
-    tally: Tally
-    p_type: Array  # (n_workers, n_types)
-    evidence: Array  # (n_workers,)
+    workers: Workers
     log_table: Array  # (n_workers, n_classes, n_classes) expected log p(label | truth), over the types too
 
 
@@ -91,183 +104,171 @@ class PooledNoise:
     """Confusion matrices with a prior that is a mixture of worker types, fitted from the data.
 
     `pull` adds that share of the workers to the coin type: what a crowd must overcome before its workers are
-    believed to differ in more than accuracy. It is what keeps crowds of few labels per worker close to the vote.
+    believed to differ in more than accuracy. It keeps crowds of few labels per worker close to the vote.
     """
 
     n_classes: int
-    n_workers: int
-    types: tuple[str, ...] = TYPES
+    n_labels: Array  # (n_workers,)
     pull: float = 0.03
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        if self.n_classes == 1:
+            return ("full",)
+        return ("coin", "habit", "full") if self.n_classes <= MOST_CLASSES else ("coin", "habit")
 
     def solve(self, counts: Array, previous: PooledParams | None) -> PooledParams:
         tally = Tally(counts)
         beliefs = self.start() if previous is None else previous.beliefs
-        p_type, _ = self._weigh(tally, beliefs)
-        beliefs = self._learn(tally, beliefs, p_type)
-        p_type, evidence = self._weigh(tally, beliefs)
-        log_table = self._mix(p_type, [_TABLE[name](tally, beliefs, digamma) for name in self.types])
-        return PooledParams(beliefs, tally, p_type, evidence, log_table)
-
-    def memory(self, params: PooledParams | None) -> Array:
-        """The beliefs as one vector of positive numbers, shares and profile as probabilities."""
-        beliefs = self.start() if params is None else params.beliefs
-        shares, profile = np.exp(beliefs.log_share), np.exp(beliefs.log_profile)
-        return np.concatenate([shares, profile, beliefs.coin, beliefs.classes, beliefs.full, beliefs.spam], axis=None)
-
-    def remember(self, memory: Array) -> PooledParams:
-        """Parameters with these beliefs, of which `solve` reads nothing else."""
-        n = self.n_classes
-        shapes = [(len(self.types),), (n, n), (2,), (2, n), (n, n), (n,)]
-        parts = np.split(np.maximum(memory, _LEAST), np.cumsum([np.prod(shape) for shape in shapes[:-1]]))
-        shares, profile, *others = (part.reshape(shape) for part, shape in zip(parts, shapes))
-        beliefs = Beliefs(np.log(shares / shares.sum()), _log_profile(profile), *others)
-        nobody = np.zeros((0, n, n))
-        return PooledParams(beliefs, Tally(nobody), np.zeros((0, len(self.types))), np.zeros(0), nobody)
+        knew = np.full_like(tally.right, 0.7) if previous is None else previous.workers.knew
+        workers = self._judge(tally, knew, beliefs)
+        beliefs = self._learn(workers, beliefs)
+        workers = self._judge(tally, workers.knew, beliefs)
+        return PooledParams(beliefs, workers, self._mix(workers, beliefs, digamma))
 
     def log_table(self, params: PooledParams) -> Array:
         return params.log_table
 
     def log_penalty(self, params: PooledParams) -> float:
-        fit = float(params.evidence.sum() - (params.tally.counts * params.log_table).sum())
-        return fit + self._log_hyperprior(params.beliefs)
+        explained = (params.workers.tally.counts * params.log_table).sum()
+        return float(params.workers.evidence.sum() - explained) + self._log_hyperprior(params.beliefs)
+
+    def memory(self, params: PooledParams | None) -> Array:
+        """The beliefs about the crowd as one vector of positive numbers, for the driver to extrapolate."""
+        b = self.start() if params is None else params.beliefs
+        return np.concatenate([b.shares, b.coin, b.trust, b.habit, b.full], axis=None)
+
+    def remember(self, memory: Array, previous: PooledParams | None) -> PooledParams | None:
+        """The previous parameters with these beliefs about the crowd."""
+        if previous is None:
+            return None
+        n = self.n_classes
+        shapes = [(len(self.types),), (2,), (2,), (n,), (n, n)]
+        parts = np.split(np.maximum(memory, _LEAST), np.cumsum([np.prod(shape) for shape in shapes[:-1]]))
+        shares, *others = (part.reshape(shape) for part, shape in zip(parts, shapes))
+        return PooledParams(Beliefs(shares / shares.sum(), *others), previous.workers, previous.log_table)
 
     def confusion(self, params: PooledParams) -> Array:
         """(n_workers, n_classes, n_classes): the expected confusion matrices."""
-        return self._expected(params.beliefs, params.tally, params.p_type)
+        return self._mix(params.workers, params.beliefs, safe_log, np.exp)
 
     def newcomer(self, params: PooledParams) -> Array:
         """(n_classes, n_classes): the expected confusion matrix of a worker of whom nothing is known."""
-        tally = Tally(np.zeros((1, self.n_classes, self.n_classes)))
-        p_type, _ = self._weigh(tally, params.beliefs)
-        return self._expected(params.beliefs, tally, p_type)[0]
+        nothing = Tally(np.zeros((1, self.n_classes, self.n_classes)))
+        workers = Workers(nothing, np.zeros((1, self.n_classes)), params.beliefs.shares[None], np.zeros(1))
+        return self._mix(workers, params.beliefs, safe_log, np.exp)[0]
 
     def start(self) -> Beliefs:
         """Before any label is seen: right two times out of three."""
-        n = self.n_classes
-        pseudo = self._pseudo_workers()
-        return Beliefs(
-            log_share=np.log(pseudo / pseudo.sum()),
-            log_profile=_log_profile(np.ones((n, n))),
-            coin=np.array([2.0, 1.0]),
-            classes=np.repeat([[2.0], [1.0]], n, axis=1),
-            full=2.0 * np.eye(n) + 1.0 / n,
-            spam=np.full(n, 1.0 / n),
-        )
+        n, pseudo = self.n_classes, self._pseudo_workers()
+        usual = np.array([2.0, 1.0])
+        return Beliefs(pseudo / pseudo.sum(), usual, usual, np.ones(n), 2.0 * np.eye(n) + 1.0 / n)
 
     def _pseudo_workers(self) -> Array:
         """(n_types,) workers that every type is given beforehand."""
-        return np.array([1.0 + (self.pull * self.n_workers if name == "coin" else 0.0) for name in self.types])
+        active = float((self.n_labels > 0).sum())
+        return np.array([1.0 + (self.pull * active if name == "coin" else 0.0) for name in self.types])
 
-    def _weigh(self, tally: Tally, beliefs: Beliefs) -> tuple[Array, Array]:
-        """p(type | counts) and log p(counts) of each worker."""
-        misses = np.einsum("wkl,kl->w", tally.counts, beliefs.log_profile)
-        score = np.stack([_EVIDENCE[name](tally, beliefs, misses) for name in self.types], axis=1) + beliefs.log_share
+    def _judge(self, tally: Tally, knew: Array, beliefs: Beliefs) -> Workers:
+        """p(type) and evidence of each worker; first, which right labels were known, in two rounds."""
+        for _ in range(2):
+            known, guessed = _habit_logs(Workers(tally, knew, knew, knew), beliefs, digamma)
+            knew = 1.0 / (1.0 + np.exp(np.clip(guessed - known, -500.0, 500.0)))
+        unweighed = Workers(tally, knew, knew, knew)
+        evidence = [_EVIDENCE[name](unweighed, beliefs) for name in self.types]
+        toll = [TOLL * self.n_labels if name == "full" else 0.0 * self.n_labels for name in self.types]
+        score = np.stack(evidence, axis=1) - np.stack(toll, axis=1) + safe_log(beliefs.shares)
         top = score.max(axis=1, keepdims=True)
         weight = np.exp(score - top)
         total = weight.sum(axis=1, keepdims=True)
-        return weight / total, (top + np.log(total))[:, 0]
+        return Workers(tally, knew, weight / total, (top + np.log(total))[:, 0])
 
-    def _learn(self, tally: Tally, beliefs: Beliefs, p_type: Array) -> Beliefs:
-        """One round of updates, none of which lowers sum(log p(counts)) + the hyper-prior."""
-        share = p_type.sum(axis=0) + self._pseudo_workers()
-        learnt: dict[str, Any] = {"log_share": np.log(share / share.sum())}
-        for name, p in zip(self.types, p_type.T):
-            learnt[name] = _LEARN[name](tally, beliefs, p)
-        if {"coin", "classes"} & set(self.types):
-            erring = sum(p for name, p in zip(self.types, p_type.T) if name in ("coin", "classes"))
-            learnt["log_profile"] = _log_profile(np.einsum("w,wkl->kl", erring, tally.counts) + PROFILE_SMOOTHING)
-        return replace(beliefs, **learnt)
+    def _learn(self, workers: Workers, beliefs: Beliefs) -> Beliefs:
+        """One round of updates, none of which lowers the summed evidence and the hyper-prior."""
+        active = np.where(self.n_labels[:, None] > 0, workers.p_type, 0.0)
+        shares = active.sum(axis=0) + self._pseudo_workers()
+        p = {name: column for name, column in zip(self.types, active.T)}
+        tally, full = workers.tally, beliefs.full
+        return Beliefs(
+            shares / shares.sum(),
+            _fixed_point(beliefs.coin, tally.coin, p["coin"]) if "coin" in p else beliefs.coin,
+            _fixed_point(beliefs.trust, workers.trust, p["habit"]) if "habit" in p else beliefs.trust,
+            _fixed_point(beliefs.habit, workers.guesses, p["habit"]) if "habit" in p else beliefs.habit,
+            _fixed_point(full, tally.counts, p["full"]) if "full" in p else full,
+        )
 
-    def _expected(self, beliefs: Beliefs, tally: Tally, p_type: Array) -> Array:
-        return self._mix(p_type, [np.exp(_TABLE[name](tally, beliefs, safe_log)) for name in self.types])
-
-    def _mix(self, p_type: Array, tables: list[Array]) -> Array:
+    def _mix(self, workers: Workers, beliefs: Beliefs, log: Log, each: Log = np.asarray) -> Array:
         """(n_workers, n_classes, n_classes) the tables of all types, weighed by p(type)."""
-        return sum(p[:, None, None] * table for p, table in zip(p_type.T, tables))
+        tables = (each(_TABLE[name](workers, beliefs, log)) for name in self.types)
+        return sum(p[:, None, None] * part for p, part in zip(workers.p_type.T, tables))
 
     def _log_hyperprior(self, beliefs: Beliefs) -> float:
-        parameters = np.concatenate([getattr(beliefs, name).ravel() for name in self.types])
-        spread = float((SHAPE * np.log(parameters) - RATE * parameters).sum())
-        profile = PROFILE_SMOOTHING * float(beliefs.log_profile.sum())
-        return spread + profile + float(self._pseudo_workers() @ beliefs.log_share)
+        fields = {"coin": [beliefs.coin], "habit": [beliefs.trust, beliefs.habit], "full": [beliefs.full]}
+        x = np.concatenate([field for name in self.types for field in fields[name]], axis=None)
+        return float((SHAPE * np.log(x) - RATE * x).sum() + (self._pseudo_workers() * safe_log(beliefs.shares)).sum())
 
 
-def _log_profile(errors: Array) -> Array:
-    """log p(label | truth, wrong) from how often each label was given for each truth; 0 on the diagonal."""
-    profile = errors * ~np.eye(len(errors), dtype=bool)
-    profile /= np.maximum(profile.sum(axis=1, keepdims=True), _LEAST)
-    np.fill_diagonal(profile, 1.0)
-    return np.log(profile)
+def _coin_evidence(workers: Workers, beliefs: Beliefs) -> Array:
+    (a, b), n_classes = beliefs.coin, len(beliefs.habit)
+    right, wrong = workers.tally.coin.T
+    return betaln(a + right, b + wrong) - betaln(a, b) - wrong * np.log(n_classes - 1)
 
 
-def _coin_evidence(tally: Tally, beliefs: Beliefs, misses: Array) -> Array:
-    a, b = beliefs.coin
-    return betaln(a + tally.right.sum(axis=1), b + tally.wrong.sum(axis=1)) - betaln(a, b) + misses
-
-
-def _classes_evidence(tally: Tally, beliefs: Beliefs, misses: Array) -> Array:
-    a, b = beliefs.classes
-    return (betaln(a + tally.right, b + tally.wrong) - betaln(a, b)).sum(axis=1) + misses
-
-
-def _full_evidence(tally: Tally, beliefs: Beliefs, misses: Array) -> Array:
-    alpha = beliefs.full
-    strength = alpha.sum(axis=1)
-    cells = (gammaln(alpha + tally.counts) - gammaln(alpha)).sum(axis=(1, 2))
-    return cells - (gammaln(strength + tally.total) - gammaln(strength)).sum(axis=1)
-
-
-def _spam_evidence(tally: Tally, beliefs: Beliefs, misses: Array) -> Array:
-    habit = beliefs.spam
-    labels = (gammaln(habit + tally.said) - gammaln(habit)).sum(axis=1)
-    return labels - gammaln(habit.sum() + tally.said.sum(axis=1)) + gammaln(habit.sum())
-
-
-def _coin_table(tally: Tally, beliefs: Beliefs, log: Log) -> Array:
-    a, b = beliefs.coin
-    right, wrong = a + tally.right.sum(axis=1, keepdims=True), b + tally.wrong.sum(axis=1, keepdims=True)
-    return _right_or_wrong(log(right) - log(right + wrong), log(wrong) - log(right + wrong), beliefs)
-
-
-def _classes_table(tally: Tally, beliefs: Beliefs, log: Log) -> Array:
-    right, wrong = beliefs.classes[0] + tally.right, beliefs.classes[1] + tally.wrong
-    return _right_or_wrong(log(right) - log(right + wrong), log(wrong) - log(right + wrong), beliefs)
-
-
-def _right_or_wrong(log_right: Array, log_wrong: Array, beliefs: Beliefs) -> Array:
-    """(n_workers, n_classes, n_classes) from the logs of being right and wrong, (n_workers, n_classes or 1)."""
-    table = log_wrong[:, :, None] + beliefs.log_profile
-    diagonal = np.arange(len(beliefs.log_profile))
-    table[:, diagonal, diagonal] = log_right
+def _coin_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
+    n_classes = len(beliefs.habit)
+    right, wrong = _log_shares(beliefs.coin + workers.tally.coin, log).T
+    table = np.repeat(wrong - np.log(n_classes - 1), n_classes**2).reshape(-1, n_classes, n_classes)
+    diagonal = np.arange(n_classes)
+    table[:, diagonal, diagonal] = right[:, None]
     return table
 
 
-def _full_table(tally: Tally, beliefs: Beliefs, log: Log) -> Array:
-    cells = beliefs.full + tally.counts
-    return log(cells) - log(cells.sum(axis=2))[:, :, None]
+def _habit_logs(workers: Workers, beliefs: Beliefs, log: Log) -> tuple[Array, Array]:
+    """log p(knew), (n_workers, 1), and log p(did not know and said l), (n_workers, n_classes)."""
+    knew, did_not = _log_shares(beliefs.trust + workers.trust, log).T
+    return knew[:, None], did_not[:, None] + _log_shares(beliefs.habit + workers.guesses, log)
 
 
-def _spam_table(tally: Tally, beliefs: Beliefs, log: Log) -> Array:
-    habit = beliefs.spam + tally.said
-    return (log(habit) - log(habit.sum(axis=1, keepdims=True)))[:, None, :] * np.ones((1, habit.shape[1], 1))
+def _habit_evidence(workers: Workers, beliefs: Beliefs) -> Array:
+    """A lower bound: which right labels were known is itself a belief, `knew`, and need not be the best one."""
+    known, guessed = _habit_logs(workers, beliefs, digamma)
+    right, sure = workers.tally.right, workers.tally.right * workers.knew
+    slack = right * np.logaddexp(known, guessed) - sure * known - (right - sure) * guessed
+    habits = _dirichlet_evidence(beliefs.habit, workers.guesses)
+    return _dirichlet_evidence(beliefs.trust, workers.trust) + habits + slack.sum(axis=1)
 
 
-def _learn_coin(tally: Tally, beliefs: Beliefs, p: Array) -> Array:
-    counts = np.stack([tally.right.sum(axis=1), tally.wrong.sum(axis=1)], axis=1)  # (n_workers, 2)
-    return _fixed_point(beliefs.coin, counts, p)
+def _habit_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
+    known, guessed = _habit_logs(workers, beliefs, log)
+    n_classes = guessed.shape[1]
+    table = np.repeat(guessed[:, None, :], n_classes, axis=1)
+    diagonal = np.arange(n_classes)
+    table[:, diagonal, diagonal] = np.logaddexp(known, guessed)
+    return table
 
 
-def _learn_classes(tally: Tally, beliefs: Beliefs, p: Array) -> Array:
-    counts = np.stack([tally.right, tally.wrong], axis=2)  # (n_workers, n_classes, 2)
-    return _fixed_point(beliefs.classes.T, counts, p).T
+def _full_evidence(workers: Workers, beliefs: Beliefs) -> Array:
+    return _dirichlet_evidence(beliefs.full, workers.tally.counts).sum(axis=1)
 
 
-def _learn_full(tally: Tally, beliefs: Beliefs, p: Array) -> Array:
-    return _fixed_point(beliefs.full, tally.counts, p)
+def _full_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
+    return _log_shares(beliefs.full + workers.tally.counts, log)
 
 
-def _learn_spam(tally: Tally, beliefs: Beliefs, p: Array) -> Array:
-    return _fixed_point(beliefs.spam, tally.said, p)
+_EVIDENCE = {"coin": _coin_evidence, "habit": _habit_evidence, "full": _full_evidence}
+_TABLE = {"coin": _coin_table, "habit": _habit_table, "full": _full_table}
+
+
+def _log_shares(alpha: Array, log: Log) -> Array:
+    """Logarithms, expected or of expectations, of the shares under Dirichlets over the last axis."""
+    return log(alpha) - log(alpha.sum(axis=-1, keepdims=True))
+
+
+def _dirichlet_evidence(alpha: Array, counts: Array) -> Array:
+    """log p(counts) under Dirichlets over the last axis."""
+    strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
+    cells = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=-1)
+    return cells - gammaln(strength + total) + gammaln(strength)
 
 
 def _fixed_point(alpha: Array, counts: Array, p: Array) -> Array:
@@ -276,8 +277,3 @@ def _fixed_point(alpha: Array, counts: Array, p: Array) -> Array:
     gained = np.einsum("w,w...->...", p, digamma(alpha + counts) - digamma(alpha))
     spent = np.einsum("w,w...->...", p, digamma(strength + total) - digamma(strength))
     return (alpha * gained + SHAPE) / (spent + RATE)[..., None]
-
-
-_EVIDENCE = {"coin": _coin_evidence, "classes": _classes_evidence, "full": _full_evidence, "spam": _spam_evidence}
-_TABLE = {"coin": _coin_table, "classes": _classes_table, "full": _full_table, "spam": _spam_table}
-_LEARN = {"coin": _learn_coin, "classes": _learn_classes, "full": _learn_full, "spam": _learn_spam}
