@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations
-from manyhands.heldout import heldout_log_likelihood, worker_confusions
+from manyhands.heldout import heldout_log_likelihood, split_labels, worker_confusions
 from manyhands.testing import _easy_crowd
 from reference.slow import slow_heldout_log_likelihood
 from strategies import annotations, probability_rows, seeds, triples_of
@@ -54,3 +54,20 @@ def test_nothing_held_out_has_no_score():
     """The mean of nothing is not a number."""
     votes = Annotations.from_matrix([[0, 1]])
     assert math.isnan(heldout_log_likelihood(votes, np.array([[0.5, 0.5]]), votes.keep(np.zeros(2, bool))))
+
+
+def test_folds_do_not_depend_on_names_or_order():
+    """Renaming items, workers and classes moves no label to another fold; an item's labels are spread over folds."""
+    rng = np.random.default_rng(0)
+    item, label = np.repeat(np.arange(60), 4), rng.integers(0, 3, 240)
+    worker = np.concatenate([rng.choice(9, 4, replace=False) for _ in range(60)])
+    ids = {"item_ids": np.arange(60), "worker_ids": np.arange(9), "classes": np.arange(3)}
+    votes = Annotations(item, worker, label, **ids)
+    to_item, to_worker, to_class = rng.permutation(60), rng.permutation(9), rng.permutation(3)
+    renamed = Annotations(to_item[votes.item], to_worker[votes.worker], to_class[votes.label], **ids)
+    triples = zip(renamed.item.tolist(), renamed.worker.tolist(), renamed.label.tolist())
+    fold = dict(zip(triples, split_labels(renamed, 4)))
+    moved = zip(to_item[votes.item].tolist(), to_worker[votes.worker].tolist(), to_class[votes.label].tolist())
+    ours = split_labels(votes, 4)
+    assert [fold[key] for key in moved] == ours.tolist()
+    assert all(len(set(ours[votes.start[i] : votes.start[i + 1]])) == 4 for i in range(60))

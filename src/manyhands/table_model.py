@@ -87,16 +87,22 @@ def fit_table(
     n_init: int = 1,
     rng: np.random.Generator | None = None,
 ) -> TableFit[P]:
-    """Fit by EM from the vote shares and from `n_init - 1` random starts; keep the best objective."""
+    """Fit by EM from the vote shares, from gold where there is any, and from `n_init - 1` random starts; keep the best.
+
+    The vote takes the majority to be right. Gold may know better: a crowd of inverted workers is only found out from
+    a start that believes the gold, and that start is tried where the vote is wrong on most gold items beyond chance.
+    """
     model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
-    generators: list[np.random.Generator | None] = [None, *(rng.spawn(n_init - 1) if rng and n_init > 1 else [])]
+    starts = [_start(annotations, model, None)]
+    if gold is not None and _overrules_the_vote(annotations, gold):
+        starts.append(_gold_start(annotations, model, gold))
+    starts += [_start(annotations, model, generator) for generator in (rng.spawn(n_init - 1) if rng else [])]
     best: EMResult[TableParams[P]] | None = None
     restarts = []
     # Where nobody can contradict anybody, EM would follow the smoothing alone; one pass keeps the labels as given.
     alone = gold is None and annotations.n_labels.max(initial=0) <= 1
-    for generator in generators:
-        start = model.statistics(_start(annotations, model, generator), None)
-        result = run_em(model, start, max_iter=1 if alone else max_iter, tol=tol)
+    for start in starts:
+        result = run_em(model, model.statistics(start, None), max_iter=1 if alone else max_iter, tol=tol)
         restarts.append(result.history[-1])
         best = result if best is None or restarts[-1] > best.history[-1] else best
     assert best is not None
@@ -118,3 +124,19 @@ def _start(annotations: Annotations, model: TableModel[P], generator: np.random.
         offset[known] = model.offset[known]
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
     return em_pass(model.packed, np.zeros((n_workers, n_classes, n_classes)), np.zeros(n_classes), offset)
+
+
+def _overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
+    """Whether the vote is wrong on more than half of the gold items, by three standard deviations."""
+    known = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
+    share = vote_share(annotations)
+    wrong = int((share[known, gold[known]] < share[known].max(axis=1, initial=0.0)).sum())
+    return 2 * wrong - len(known) > 3 * np.sqrt(len(known))
+
+
+def _gold_start(annotations: Annotations, model: TableModel[P], gold: npt.NDArray[np.int32]) -> PassResult:
+    """The pass that follows from what the gold items alone say of the workers."""
+    on_gold = annotations.keep((gold >= 0)[annotations.item])
+    alone = TableModel(pack(on_gold), model.noise, model.prior, model.offset)
+    told = _start(on_gold, alone, None)
+    return model.pass_at(model.maximise(model.statistics(told, None), None))

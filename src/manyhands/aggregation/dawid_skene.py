@@ -41,7 +41,7 @@ class DawidSkene(Aggregator):
     ----------
     confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1
     class_prior_ : (n_classes,)
-    restarts_ : the objective at which each start ended
+    restarts_ : the objective at which each start ended; one more where gold overrules the vote
 
     Examples
     --------
