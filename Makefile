@@ -6,7 +6,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+BENCH := .venv-bench
+PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Real crowd data for the tests that want it; without it they are skipped, and counted as skipped.
 MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -17,11 +18,12 @@ export MANYHANDS_DATA
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py src/manyhands/_fused.c
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[dev]'
+	$(BIN)/python $(PIP) -e '.[dev]'
 	touch $@
 
-$(VENV)/ready-bench: $(VENV)/ready
-	$(INSTALL) -e '.[bench]'
+$(BENCH)/ready: pyproject.toml constraints.txt setup.py src/manyhands/_fused.c
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python $(PIP) -e '.[bench]'
 	touch $@
 
 demo: $(VENV)/ready
@@ -35,8 +37,9 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/ready-bench
-	$(BIN)/python benchmarks/run.py
+bench: $(BENCH)/ready
+	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/accuracy.py
 
 clean:
-	rm -rf $(VENV) build demo src/*.egg-info src/manyhands/_fused.*.so
+	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/_fused.*.so
