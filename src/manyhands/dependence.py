@@ -25,6 +25,7 @@ _MIN_EXCESS = 0.85  # of the agreement that could be added to the expected one, 
 _MARGIN = 0.03  # members agree with outsiders this much less than those among themselves; else they may be experts
 _MIN_CHECKED = 50  # labels of outsiders that other outsiders' labels can be held against
 _MIN_WORKERS = 5  # two members and three outsiders
+_MIN_LABELS = 3  # of an item: a pair, and another label that says something of the truth
 
 _MOST_PAIRS = 200_000
 _MOST_WORK = 50_000_000  # pairs times the size of a confusion matrix
@@ -36,7 +37,7 @@ _GROUP_STRENGTH = 0.1  # the same for the table of a whole group, which has labe
 _ROUNDS = 100  # of the power iteration
 _MEMBER = 0.5  # weight in the leading direction, as a part of the largest, that makes a worker one of the core
 _LOYALTY = 0.95  # how often a member repeats the group
-_MIN_ODDS = 20.0
+_MIN_ODDS = 20.0  # at most one in twenty who answer for themselves passes for a member, and hardly one with many labels
 _FOLLOW_ROUNDS = 20
 
 
@@ -82,7 +83,10 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
     else. Workers who always name one class are no group; their habit explains their agreement.
 
     All pairs of labels serve up to 200,000 of them (fewer from 16 classes on), and then names and order of workers,
-    items and classes do not matter. Beyond, items evenly spaced among all serve, with at most 30 labels of each.
+    items and classes do not matter. Beyond, items evenly spaced among all serve, with at most 30 labels of each;
+    a worker with few labels among those is then easily missed.
+
+    Of several groups the clearest is found; `speak_once` makes room for the next.
 
     Examples
     --------
@@ -92,8 +96,10 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
     >>> bool(np.all(voice.members == crowd.is_bad)), voice.agreement
     (True, 1.0)
     """
-    pairs = _pairs(annotations) if annotations.n_workers >= _MIN_WORKERS else None
-    if pairs is None:
+    if annotations.n_workers < _MIN_WORKERS or annotations.n_labels.max(initial=0) < _MIN_LABELS:
+        return None
+    pairs = _pairs(annotations)
+    if len(pairs.a) == 0:
         return None
     counts = _counts(pairs)
     tables = _shrunk(counts, counts.sum(axis=0), _STRENGTH)
@@ -137,8 +143,8 @@ def speak_once(annotations: Annotations, members: Mask) -> Annotations:
     return annotations.keep(~inside).with_more(item[chosen], speaker, label[chosen])
 
 
-def _pairs(annotations: Annotations) -> _Pairs | None:
-    """The pairs of labels to look at; None where there are none."""
+def _pairs(annotations: Annotations) -> _Pairs:
+    """The pairs of labels to look at."""
     chosen = _sample(annotations)
     _, item, n_labels = np.unique(annotations.item[chosen], return_inverse=True, return_counts=True)
     workers, worker = np.unique(annotations.worker[chosen], return_inverse=True)
@@ -147,8 +153,6 @@ def _pairs(annotations: Annotations) -> _Pairs | None:
     a = np.repeat(np.arange(len(item)), n_after)
     b = a + 1 + np.arange(len(a)) - np.repeat(np.cumsum(n_after) - n_after, n_after)
     others = worker[a] != worker[b]  # a worker may have labelled an item twice
-    if not others.any():
-        return None
     label = annotations.label[chosen].astype(np.int64)
     return _Pairs(item, worker, label, a[others], b[others], workers.astype(np.int64), annotations.n_classes)
 
@@ -156,10 +160,10 @@ def _pairs(annotations: Annotations) -> _Pairs | None:
 def _sample(annotations: Annotations) -> Positions:
     """Positions of the labels to look at: all on items that have three, or as many as make up `_MOST_PAIRS` pairs."""
     n_labels = annotations.n_labels
-    rows = np.flatnonzero(n_labels >= 3)
+    rows = np.flatnonzero(n_labels >= _MIN_LABELS)
     most_pairs = min(_MOST_PAIRS, _MOST_WORK // annotations.n_classes**2)
     if _n_pairs(n_labels[rows]) <= most_pairs:
-        return np.flatnonzero((n_labels >= 3)[annotations.item])
+        return np.flatnonzero((n_labels >= _MIN_LABELS)[annotations.item])
     n_pairs = _n_pairs(np.minimum(n_labels[rows], _MOST_LABELS))
     n_rows = max(1, min(len(rows), int(len(rows) * (most_pairs / n_pairs))))
     is_chosen = np.zeros(annotations.n_items, bool)

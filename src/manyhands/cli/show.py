@@ -31,7 +31,8 @@ def show_run(reading: Reading, told: dict[str, Any], workers: pl.DataFrame, out:
     if told["n_components"] > 1:
         groups = told["n_components"]
         say(f"The crowd falls into {groups} groups that share no item; compare workers within a group only.")
-    busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
+    # Recalls per class are in workers.csv; here they would squeeze the names.
+    busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)[:, :3]
     show_table(busiest, f"The {len(busiest)} busiest of {len(workers)} workers")
     if out is not None:
         say(f"Written to {out}: labels.csv, workers.csv, summary.json")
