@@ -14,7 +14,7 @@ from manyhands import registry
 SOURCE = Path(manyhands.__file__).parent
 
 GROUND = {"annotations", "encoding", "exceptions", "validation", "randomness", "progress", "parameters"}
-FIRST = {"kernels", "em", "priors", "noise", "table_model", "consensus", "heldout", "simulate"}
+FIRST = {"kernels", "em", "priors", "noise", "table_model", "consensus", "dependence", "heldout", "simulate"}
 FIRST |= {"_fused", "certainty", "balance", "synthesis", "metrics", "nn"}
 SECOND = {"aggregation", "classifiers", "representation"}
 BESIDE = {"testing", "registry", "model_selection"}

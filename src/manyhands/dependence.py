@@ -37,7 +37,7 @@ _GROUP_STRENGTH = 0.1  # the same for the table of a whole group, which has labe
 _ROUNDS = 100  # of the power iteration
 _MEMBER = 0.5  # weight in the leading direction, as a part of the largest, that makes a worker one of the core
 _LOYALTY = 0.95  # how often a member repeats the group
-_MIN_ODDS = 20.0  # at most one in twenty who answer for themselves passes for a member, and hardly one with many labels
+_MIN_ODDS = 20.0  # where the tables hold, at most one in 20 who answer for themselves passes (Markov)
 _FOLLOW_ROUNDS = 20
 
 

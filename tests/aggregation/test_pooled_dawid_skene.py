@@ -89,3 +89,13 @@ def test_more_classes_than_full_matrices_allow():
     crowd = make_crowd(300, 20, 12, labels_per_item=5, accuracy=0.7, random_state=6)
     model = fit(crowd.annotations)
     assert model.types_ == ("coin", "habit") and share_right(model, crowd) > 0.95
+
+
+def test_colluders_count_as_one_and_are_named():
+    """A shared answer sheet is found, and does not outvote honest workers, in `predict` either."""
+    crowd = make_crowd(400, 40, 2, labels_per_item=5, bad="colluding", bad_share=0.3, random_state=1)
+    model = fit(crowd.annotations)
+    assert np.array_equal(model.one_voice_, crowd.is_bad) and "one_voice" in model.notes_
+    assert share_right(model, crowd) > share_right(fit(crowd.annotations, one_voice=False), crowd) + 0.1
+    assert np.array_equal(model.predict_proba(crowd.annotations), model.posterior_)
+    assert model.worker_accuracy_[crowd.is_bad].max() < model.worker_accuracy_[~crowd.is_bad].mean()

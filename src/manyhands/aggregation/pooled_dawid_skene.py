@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
+from manyhands.dependence import OneVoice, find_one_voice, speak_once
 from manyhands.heldout import split_labels
 from manyhands.kernels import Array, em_pass, pack
 from manyhands.noise import safe_log
@@ -38,12 +39,13 @@ class PooledDawidSkene(Aggregator):
 
     A worker with many labels gets a confusion matrix of his own, one with few looks like the crowd, and those who
     guess or always say the same are recognised as such. Confidence is tempered until it foretells held-out labels.
-    What the majority says is taken to be what the labels mean: a crowd that is wrong more often than right is
-    followed into error, unless gold labels say otherwise.
+    Workers who answer as one voice are counted as one. What the majority says is taken to be what the labels mean: a
+    crowd that is wrong more often than right is followed into error, unless gold labels say otherwise.
 
     Parameters
     ----------
     pull : share of the workers counted in advance as differing in accuracy alone; more leans toward the vote
+    one_voice : look for workers who answer as one (copies, a shared answer sheet) and count them as one
     calibrate : temper the confidence by held-out labels
     n_folds : parts into which the labels are split for that
     max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
@@ -54,6 +56,7 @@ class PooledDawidSkene(Aggregator):
     class_prior_ : (n_classes,)
     types_ : the worker types in use: "coin", "habit" and, up to ten classes, "full"
     worker_types_ : (n_workers, n_types) p(type) of each worker
+    one_voice_ : (n_workers,) bool, those who count as one
     power_ : how far labels count as independent, 1 for entirely
 
     Examples
@@ -68,47 +71,65 @@ class PooledDawidSkene(Aggregator):
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "pull": Number(least=0),
+        "one_voice": OneOf((True, False)),
         "calibrate": OneOf((True, False)),
         "n_folds": Number(whole=True, least=2),
         "max_iter": Number(whole=True, least=1),
         "tol": Number(least=0),
     }
 
+    one_voice_: npt.NDArray[np.bool_]
+
     def __init__(
-        self, pull: float = 0.03, calibrate: bool = True, n_folds: int = 5, max_iter: int = 300, tol: float = 1e-5
+        self,
+        pull: float = 0.03,
+        one_voice: bool = True,
+        calibrate: bool = True,
+        n_folds: int = 5,
+        max_iter: int = 500,
+        tol: float = 1e-5,
     ) -> None:
         self.pull = pull
+        self.one_voice = one_voice
         self.calibrate = calibrate
         self.n_folds = n_folds
         self.max_iter = max_iter
         self.tol = tol
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        noise = _noise(annotations, self.pull)
-        fit = _fit(annotations, gold, noise, self.max_iter, self.tol)
+        voice = find_one_voice(annotations) if self.one_voice else None
+        members = np.zeros(annotations.n_workers, bool) if voice is None else voice.members
+        heard = speak_once(annotations, members)
+        noise = _noise(heard, self.pull)
+        fit = _fit(heard, gold, noise, self.max_iter, self.tol)
+        power = _choose_power(heard, gold, self.pull, self.n_folds) if self.calibrate else 1.0
         confusion = noise.confusion(fit.params.noise)
-        power = _choose_power(annotations, gold, self.pull, self.n_folds) if self.calibrate else 1.0
+        confusion[members] = confusion[members & (noise.n_labels > 0)]  # all members speak through one of them
         log_table = safe_log(np.concatenate([confusion, noise.newcomer(fit.params.noise)[None]]))
         log_prior = fit.params.log_prior
-        if _nobody_can_be_checked(annotations, gold):
+        if _nobody_can_be_checked(heard, gold):
             log_table = np.broadcast_to(_table_of_one_vote(log_prior), log_table.shape)
         elif power is not None:
             log_table, log_prior = power * log_table, power * log_prior
         offset = gold_offset(gold, annotations.n_classes)
-        final = em_pass(pack(annotations), log_table[:-1], log_prior, offset, want_posterior=True)
+        final = em_pass(pack(heard), log_table[:-1], log_prior, offset, want_posterior=True)
         assert final.posterior is not None
         results = {
             "confusion_": confusion,
             "class_prior_": np.exp(fit.params.log_prior),
-            "worker_types_": fit.params.noise.workers.p_type,
             "types_": noise.types,
+            "worker_types_": fit.params.noise.workers.p_type,
+            "one_voice_": members,
             "power_": 1.0 if power is None else power,
             "_log_table": log_table,
             "_log_prior": log_prior,
         }
-        right = np.trace(final.counts, axis1=1, axis2=2)
-        notes = _notes(annotations, power)
+        right = np.trace(final.counts, axis1=1, axis2=2) if voice is None else None
+        notes = _notes(annotations, power, voice)
         return Inference(final.posterior, right, fit.n_iter, fit.converged, fit.history, results, notes)
+
+    def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
 
 
 def _noise(annotations: Annotations, pull: float) -> PooledNoise:
@@ -180,9 +201,14 @@ def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.
     return np.stack(scores, axis=1)
 
 
-def _notes(annotations: Annotations, power: float | None) -> dict[str, str]:
+def _notes(annotations: Annotations, power: float | None, voice: OneVoice | None) -> dict[str, str]:
     """What limits the answer, for the user to know."""
     notes = {}
+    if voice is not None:
+        notes["one_voice"] = (
+            f"{int(voice.members.sum())} workers agree with one another on {voice.agreement:.0%} of what they share, "
+            f"where {voice.expected:.0%} were to be expected; they count as one."
+        )
     busy = np.bincount(annotations.worker)
     if np.median(busy[busy > 0]) < 2 * annotations.n_classes:
         notes["few_labels_per_worker"] = (
