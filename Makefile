@@ -16,12 +16,12 @@ export MANYHANDS_DATA
 .PHONY: demo test lint bench clean
 .DEFAULT_GOAL := test
 
-$(VENV)/ready: pyproject.toml constraints.txt setup.py src/manyhands/_fused.c
+$(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) -e '.[dev]'
 	touch $@
 
-$(BENCH)/ready: pyproject.toml constraints.txt setup.py src/manyhands/_fused.c
+$(BENCH)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python $(PIP) -e '.[bench]'
 	touch $@
@@ -42,4 +42,4 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/accuracy.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/_fused.*.so
+	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/*.so

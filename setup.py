@@ -1,4 +1,4 @@
-"""The one thing pyproject.toml cannot say: an extension that may fail to build.
+"""The one thing pyproject.toml cannot say: extensions that may fail to build.
 
 Without a C compiler the package installs and works on the NumPy path, only slower.
 """
@@ -14,12 +14,14 @@ gcc_like = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
 setup(
     ext_modules=[
         Extension(
-            "manyhands._fused",
-            ["src/manyhands/_fused.c"],
+            f"manyhands.{name}",
+            [f"src/manyhands/{name}.c"],
+            depends=["src/manyhands/_views.h"],
             extra_compile_args=["/O2", "/fp:precise"] if sys.platform == "win32" else gcc_like,
             py_limited_api=True,
             optional=True,
         )
+        for name in ("_fused", "_columns")
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

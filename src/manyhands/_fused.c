@@ -11,9 +11,7 @@
  * No fused multiply-add and no reassociation (see setup.py), so every instruction set gives the
  * same bits. Threads are the caller's: a call works on a range of items and releases the GIL.
  */
-#define Py_LIMITED_API 0x030b0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "_views.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -287,22 +285,36 @@ typedef struct {
     double *share;        /* (n_items, K) written, or NULL */
 } Votes;
 
-static void count_votes(const Votes *votes, int64_t first, int64_t last, int K, double *row)
+INLINE void count_votes(const Votes *votes, int64_t first, int64_t last, const int K, double *row)
 {
+    Pass counts = {.code = votes->code, .counts = votes->counts};
     for (int64_t item = first; item < last; item++) {
         int64_t begin = votes->start[item], end = votes->start[item + 1];
-        double *share = votes->share ? votes->share + item * K : row, one = 1.0 / (double)(end - begin);
+        double one = 1.0 / (double)(end - begin);
         for (int k = 0; k < K; k++)
-            share[k] = 0.0;
+            row[k] = 0.0;
         for (int64_t a = begin; a < end; a++)
-            share[votes->label[a]] += 1.0;
+            row[votes->label[a]] += 1.0;
         for (int k = 0; k < K && begin < end; k++) {
-            share[k] *= one;
-            votes->totals[k] += share[k];
+            row[k] *= one;
+            votes->totals[k] += row[k];
         }
-        for (int64_t a = begin; a < end && votes->counts; a++)
+        if (votes->share)
             for (int k = 0; k < K; k++)
-                votes->counts[(int64_t)votes->code[a] * K + k] += share[k];
+                votes->share[item * K + k] = row[k];
+        if (votes->counts)
+            count_labels(&counts, begin, end, K, row);
+    }
+}
+
+static void count_votes_for(const Votes *votes, int64_t first, int64_t last, int K, double *row)
+{
+    switch (K) {
+    case 2: count_votes(votes, first, last, 2, row); break;
+    case 3: count_votes(votes, first, last, 3, row); break;
+    case 4: count_votes(votes, first, last, 4, row); break;
+    case 8: count_votes(votes, first, last, 8, row); break;
+    default: count_votes(votes, first, last, K, row);
     }
 }
 
@@ -310,45 +322,7 @@ static void count_votes(const Votes *votes, int64_t first, int64_t last, int K, 
 
 enum { CODE, START, TABLE, LOG_PRIOR, OFFSET, COUNTS, TOTALS, POSTERIOR, N_ARRAYS };
 
-/* C-contiguous views of the caller's arrays; None gives a view of nothing. */
-typedef struct {
-    Py_buffer view[N_ARRAYS];
-    int taken;
-} Views;
-
-static int take(Views *views, PyObject *object, Py_ssize_t item_size, int writable)
-{
-    Py_buffer *view = &views->view[views->taken];
-    view->obj = NULL;
-    view->buf = NULL;
-    view->len = 0;
-    if (object != Py_None) {
-        if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0)) < 0)
-            return -1;
-        if (view->itemsize != item_size) {
-            PyErr_Format(PyExc_TypeError, "array %d must have items of %zd bytes", views->taken, item_size);
-            PyBuffer_Release(view);
-            return -1;
-        }
-    }
-    views->taken++;
-    return 0;
-}
-
-static void release(Views *views)
-{
-    for (int i = 0; i < views->taken; i++)
-        if (views->view[i].obj)
-            PyBuffer_Release(&views->view[i]);
-}
-
 static int is_empty_or(const Py_buffer *view, Py_ssize_t length) { return !view->buf || view->len == length; }
-
-static int refuse_sizes(void)
-{
-    PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
-    return -1;
-}
 
 /* That the buffers are as long as the numbers say; codes and starts are the caller's promise. */
 static int check_sizes(const Py_buffer *view, int K, int64_t first, int64_t last)
@@ -411,7 +385,7 @@ static PyObject *vote_pass(PyObject *self, PyObject *args)
     Py_buffer *view = views.view;
     Py_ssize_t length = (Py_ssize_t)sizeof(double) * K, items = view[1].len / 8 - 1;
     if (K < 1 || first < 0 || first > last || last > items || view[4].len != length
-        || !is_empty_or(&view[5], items * length) || (view[3].buf && !view[2].buf)) {
+        || !is_empty_or(&view[5], items * length) || (view[3].buf && view[2].len != view[0].len)) {
         refuse_sizes();
         goto done;
     }
@@ -422,7 +396,7 @@ static PyObject *vote_pass(PyObject *self, PyObject *args)
     }
     Votes votes = {view[0].buf, view[1].buf, view[2].buf, view[3].buf, view[4].buf, view[5].buf};
     Py_BEGIN_ALLOW_THREADS
-    count_votes(&votes, first, last, K, row);
+    count_votes_for(&votes, first, last, K, row);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 done:

@@ -7,7 +7,7 @@ and `classes`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,11 +16,8 @@ import numpy.typing as npt
 
 from manyhands.encoding import Values, as_ids, encode, refuse_repeats
 from manyhands.exceptions import AlignmentError, AnnotationError
+from manyhands.sorting import Codes, sort_triples
 from manyhands.validation import check_codes, check_same_length
-
-Codes = npt.NDArray[np.int32]
-
-_CHUNK = 1 << 20  # annotations unpacked at a time, so that a large build needs little extra memory
 
 
 class Groups(NamedTuple):
@@ -78,7 +75,7 @@ class Annotations:
         ids = as_ids(item_ids, "item"), as_ids(worker_ids, "worker"), as_ids(classes, "class")
         columns = [check_codes(codes, len(i), role) for codes, i, role in zip((item, worker, label), ids, _ROLES)]
         check_same_length(dict(zip(_ROLES, columns)))
-        triples = _sorted_triples(columns, len(ids[1]), len(ids[2]))
+        triples = sort_triples(columns, len(ids[1]), len(ids[2]))
         self.__setstate__(dict(zip(_FIELDS, (*triples, *ids))))
 
     @classmethod
@@ -282,26 +279,3 @@ def _starts(codes: Codes, n_groups: int) -> npt.NDArray[np.int64]:
     start = np.zeros(n_groups + 1, np.int64)
     np.cumsum(np.bincount(codes, minlength=n_groups), out=start[1:])
     return start
-
-
-def _sorted_triples(triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes: int) -> tuple[Codes, Codes, Codes]:
-    """Sort by item, worker, label: one 64-bit key per annotation is sorted in place and taken apart again."""
-    item, worker, label = triples
-    label_bits, worker_bits = n_classes.bit_length(), n_workers.bit_length()
-    if int(item.max(initial=0)).bit_length() + worker_bits + label_bits > 63:
-        order = np.lexsort((label, worker, item))
-        return item[order].astype(np.int32), worker[order].astype(np.int32), label[order].astype(np.int32)
-    key = item.astype(np.int64)
-    key <<= worker_bits
-    key |= worker
-    key <<= label_bits
-    key |= label
-    if not np.all(key[1:] >= key[:-1]):
-        key.sort()
-    columns = np.empty(len(key), np.int32), np.empty(len(key), np.int32), np.empty(len(key), np.int32)
-    for first in range(0, len(key), _CHUNK):
-        part = slice(first, first + _CHUNK)
-        columns[0][part] = key[part] >> (worker_bits + label_bits)
-        columns[1][part] = (key[part] >> label_bits) & ((1 << worker_bits) - 1)
-        columns[2][part] = key[part] & ((1 << label_bits) - 1)
-    return columns

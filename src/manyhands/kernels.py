@@ -9,24 +9,24 @@ MANYHANDS_THREADS to bound the threads.
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import compiled
 from manyhands.annotations import Annotations
 from manyhands.validation import check_memory
 
-_fused: Any = None
-if not os.environ.get("MANYHANDS_PLAIN"):
-    with suppress(ImportError):  # no compiler when manyhands was installed
-        _fused = import_module("manyhands._fused")
+_fused = compiled.load("_fused")
+_columns = compiled.load("_columns")
 
 Array = npt.NDArray[np.float64]
 
@@ -35,20 +35,15 @@ _MOST_SHARDS = 8
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 
 
-def compiled() -> bool:
-    """Whether the compiled pass is in use."""
-    return _fused is not None
-
-
 def vote_share(annotations: Annotations) -> Array:
     """(n_items, n_classes) the share of each item's labels that name each class; 0 for items without labels."""
-    if not compiled():
+    share = np.empty((annotations.n_items, annotations.n_classes))
+    if _fused is not None:
+        arrays = (annotations.label, annotations.start, None, None, np.zeros(annotations.n_classes), share)
+        _fused.vote_pass(annotations.n_classes, 0, annotations.n_items, *arrays)
+    else:
         votes = weighted_votes(annotations, np.ones(annotations.n_annotations))
-        return votes / np.maximum(annotations.n_labels, 1)[:, None]
-    n_items, n_classes = annotations.n_items, annotations.n_classes
-    share = np.empty((n_items, n_classes))
-    arrays = (annotations.label, annotations.start, None, None, np.zeros(n_classes), share)
-    _fused.vote_pass(n_classes, 0, n_items, *arrays)
+        np.divide(votes, np.maximum(annotations.n_labels, 1)[:, None], out=share)
     return share
 
 
@@ -63,6 +58,23 @@ def weighted_votes(annotations: Annotations, weight: Array) -> Array:
     cell = annotations.item * np.int64(n_classes)
     cell += annotations.label
     return sums_by(cell, weight, n_items * n_classes).reshape(n_items, n_classes)
+
+
+def largest(
+    posterior: Array, rank: npt.NDArray[np.int32], tie: float
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """(n_items,) the first class in the order `rank` within `tie` of the largest, and whether others are as near."""
+    code, tied = np.empty(len(posterior), np.int32), np.empty(len(posterior), bool)
+    if _columns is not None:
+        _columns.pick(tie, np.ascontiguousarray(posterior), rank, code, tied)
+        return code, tied
+    for first in range(0, len(posterior), _PLAIN_CHUNK):
+        part = slice(first, first + _PLAIN_CHUNK)
+        ranked = posterior[part][:, rank]
+        best = ranked >= ranked.max(axis=1, keepdims=True) - tie
+        code[part] = rank[best.argmax(axis=1)]
+        tied[part] = best.sum(axis=1) > 1
+    return code, tied
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ class Packed:
     def shards(self) -> list[tuple[int, int]]:
         """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
         table_size = self.n_workers * self.n_classes**2
-        n_shards = len(self.code) // max(1 << 15, 4 * table_size)
+        n_shards = len(self.code) // max(1 << 16, 4 * table_size)
         n_shards = min(_MOST_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
         cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
         edges = [0, *cuts.tolist(), self.n_items]
@@ -113,16 +125,17 @@ def pack(annotations: Annotations) -> Packed:
     return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
 
 
-def vote_pass(packed: Packed) -> PassResult:
+def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
     """What `em_pass` would give if each item's posterior were its vote share: where EM starts."""
     n_rows, n_classes = packed.n_workers * packed.n_classes, packed.n_classes
     counts, totals = np.zeros((n_rows, n_classes)), np.zeros(n_classes)
-    if compiled():
-        arrays = (packed.label, packed.start, packed.code, counts, totals, None)
+    share = np.empty((packed.n_items, n_classes)) if want_posterior else None
+    if _fused is not None:
+        arrays = (packed.label, packed.start, packed.code, counts, totals, share)
         _fused.vote_pass(n_classes, 0, packed.n_items, *arrays)
     else:
-        _plain_votes(packed, counts, totals)
-    return PassResult(_by_truth(counts, packed), totals, 0.0, None)
+        _plain_votes(packed, counts, totals, share)
+    return PassResult(_by_truth(counts, packed), totals, 0.0, share)
 
 
 def em_pass(
@@ -151,15 +164,33 @@ def em_pass(
     shards = packed.shards
     counts = np.zeros((len(shards), *rows.shape))
     totals = np.zeros((len(shards), n_classes))
-    run = _compiled_shard if compiled() else _plain_shard
+    run = _plain_shard if _fused is None else _compiled_shard
 
     def one(shard: int) -> float:
         first, last = shards[shard]
         return run(packed, first, last, rows, log_prior, offset, counts[shard], totals[shard], posterior)
 
-    evidence = list(_pool(os.getpid()).map(one, range(len(shards)))) if len(shards) > 1 else [one(0)]
+    evidence = _in_threads(one, len(shards))
     summed = counts[0] if len(shards) == 1 else counts.sum(axis=0)
     return PassResult(_by_truth(summed, packed), totals.sum(axis=0), float(np.sum(evidence)), posterior)
+
+
+def _in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
+    """The results of `job(0)` to `job(n_jobs - 1)`; this thread works along with those of the pool."""
+    results = [0.0] * n_jobs
+    todo = deque(range(n_jobs))
+
+    def work() -> None:
+        while todo:
+            with suppress(IndexError):  # another thread took the last one
+                number = todo.popleft()
+                results[number] = job(number)
+
+    helpers = [_pool(os.getpid()).submit(work) for _ in range(min(thread_count(), n_jobs) - 1)]
+    work()
+    for helper in helpers:
+        helper.result()
+    return results
 
 
 def _by_truth(rows: Array, packed: Packed) -> Array:
@@ -218,7 +249,7 @@ def _plain_shard(
     return evidence
 
 
-def _plain_votes(packed: Packed, counts: Array, totals: Array) -> None:
+def _plain_votes(packed: Packed, counts: Array, totals: Array, posterior: Array | None) -> None:
     from scipy.sparse import csr_array
 
     for begin in range(0, packed.n_items, _PLAIN_CHUNK):
@@ -231,6 +262,8 @@ def _plain_votes(packed: Packed, counts: Array, totals: Array) -> None:
         said = csr_array((np.ones(b - a), packed.code[a:b], start), shape=(end - begin, len(counts)))
         counts += said.T @ share
         totals += share.sum(axis=0)
+        if posterior is not None:
+            posterior[begin:end] = share
 
 
 def thread_count() -> int:

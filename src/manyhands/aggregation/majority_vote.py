@@ -5,10 +5,12 @@ p(k | item) = share of the item's labels that say k
 
 from __future__ import annotations
 
+import numpy as np
+
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.votes import shares
+from manyhands.aggregation.votes import filled_in
 from manyhands.annotations import Annotations
-from manyhands.kernels import Array, vote_share
+from manyhands.kernels import Array, pack, vote_pass, vote_share
 
 
 class MajorityVote(Aggregator):
@@ -25,7 +27,12 @@ class MajorityVote(Aggregator):
     """
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        return Inference(self._posterior(annotations, gold))
+        if gold is not None:
+            return Inference(self._posterior(annotations, gold))
+        votes = vote_pass(pack(annotations), want_posterior=True)  # shares and, in the same read, who is right
+        assert votes.posterior is not None
+        right = np.trace(votes.counts, axis1=1, axis2=2)
+        return Inference(filled_in(votes.posterior, annotations.n_labels == 0, gold), right)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        return shares(vote_share(annotations), gold)
+        return filled_in(vote_share(annotations), annotations.n_labels == 0, gold)

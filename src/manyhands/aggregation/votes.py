@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.aggregation.base import Gold
 from manyhands.kernels import Array
@@ -11,8 +12,12 @@ from manyhands.kernels import Array
 def shares(votes: Array, gold: Gold) -> Array:
     """Votes divided by their sum; gold where it is known, the overall shares where nobody voted."""
     total = votes.sum(axis=1, keepdims=True)
-    silent = total[:, 0] <= 0
     share = np.divide(votes, total, out=votes, where=total > 0)
+    return filled_in(share, total[:, 0] <= 0, gold)
+
+
+def filled_in(share: Array, silent: npt.NDArray[np.bool_], gold: Gold) -> Array:
+    """Shares with gold where it is known, and the overall shares for silent items."""
     if silent.any():
         overall = share[~silent].sum(axis=0) + 1.0 / share.shape[1]
         share[silent] = overall / overall.sum()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.annotations import Annotations, Codes
+from manyhands.annotations import Annotations
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
+from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, OneOf, RandomState, check_annotations, check_parameters
 
 Array = npt.NDArray[np.float64]

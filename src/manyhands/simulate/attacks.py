@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.annotations import Codes
+from manyhands.sorting import Codes
 
 Array = npt.NDArray[np.float64]
 

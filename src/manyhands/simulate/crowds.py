@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.annotations import Annotations, Codes
+from manyhands.annotations import Annotations
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.assignment import assign
@@ -23,6 +23,7 @@ from manyhands.simulate.workers import (
     one_coin,
     random_confusion,
 )
+from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, OneOf, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]

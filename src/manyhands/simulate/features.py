@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.annotations import Codes
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.crowds import Crowd, label_items, make_annotations, make_truth
 from manyhands.simulate.papers import make_structural
 from manyhands.simulate.workers import draw_right_or_wrong, one_coin
+from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, OneOf, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]

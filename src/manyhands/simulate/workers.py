@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.annotations import Codes
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
+from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]
