@@ -133,3 +133,14 @@ def test_a_group_of_nobody_changes_nothing(votes):
     said = {(i, k) for i, w, k in triples_of(votes) if w == 0}
     assert {(i, k) for i, w, k in triples_of(spoken) if w == 0} <= said
     assert np.sum(spoken.worker != 0) == np.sum(votes.worker != 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_good_workers_beside_lazy_ones_are_no_conspiracy(n_classes):
+    """Perfect workers agree fully; so, nearly, do those who favour one class, and they must not judge the others."""
+    rng = np.random.default_rng(0)
+    truth, item = rng.integers(0, n_classes, 400), np.repeat(np.arange(400), 7)
+    worker = np.concatenate([rng.choice(30, 7, replace=False) for _ in range(400)])
+    lazy = np.where(rng.random(len(item)) < 0.7, 0, rng.integers(0, n_classes, len(item)))
+    votes = Annotations.from_triples(item, worker, np.where(worker < 15, truth[item], lazy))
+    assert find_one_voice(votes) is None

@@ -22,8 +22,9 @@ Mask = npt.NDArray[np.bool_]
 
 _MIN_Z = 10.0  # standard deviations between agreement inside the group and what is expected of it
 _MIN_EXCESS = 0.85  # of the agreement that could be added to the expected one, the part that is there
-_MARGIN = 0.03  # members agree with outsiders this much less than those among themselves; else they may be experts
-_MIN_CHECKED = 50  # labels of outsiders that other outsiders' labels can be held against
+_MARGIN = 0.05  # members agree with outsiders this much less than those among themselves; else they may be experts
+_MIN_SENSE = 0.1  # agreement of outsiders beyond chance; who agrees no more than that cannot judge others
+_MIN_CHECKED = 50  # pairs of labels of outsiders
 _MIN_WORKERS = 5  # two members and three outsiders
 _MIN_LABELS = 3  # of an item: a pair, and another label that says something of the truth
 
@@ -288,16 +289,25 @@ def _agreement_inside(pairs: _Pairs, is_member: Mask, counts: Array, said: Array
 
 
 def _is_worse_from_outside(pairs: _Pairs, is_member: Mask) -> bool:
-    """Whether members agree with the labels of outsiders less than outsiders do with one another."""
-    mine, other = _both_ways(pairs)
-    outside = ~is_member[pairs.worker[other]]
-    mine, other = mine[outside], other[outside]
-    n_held_against = np.bincount(mine, minlength=len(pairs.item))
-    n_equal = np.bincount(mine[pairs.label[mine] == pairs.label[other]], minlength=len(pairs.item))
-    checked = n_held_against > 0
-    share = n_equal[checked] / n_held_against[checked]
-    inside = is_member[pairs.worker[checked]]
-    if np.sum(~inside) < _MIN_CHECKED:
+    """Whether members agree with outsiders less than outsiders do with one another, beyond what label habits explain.
+
+    Outsiders who share a favourite class agree a lot and know nothing; beside them, a few good workers would look like
+    the odd ones. So chance is taken out by the labels each worker likes to give, and outsiders must agree beyond it.
+    """
+    n_workers, n_classes = len(pairs.workers), pairs.n_classes
+    habit = sums_by(pairs.worker * n_classes + pairs.label, np.ones(len(pairs.label)), n_workers * n_classes)
+    habit = habit.reshape(n_workers, n_classes)
+    habit /= habit.sum(axis=1, keepdims=True)
+    x, y = pairs.worker[pairs.a], pairs.worker[pairs.b]
+    chance = np.sum(habit[x] * habit[y], axis=1)  # (n_pairs,)
+    n_members = is_member[x].astype(int) + is_member[y]
+    if np.sum(n_members == 0) < _MIN_CHECKED:
         return False
-    of_members = np.mean(share[inside]) if inside.any() else 0.0
-    return bool(of_members < np.mean(share[~inside]) - _MARGIN)
+    across, among = (_beyond_chance(pairs.equal, chance, n_members == n) for n in (1, 0))
+    return among > _MIN_SENSE and across < among - _MARGIN
+
+
+def _beyond_chance(equal: Mask, chance: Array, which: Mask) -> float:
+    """Of the agreement that chance leaves room for, the part that is there (kappa)."""
+    room = float(np.sum(1 - chance[which]))
+    return float(np.sum(equal[which] - chance[which])) / room if room > 0 else 0.0

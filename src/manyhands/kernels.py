@@ -111,14 +111,20 @@ class PassResult(NamedTuple):
     posterior: Array | None  # (n_items, n_classes), where it was asked for
 
 
-def pack(annotations: Annotations) -> Packed:
-    """Pack annotations for `em_pass`; 4 bytes per label."""
+def check_tables(annotations: Annotations) -> None:
+    """Refuse a crowd whose confusion matrices would not fit into memory."""
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
     check_memory(
         8.0 * _TABLES * n_workers * n_classes**2,
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )
+
+
+def pack(annotations: Annotations) -> Packed:
+    """Pack annotations for `em_pass`; 4 bytes per label."""
+    check_tables(annotations)
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
     assert n_workers * n_classes <= np.iinfo(np.int32).max  # such tables would take a hundred gigabytes
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.em import EMResult, run_em
+from manyhands.em import run_em
 from manyhands.kernels import Packed, PassResult, em_pass, pack, vote_pass, vote_share
 from manyhands.noise import NoiseModel, Remembering, safe_log
 from manyhands.priors import ClassPrior, gold_offset
@@ -68,12 +68,14 @@ class TableFit(Generic[P]):
     """A fitted table model."""
 
     params: TableParams[P]
-    log_table: Array  # (n_workers, n_classes, n_classes)
+    log_table: Array  # (n_workers, n_classes, n_classes) the model's
+    used_table: Array  # the same, or the table of one vote where nobody can be checked
     final: PassResult  # the last E step, posterior included
     history: list[float]
     n_iter: int
     converged: bool
     restarts: list[float]  # the objective each start ended at
+    alone: bool  # no label meets another label or gold
 
 
 def fit_table(
@@ -93,22 +95,44 @@ def fit_table(
     a start that believes the gold, and that start is tried where the vote is wrong on most gold items beyond chance.
     """
     model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
+    if nobody_can_be_checked(annotations, gold):
+        return _labels_as_given(model, n_init)
     starts = [_start(annotations, model, None)]
     if gold is not None and _overrules_the_vote(annotations, gold):
         starts.append(_gold_start(annotations, model, gold))
     starts += [_start(annotations, model, generator) for generator in (rng.spawn(n_init - 1) if rng else [])]
-    best: EMResult[TableParams[P]] | None = None
-    restarts = []
-    # Where nobody can contradict anybody, EM would follow the smoothing alone; one pass keeps the labels as given.
-    alone = gold is None and annotations.n_labels.max(initial=0) <= 1
-    for start in starts:
-        result = run_em(model, model.statistics(start, None), max_iter=1 if alone else max_iter, tol=tol)
-        restarts.append(result.history[-1])
-        best = result if best is None or restarts[-1] > best.history[-1] else best
-    assert best is not None
+    runs = [run_em(model, model.statistics(start, None), max_iter=max_iter, tol=tol) for start in starts]
+    restarts = [run.history[-1] for run in runs]
+    best = runs[int(np.argmax(restarts))]
     final = model.pass_at(best.params, want_posterior=True)
-    log_table = noise.log_table(best.params.noise)
-    return TableFit(best.params, log_table, final, best.history, best.n_iter, alone or best.converged, restarts)
+    table = noise.log_table(best.params.noise)
+    return TableFit(best.params, table, table, final, best.history, best.n_iter, best.converged, restarts, alone=False)
+
+
+def n_witnesses(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
+    """(n_items,) how many speak to each item: its labels, and gold where there is any."""
+    return annotations.n_labels + (0 if gold is None else gold >= 0)
+
+
+def nobody_can_be_checked(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> bool:
+    """Whether no label meets another label or gold on its item."""
+    return bool(n_witnesses(annotations, gold)[annotations.n_labels > 0].max(initial=0) <= 1)
+
+
+def _labels_as_given(model: TableModel[P], n_init: int) -> TableFit[P]:
+    """What can be said where nobody can be checked: workers are what was believed of them beforehand, and a label makes
+    half of the posterior, the class frequencies the other half. EM would follow its priors to certainty."""
+    told = vote_pass(model.packed)
+    nothing = PassResult(np.zeros_like(told.counts), told.totals, 0.0, None)
+    params = model.maximise(model.statistics(nothing, None), None)
+    n_classes = model.packed.n_classes
+    one_vote = np.zeros((n_classes, n_classes))
+    np.fill_diagonal(one_vote, np.log1p(np.exp(-params.log_prior)))
+    table = np.repeat(one_vote[None], model.packed.n_workers, axis=0)
+    final = em_pass(model.packed, table, params.log_prior, model.offset, want_posterior=True)
+    believed = model.noise.log_table(params.noise)
+    objective = [model.expect(params)[1]]
+    return TableFit(params, believed, table, final, objective, 1, True, objective * n_init, alone=True)
 
 
 def _start(annotations: Annotations, model: TableModel[P], generator: np.random.Generator | None) -> PassResult:

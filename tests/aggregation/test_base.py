@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from manyhands import Annotations, DawidSkene, MajorityVote
+from manyhands import Annotations, DawidSkene, MajorityVote, registry
 from manyhands.aggregation.base import Aggregator, Inference
 from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.testing import _quietly
@@ -106,3 +106,39 @@ def test_a_prior_for_another_number_of_classes_is_refused():
     """The list must have a number for each class of the annotations."""
     with pytest.raises(ParameterError, match="3 numbers, but there are 2 classes"):
         DawidSkene(prior=[1, 1, 1]).fit(Annotations.from_matrix([[0, 1], [1, 1]]))
+
+
+@pytest.mark.parametrize("method", registry.names())
+def test_gold_alone_tells_of_a_worker(method):
+    """One worker, wrong on every gold item: nobody else is needed to see it."""
+    votes = Annotations.from_triples(range(60), ["solo"] * 60, [0, 1] * 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        model = registry.create(method).fit(votes, gold={i: 1 - i % 2 for i in range(60)})
+    assert model.worker_accuracy_[0] < 0.1 and "no_redundancy" not in model.notes_
+
+
+@pytest.mark.parametrize("method", registry.names())
+def test_a_part_of_the_items_is_judged_like_the_whole(method):
+    """A tie, and an item without labels, are what they were in `fit`, whatever else is asked for."""
+    matrix = [[0, 0, 1], [1, 1, 1], [1, 1, -1], [0, 1, -1], [-1, -1, -1], [1, 1, 1], [0, 0, 0], [1, 1, 1]]
+    votes = Annotations.from_matrix(matrix)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        model = registry.create(method).fit(votes)
+    for item in range(len(votes)):
+        part = votes[[item, 0]]
+        assert np.allclose(model.predict_proba(part)[0], model.posterior_[item], atol=1e-12)
+        assert model.predict(part)[0] == model.labels_[item]
+
+
+@pytest.mark.parametrize("method", registry.names())
+def test_a_lone_worker_is_given_no_certainty(method):
+    """Nobody can check him: his labels stand, he is what was believed of anyone, and nothing is near certain."""
+    votes = Annotations.from_triples(range(100), ["solo"] * 100, [0] * 60 + [1] * 40)
+    with pytest.warns(CrowdWarning, match="no_redundancy"):
+        model = registry.create(method).fit(votes)
+    assert model.labels_.tolist() == [0] * 60 + [1] * 40
+    assert model.worker_accuracy_[0] == pytest.approx(0.7)
+    if hasattr(model, "confusion_"):
+        assert model.posterior_.max() < 0.85 and model.confusion_.max() < 0.95

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.consensus import pick_classes
+from manyhands.consensus import class_totals, overall, pick_classes
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import heldout_log_likelihood
 from manyhands.kernels import Array, em_pass, pack
 from manyhands.noise import safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import gold_codes, gold_offset
-from manyhands.table_model import TableFit
+from manyhands.table_model import TableFit, n_witnesses, nobody_can_be_checked
 from manyhands.validation import check_annotations, check_known
 
 Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
@@ -74,6 +74,7 @@ class Aggregator(Parameters):
     notes_: dict[str, str]
     _training: Annotations
     _gold: dict[Any, Any]
+    _class_totals: Array
     _log_table: Array  # (n_workers + 1, n_classes, n_classes); the last worker is one never seen
     _log_prior: Array
 
@@ -103,12 +104,17 @@ class Aggregator(Parameters):
         """
         self._check_fitted()
         check_annotations(annotations)
-        return self._posterior(self._align(annotations), self._known_gold(annotations))
+        gold = self._known_gold(annotations)
+        posterior = self._posterior(self._align(annotations), gold)
+        if not hasattr(self, "_log_prior"):  # a vote: of a silent item it knows what the items of `fit` were
+            posterior[_without_label(annotations, gold)] = overall(self._class_totals)
+        return posterior
 
     def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
         """The label of each of these items, given what `fit` learnt of the workers."""
         posterior = self.predict_proba(annotations)
-        code, _ = pick_classes(posterior, _without_label(annotations, self._known_gold(annotations)))
+        silent = _without_label(annotations, self._known_gold(annotations))
+        code, _ = pick_classes(posterior, silent, self._class_totals)
         return _label_values(code, self.classes_)
 
     def score(self, annotations: Annotations) -> float:
@@ -162,22 +168,25 @@ class Aggregator(Parameters):
         self.worker_ids_ = annotations.worker_ids
         self.posterior_ = found.posterior
         self.unlabelled_ = _without_label(annotations, codes)
-        code, self.tied_ = pick_classes(found.posterior, self.unlabelled_)
+        self._class_totals = class_totals(found.posterior, self.unlabelled_)
+        code, self.tied_ = pick_classes(found.posterior, self.unlabelled_, self._class_totals)
         self.labels_ = _label_values(code, annotations.classes)
-        self.worker_accuracy_ = _worker_accuracy(annotations, found)
-        self.n_iter_, self.converged_, self.history_ = found.n_iter, found.converged, found.history
+        self.worker_accuracy_ = _worker_accuracy(annotations, codes, found)
+        self.n_iter_, self.converged_, self.history_ = int(found.n_iter), bool(found.converged), found.history
         for name, value in found.results.items():
             setattr(self, name, value)
-        self.notes_ = _notes(annotations, found) | found.notes
+        self.notes_ = _notes(annotations, codes, found) | found.notes
         for code_word, sentence in self.notes_.items():
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
 
 def _with_unseen_worker(fit: TableFit[Any]) -> Array:
-    """The table with one more worker, who errs as the crowd does on average."""
+    """The table of the last E step with one more worker, who errs as the crowd does on average."""
+    if fit.alone:
+        return np.concatenate([fit.used_table, fit.used_table[:1]])
     counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_table.shape[2]  # (truth, label)
     crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
-    return np.concatenate([fit.log_table, crowd[None]])
+    return np.concatenate([fit.used_table, crowd[None]])
 
 
 def _without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
@@ -194,10 +203,10 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
     return values
 
 
-def _worker_accuracy(annotations: Annotations, found: Inference) -> Array:
-    """Expected share of right labels among those somebody else can speak to; a lone voice proves nothing."""
+def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
+    """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
     n_workers = annotations.n_workers
-    checked = annotations.n_labels >= 2
+    checked = n_witnesses(annotations, gold) >= 2
     if found.right is not None and checked[annotations.n_labels > 0].all():
         return (found.right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, minlength=n_workers) + 1.0)
     weight = checked[annotations.item].astype(float)
@@ -206,9 +215,9 @@ def _worker_accuracy(annotations: Annotations, found: Inference) -> Array:
     return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
 
 
-def _notes(annotations: Annotations, found: Inference) -> dict[str, str]:
+def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:
     notes = {}
-    if annotations.n_labels.max(initial=0) <= 1:
+    if nobody_can_be_checked(annotations, gold):
         notes["no_redundancy"] = (
             "No item has two labels, so nothing can be said about any worker; labels stay as given."
         )

@@ -9,7 +9,7 @@ together on hard items, so labels say less than independent ones would. A power 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.dependence import OneVoice, find_one_voice, speak_once
 from manyhands.heldout import split_labels
-from manyhands.kernels import Array, em_pass, pack
+from manyhands.kernels import Array, check_tables, em_pass, pack
 from manyhands.noise import safe_log
 from manyhands.noise.pooled import PooledNoise, PooledParams
 from manyhands.priors import EstimatedPrior, gold_offset
@@ -97,33 +97,19 @@ class PooledDawidSkene(Aggregator):
         self.tol = tol
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        check_tables(annotations)
         voice = find_one_voice(annotations) if self.one_voice else None
         members = np.zeros(annotations.n_workers, bool) if voice is None else voice.members
         heard = speak_once(annotations, members)
         noise = _noise(heard, self.pull)
         fit = _fit(heard, gold, noise, self.max_iter, self.tol)
-        power = _choose_power(heard, gold, self.pull, self.n_folds) if self.calibrate else 1.0
-        confusion = noise.confusion(fit.params.noise)
-        confusion[members] = confusion[members & (noise.n_labels > 0)]  # all members speak through one of them
-        log_table = safe_log(np.concatenate([confusion, noise.newcomer(fit.params.noise)[None]]))
-        log_prior = fit.params.log_prior
-        if _nobody_can_be_checked(heard, gold):
-            log_table = np.broadcast_to(_table_of_one_vote(log_prior), log_table.shape)
-        elif power is not None:
-            log_table, log_prior = power * log_table, power * log_prior
+        power = _choose_power(heard, gold, self.pull, self.n_folds) if self.calibrate and not fit.alone else 1.0
+        results = _worker_results(noise, fit, members)
+        results |= _tempered(noise, fit, results["confusion_"], 1.0 if power is None else power)
         offset = gold_offset(gold, annotations.n_classes)
-        final = em_pass(pack(heard), log_table[:-1], log_prior, offset, want_posterior=True)
+        table, log_prior = results["_log_table"][:-1], results["_log_prior"]
+        final = em_pass(pack(heard), table, log_prior, offset, want_posterior=True)
         assert final.posterior is not None
-        results = {
-            "confusion_": confusion,
-            "class_prior_": np.exp(fit.params.log_prior),
-            "types_": noise.types,
-            "worker_types_": fit.params.noise.workers.p_type,
-            "one_voice_": members,
-            "power_": 1.0 if power is None else power,
-            "_log_table": log_table,
-            "_log_prior": log_prior,
-        }
         right = np.trace(final.counts, axis1=1, axis2=2) if voice is None else None
         notes = _notes(annotations, power, voice)
         return Inference(final.posterior, right, fit.n_iter, fit.converged, fit.history, results, notes)
@@ -141,17 +127,23 @@ def _fit(annotations: Annotations, gold: Gold, noise: PooledNoise, max_iter: int
     return fit_table(annotations, noise, EstimatedPrior(PRIOR_ITEMS), gold=gold, max_iter=max_iter, tol=tol)
 
 
-def _nobody_can_be_checked(annotations: Annotations, gold: Gold) -> bool:
-    """Whether no label meets another label or a gold one on its item."""
-    meets = annotations.n_labels + (0 if gold is None else gold >= 0)
-    return bool(meets[annotations.n_labels > 0].max() <= 1)
+def _worker_results(noise: PooledNoise, fit: TableFit[PooledParams], members: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """What is known of each worker; those who count as one share what is known of the one who speaks for them."""
+    confusion, p_type = noise.confusion(fit.params.noise), fit.params.noise.workers.p_type.copy()
+    if members.any():
+        speaker = int(np.argmax(np.where(members, noise.n_labels, -1.0)))
+        confusion[members], p_type[members] = confusion[speaker], p_type[speaker]
+    return {"confusion_": confusion, "worker_types_": p_type, "types_": noise.types, "one_voice_": members}
 
 
-def _table_of_one_vote(log_prior: Array) -> Array:
-    """(n_classes, n_classes) under which one label makes the posterior half the label, half the class frequencies."""
-    table = np.zeros((len(log_prior), len(log_prior)))
-    np.fill_diagonal(table, np.log1p(np.exp(-log_prior)))
-    return table
+def _tempered(noise: PooledNoise, fit: TableFit[PooledParams], confusion: Array, power: float) -> dict[str, Any]:
+    """The power, and the table and class prior of the last E step, raised to it."""
+    table = safe_log(np.concatenate([confusion, noise.newcomer(fit.params.noise)[None]]))
+    if fit.alone:
+        table = np.concatenate([fit.used_table, fit.used_table[:1]])
+    log_prior = fit.params.log_prior
+    raised = {"_log_table": power * table, "_log_prior": power * log_prior}
+    return raised | {"power_": power, "class_prior_": np.exp(log_prior)}
 
 
 def _choose_power(annotations: Annotations, gold: Gold, pull: float, n_folds: int) -> float | None:

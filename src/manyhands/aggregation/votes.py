@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.aggregation.base import Gold
+from manyhands.consensus import overall
 from manyhands.kernels import Array
 
 
@@ -17,12 +18,12 @@ def shares(votes: Array, gold: Gold) -> Array:
 
 
 def filled_in(share: Array, silent: npt.NDArray[np.bool_], gold: Gold) -> Array:
-    """Shares with gold where it is known, and the overall shares for silent items."""
-    if silent.any():
-        overall = share[~silent].sum(axis=0) + 1.0 / share.shape[1]
-        share[silent] = overall / overall.sum()
+    """Shares with gold where it is known, and the overall shares for items of which nothing is known."""
     if gold is not None:
         known = np.flatnonzero(gold >= 0)
         share[known] = 0.0
         share[known, gold[known]] = 1.0
+        silent = silent & (gold < 0)
+    if silent.any():
+        share[silent] = overall(share[~silent].sum(axis=0))
     return share
