@@ -18,6 +18,7 @@ from manyhands.aggregation.votes import shares
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError
 from manyhands.kernels import Array, sums_by
+from manyhands.table_model import n_witnesses
 from manyhands.validation import Constraint, Number
 
 
@@ -71,7 +72,7 @@ class KOS(Aggregator):
                 f"KOS is for two classes, but there are {annotations.n_classes}; use mace or dawid-skene instead."
             )
         reliability, n_iter, converged = _pass_messages(annotations, gold, self.max_iter, self.tol)
-        reliability, mean = _filled_in(annotations, reliability)
+        reliability, mean = _filled_in(annotations, gold, reliability)
         weight = np.append(reliability, mean)
         return Inference(
             _signed_vote(annotations, weight, gold),
@@ -114,13 +115,13 @@ def _clamp(message: Array, truth: Array) -> Array:
     return np.where(truth != 0, truth * loudest, message)
 
 
-def _filled_in(annotations: Annotations, reliability: Array) -> tuple[Array, float]:
+def _filled_in(annotations: Annotations, gold: Gold, reliability: Array) -> tuple[Array, float]:
     """Reliabilities of mean square 1, with the mean for workers nobody can speak to; and that mean."""
     speaks = reliability != 0
     if not speaks.any():
         return np.ones(annotations.n_workers), 1.0
     reliability = reliability / np.sqrt(np.mean(reliability[speaks] ** 2))
-    shared = (annotations.n_labels[annotations.item] >= 2).astype(float)
+    shared = (n_witnesses(annotations, gold)[annotations.item] >= 2).astype(float)
     known = sums_by(annotations.worker, shared, annotations.n_workers) > 0
     mean = float(reliability[known].mean())
     return np.where(known, reliability, mean), mean
