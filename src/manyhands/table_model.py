@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -39,14 +40,19 @@ class TableModel(Generic[P]):
     prior: ClassPrior
     offset: Array | None = None
 
+    @cached_property
+    def remembering(self) -> Remembering[P] | None:
+        """The noise model, if it is one with a memory."""
+        return self.noise if isinstance(self.noise, Remembering) else None
+
     def maximise(self, statistics: Array, previous: TableParams[P] | None) -> TableParams[P]:
         n_workers, n_classes = self.packed.n_workers, self.packed.n_classes
-        counts, totals, memory = np.split(statistics, np.cumsum([n_workers * n_classes**2, n_classes]))
-        by_truth = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+        size = n_workers * n_classes**2
+        counts = statistics[:size].reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
         before = None if previous is None else previous.noise
-        if isinstance(self.noise, Remembering):
-            before = self.noise.remember(memory, before)
-        return TableParams(self.noise.solve(by_truth, before), self.prior.solve(totals))
+        if self.remembering is not None:
+            before = self.remembering.remember(statistics[size + n_classes :], before)
+        return TableParams(self.noise.solve(counts, before), self.prior.solve(statistics[size : size + n_classes]))
 
     def expect(self, params: TableParams[P]) -> tuple[Array, float]:
         result = self.pass_at(params)
@@ -55,7 +61,7 @@ class TableModel(Generic[P]):
 
     def statistics(self, result: PassResult, noise: P | None) -> Array:
         """Counts, totals and memory as the flat vector that the driver moves, in the memory layout of the pass."""
-        memory: Array | list[float] = self.noise.memory(noise) if isinstance(self.noise, Remembering) else []
+        memory: Array | list[float] = [] if self.remembering is None else self.remembering.memory(noise)
         return np.concatenate([result.counts.transpose(0, 2, 1).ravel(), result.totals, memory])
 
     def pass_at(self, params: TableParams[P], *, want_posterior: bool = False) -> PassResult:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from manyhands.noise import Array, safe_log
 
 
@@ -20,13 +22,10 @@ class ConfusionNoise:
     smoothing: float
 
     def solve(self, counts: Array, previous: Array | None) -> Array:
-        confusion = counts + self.smoothing  # (n_workers, n_classes, n_classes)
-        total = confusion.sum(axis=2, keepdims=True)
-        empty = total == 0  # only without smoothing: a worker who never met the class knows nothing of it
-        confusion[empty[:, :, 0]] = 1.0
-        total[empty] = counts.shape[2]
-        confusion /= total
-        return safe_log(confusion)
+        labels = counts + self.smoothing  # (n_workers, n_classes, n_classes)
+        if self.smoothing == 0:
+            labels[labels.sum(axis=2) == 0] = 1.0  # a worker who never met the class knows nothing of it
+        return safe_log(labels) - np.log(labels.sum(axis=2, keepdims=True))
 
     def log_table(self, params: Array) -> Array:
         return params
