@@ -33,8 +33,8 @@ def main(chosen: list[str]) -> None:
 
 
 def peers() -> None:
-    """20 iterations, from integer codes in random order to labels. crowd-kit's time is `fit_predict` on a ready data frame;
-    ours is `fit` on ready Annotations, the same with building the Annotations, and that without the compiled code."""
+    """20 iterations, integer codes in random order. crowd-kit's time is `fit_predict` on a ready data frame; ours is
+    `fit` on ready Annotations, the same with building the Annotations, and that without the compiled code."""
     _title("Beside crowd-kit", peers)
     heads = ("fit s", "ratio", "with build s", "ratio", "plain path with build s", "ratio")
     _row("method", "labels", "classes", "crowd-kit s", *heads)

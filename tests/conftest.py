@@ -37,11 +37,12 @@ def real_annotations():
 @pytest.fixture(params=["compiled", "plain"])
 def either_path(request, monkeypatch):
     """Run a test on the compiled pass and on the plain one."""
-    from manyhands import kernels, sorting
+    from manyhands import encoding, kernels, sorting
 
     if request.param == "plain":
-        for module, name in ((kernels, "_fused"), (kernels, "_columns"), (sorting, "_columns")):
-            monkeypatch.setattr(module, name, None)
+        monkeypatch.setattr(kernels, "_fused", None)
+        for module in (encoding, kernels, sorting):
+            monkeypatch.setattr(module, "_columns", None)
     elif kernels._fused is None:
         pytest.skip("the compiled pass was not built")
     return request.param

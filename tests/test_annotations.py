@@ -231,6 +231,43 @@ def test_given_arrays_are_neither_frozen_nor_shared():
     assert votes.item_ids.tolist() == votes.worker_ids.tolist() == votes.classes.tolist() == [10, 11]
 
 
+@pytest.mark.parametrize(
+    "make", [iter, lambda column: (value for value in column), lambda column: dict.fromkeys(column)]
+)
+def test_columns_may_be_any_iterable(make):
+    """Generators, iterators and the keys of a dictionary are columns too, and so are they as ids."""
+    votes = Annotations.from_triples(make([2, 1]), make(["ann", "bob"]), make(["x", "y"]), item_ids=make([2, 1, 0]))
+    assert votes == Annotations.from_triples([2, 1], ["ann", "bob"], ["x", "y"], item_ids=[2, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64])
+def test_codes_of_every_integer_type(dtype, votes):
+    """Codes are codes in any integer type, for the constructor and for more of them."""
+    item, worker, label = (np.array(codes, dtype) for codes in ([0, 1], [1, 0], [0, 0]))
+    built = Annotations(item, worker, label, item_ids=["a", "b"], worker_ids=["v", "w"], classes=["k"])
+    assert triples_of(built) == [(0, 1, 0), (1, 0, 0)] and built.item.dtype == np.int32
+    assert triples_of(votes.with_more(item, worker, label)) == sorted([*triples_of(votes), (0, 1, 0), (1, 0, 0)])
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_dates_stay_dates(unit):
+    """Points in time and lengths of time are the caller's own values, whatever their unit; NaT is missing."""
+    days = np.array(["2020-02-01", "2020-01-01", "2020-02-01"], f"M8[{unit}]")
+    for times in (days, days - days[1]):
+        votes = Annotations.from_triples(times, [0, 0, 0], times)
+        assert votes.item_ids.tolist() == votes.classes.tolist() == [times[1], times[0]]
+        assert {type(value) for value in votes.item_ids} == {type(times[0])}
+        given_ids = Annotations(
+            votes.item, votes.worker, votes.label, item_ids=times, worker_ids=[0], classes=times[:2]
+        )
+        assert given_ids.item_ids.tolist() == list(times)
+        grid = Annotations.from_matrix(times.reshape(1, 3))
+        assert grid.classes.tolist() == [times[1], times[0]]
+    days[2] = "NaT"
+    with pytest.raises(AnnotationError, match="item in row 2 is missing"):
+        Annotations.from_triples(days, [0, 0, 0], [0, 0, 0])
+
+
 # Refusals -----------------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +347,29 @@ def test_impossible_codes_are_refused(item):
         Annotations(item, [0, 0], [0, 0], item_ids=["a", "b"], worker_ids=["w"], classes=["k"])
 
 
+@pytest.mark.parametrize(
+    "ids, sentence",
+    [
+        ({"worker_ids": ["w", "v", "w"]}, "The worker 'w' stands twice"),
+        ({"classes": np.array([7, 7])}, "The class 7 stands twice"),
+        ({"classes": [["x"], ["y"]]}, r"class .*\['x'\], which is not hashable"),
+    ],
+)
+def test_repeated_workers_and_classes_are_refused(ids, sentence):
+    """One worker is one code and so is one class; an item may stand twice, as a resampled one does."""
+    named = {"item_ids": ["a", "a"], "worker_ids": ["w"], "classes": ["k"]}
+    assert Annotations([0, 1], [0, 0], [0, 0], **named).n_items == 2
+    with pytest.raises(AnnotationError, match=sentence):
+        Annotations([0, 1], [0, 0], [0, 0], **(named | ids))
+
+
+@pytest.mark.parametrize("column", [5, None, np.array(5)])
+def test_what_is_no_column_is_refused(column):
+    """A single value is not a column."""
+    with pytest.raises(AnnotationError, match="workers must be"):
+        Annotations.from_triples([1], column, [1])
+
+
 def test_codes_of_different_lengths_are_refused():
     """Every annotation has an item, a worker and a label."""
     with pytest.raises(AlignmentError, match="2 item, 1 worker, 2 label"):
@@ -367,10 +427,18 @@ def test_rows_are_lined_up_with_features(votes, data):
 
 
 def test_rows_out_of_range_are_index_errors(votes):
-    """As with any array; so a loop over items ends."""
-    with pytest.raises(IndexError):
-        votes[[3]]
+    """As with any array, and so are keys that no array takes; so a loop over items ends."""
+    for key in ([3], -4, "a", 0.5, [True], np.ones((3, 3), bool)):
+        with pytest.raises(IndexError):
+            votes[key]
     assert [len(one) for one in votes] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("key", [None, True, False, np.True_, [[0, 1]], np.zeros((3, 1), int), ([0], None)])
+def test_keys_that_are_no_rows_are_refused(votes, key):
+    """Rows are one-dimensional: neither None, nor one truth value, nor a table of rows."""
+    with pytest.raises(AnnotationError, match="Rows must be one-dimensional"):
+        votes[key]
 
 
 @given(annotations())
@@ -396,6 +464,13 @@ def test_keep_takes_annotations_and_leaves_names(votes, data):
     assert triples_of(kept) == [t for t, yes in zip(triples_of(votes), mask) if yes]
     assert kept == votes.keep(np.flatnonzero(mask))
     assert (kept.n_items, kept.n_workers, kept.n_classes) == (votes.n_items, votes.n_workers, votes.n_classes)
+
+
+@pytest.mark.parametrize("which", [0, None, [[0, 1]]])
+def test_keep_takes_a_list_of_annotations(votes, which):
+    """Not one position, and no table of them."""
+    with pytest.raises(AnnotationError, match="must be one-dimensional"):
+        votes.keep(which)
 
 
 @given(annotations(), annotations())
@@ -491,3 +566,19 @@ def test_grid_search_lines_up():
     X, votes = _features_and_votes()
     search = GridSearchCV(_learner()(), {"shift": [1, 0]}, cv=KFold(3)).fit(X, votes)
     assert search.best_params_ == {"shift": 0}
+
+
+@pytest.mark.parametrize("cast", [np.asarray, lambda votes: np.array(votes, float), lambda votes: np.array([votes])])
+def test_annotations_are_no_array(votes, cast):
+    """NumPy gets a sentence instead of a look at every item, and so does scikit-learn where it wants classes."""
+    with pytest.raises(AnnotationError, match="not an array"):
+        cast(votes)
+
+
+def test_folds_by_class_are_refused_with_a_remedy():
+    """`cv=3` would have scikit-learn stratify by classes that nobody knows yet."""
+    from sklearn.model_selection import cross_val_score
+
+    X, votes = _features_and_votes()
+    with pytest.raises(AnnotationError, match=r"cv=KFold"):
+        cross_val_score(_learner()(), X, votes, cv=3)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manyhands.encoding import as_ids, encode
 from manyhands.exceptions import AnnotationError
 
+on_either_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 values = st.one_of(
     st.integers(-(2**70), 2**70), st.text(max_size=3), st.tuples(st.integers(0, 3), st.text(max_size=1)), st.booleans()
 )
@@ -76,3 +77,50 @@ def test_ids_have_one_dimension():
     square.setflags(write=False)
     with pytest.raises(AnnotationError, match="one-dimensional"):
         as_ids(square, "item")
+
+
+integers = {
+    dtype: st.integers(np.iinfo(dtype).min, np.iinfo(dtype).max)
+    | st.integers(max(-3, np.iinfo(dtype).min), 3)
+    | st.integers(np.iinfo(dtype).max - 3, np.iinfo(dtype).max)
+    for dtype in (np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64)
+}
+
+
+@given(data=st.data(), dtype=st.sampled_from(list(integers)), step=st.sampled_from([1, 2, -1]))
+@on_either_path
+def test_integers_of_every_width_are_coded(either_path, data, dtype, step):
+    """The ends of every range, negative ones, gaps, and arrays that are not contiguous: codes lead back."""
+    column = np.array(data.draw(st.lists(integers[dtype], max_size=12)), dtype)[::step]
+    codes, ids = encode(column, None, "item")
+    assert codes.dtype == np.int32 and ids[codes].tolist() == column.tolist()
+    assert ids.tolist() == sorted(set(column.tolist()))
+    turned, own = encode(column, np.array(ids[::-1].tolist() or [0], dtype), "item")
+    assert own[turned].tolist() == column.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize("low, n_values", [(0, 5), (7, 5), (0, 30_000), (3, 30_000)])
+def test_long_columns_of_integers(either_path, dtype, low, n_values):
+    """Dense and with gaps, from 0 and from elsewhere, first met early and first met in the last row."""
+    column = (np.arange(50_000) % n_values % 200 if dtype == np.uint8 else np.arange(50_000) % n_values) + low
+    column[-1] = low + min(n_values, 200) + 5
+    given_column = column.astype(dtype)
+    codes, ids = encode(given_column, None, "item")
+    expected_ids, expected = np.unique(column, return_inverse=True)
+    np.testing.assert_array_equal(codes, expected)
+    np.testing.assert_array_equal(ids, expected_ids)
+    assert not np.shares_memory(codes, given_column)
+
+
+def test_unknown_integers_are_named_with_their_first_row(either_path):
+    """The first row of them, on either path."""
+    with pytest.raises(AnnotationError, match="item 5 in row 1 "):
+        encode(np.array([0, 5, 6, 5], np.int32), np.array([0, 6]), "item")
+
+
+def test_masked_values_are_missing(either_path):
+    """Whatever number hides under the mask; a mask over nothing changes nothing."""
+    with pytest.raises(AnnotationError, match="item in row 1 is missing"):
+        encode(np.ma.array([1, 999_999_999, 2], mask=[False, True, False]), None, "item")
+    assert encode(np.ma.array([4, 2]), None, "item")[0].tolist() == [1, 0]

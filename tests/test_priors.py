@@ -64,6 +64,19 @@ def test_unknown_gold_is_named():
         gold_codes({"a": "y"}, items, classes)
 
 
+@pytest.mark.parametrize("gold", [[1, 2], [], "a", np.array([1]), {"a"}])
+def test_gold_is_a_mapping(gold):
+    """A list of classes does not say of which items; not even an empty one is gold."""
+    with pytest.raises(AnnotationError, match="Gold must be a mapping"):
+        gold_codes(gold, np.array(["a"], object), np.array(["x"], object))
+
+
+def test_gold_that_cannot_be_a_class_is_named():
+    """A list of one class is not that class."""
+    with pytest.raises(AnnotationError, match=r"gold class of item 'a' is \['x'\], which is not hashable"):
+        gold_codes({"a": ["x"]}, np.array(["a"], object), np.array(["x"], object))
+
+
 def test_gold_leaves_one_class_standing():
     """0 for the gold class, finite but hopeless for the others, nothing for other items."""
     offset = gold_offset(np.array([1, -1], np.int32), 3)

@@ -28,7 +28,7 @@ INF, NAN = float("inf"), float("nan")
         (
             Number(least=0),
             [0, 0.5, 3, np.float32(1), np.int8(2), Fraction(1, 2)],
-            [-1e-9, NAN, INF, "1", None, True, 1j],
+            [-1e-9, NAN, INF, "1", None, True, 1j, 10**400, Fraction(10**400)],
         ),
         (Number(whole=True, least=1), [1, np.int64(7)], [0, 1.0, 1.5, -1, False, np.True_]),
         (Number(above=0, most=1), [1e-9, 1, 1.0], [0, 1.1, -INF]),
@@ -36,7 +36,7 @@ INF, NAN = float("inf"), float("nan")
         (
             Probabilities(("uniform",)),
             ["uniform", [0.5, 0.5], np.array([1, 2, 3]), (1,)],
-            ["even", [], [0, 1], [-1, 2], [NAN, 1], [INF, 1], [[1, 2]], [[1], [1, 2]], None, {}, 3],
+            ["even", [], [0, 1], [-1, 2], [NAN, 1], [INF, 1], [[1, 2]], [[1], [1, 2]], None, {}, 3, [10**400]],
         ),
         (
             RandomState(),
@@ -83,7 +83,7 @@ def test_lengths_are_compared():
 
 def test_codes_lie_in_their_range():
     """No code below 0 or beyond the ids; an empty column of any type is fine."""
-    assert check_codes([], 0, "item").dtype == np.int64
+    assert check_codes([], 0, "item").dtype == np.int32
     assert check_codes(np.array([0, 2], np.uint8), 3, "item").tolist() == [0, 2]
     for bad in ([3], [-1], [0.5], [[0]], ["0"]):
         with pytest.raises(AnnotationError, match="item codes must"):
@@ -103,3 +103,10 @@ def test_unknown_values_are_listed_but_not_all():
     with pytest.raises(AnnotationError, match=r"Things not known: 5, 6, 7, 8, 9 and 2 more. Do so."):
         check_known(range(12), range(5), "Things", "Do so.")
     check_known([1, 2], {1, 2, 3}, "Things", "")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**5000)], ids=["printable", "unprintable"])
+def test_numbers_beyond_all_bounds_are_refused_in_a_sentence(value):
+    """Python itself will not print the second one."""
+    with pytest.raises(ParameterError, match=r"'tol' of Model must be a number at least 0\. Got "):
+        check_parameters("Model", {"tol": value}, {"tol": Number(least=0)})

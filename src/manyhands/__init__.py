@@ -15,6 +15,8 @@ from manyhands import exceptions, registry
 from manyhands.annotations import Annotations
 
 if TYPE_CHECKING:
+    from manyhands import simulate as simulate
+    from manyhands import testing as testing
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
     from manyhands.aggregation.glad import GLAD as GLAD
     from manyhands.aggregation.ibcc import IBCC as IBCC
@@ -37,15 +39,18 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "Wawa": "manyhands.aggregation.wawa",
+    "simulate": "manyhands",
+    "testing": "manyhands",
 }
 
 __all__ = ["Annotations", "exceptions", "registry", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
+    home = _LAZY[name]
+    return import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

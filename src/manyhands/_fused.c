@@ -14,9 +14,7 @@
 #include "_views.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BLOCK 64 /* items; 8^64 is still a double, so the evidence of a block is one logarithm */
 
@@ -26,11 +24,8 @@
 #define VECTOR_CLONES
 #endif
 
-#if defined(__GNUC__)
+/* GCC and Clang; for other compilers there is the plain path, since vectors below are an extension of these two. */
 #define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static __forceinline
-#endif
 
 typedef struct {
     const int32_t *code;     /* (n_annotations,) worker * K + label */
@@ -66,7 +61,7 @@ INLINE double exp_of_negative(double x)
     p = p * r + 0.5;
     p = p * r + 1.0;
     p = p * r + 1.0;
-    int64_t bits, power;
+    uint64_t bits, power;
     memcpy(&power, &shifted, sizeof power);
     memcpy(&bits, &p, sizeof bits);
     bits += power << 52; /* the low bits of `shifted` are n */
@@ -318,91 +313,90 @@ static void count_votes_for(const Votes *votes, int64_t first, int64_t last, int
     }
 }
 
-/* Python side ------------------------------------------------------------------------------ */
+/* Python side ------------------------------------------------------------------------------
+ *
+ * Kinds and lengths of all arrays are checked, and that the range of items lies within the annotations.
+ * That `start` ascends in between and that codes and labels are in range is the caller's promise: to
+ * check it would be another read of the data. `Annotations` and `pack` keep it. */
 
-enum { CODE, START, TABLE, LOG_PRIOR, OFFSET, COUNTS, TOTALS, POSTERIOR, N_ARRAYS };
-
-static int is_empty_or(const Py_buffer *view, Py_ssize_t length) { return !view->buf || view->len == length; }
-
-/* That the buffers are as long as the numbers say; codes and starts are the caller's promise. */
-static int check_sizes(const Py_buffer *view, int K, int64_t first, int64_t last)
+/* Whether there are K classes, and the items first .. last - 1 have annotations first to last. */
+static int is_range(int K, int64_t first, int64_t last, const Py_buffer *start, Py_ssize_t n_annotations)
 {
-    Py_ssize_t row = (Py_ssize_t)sizeof(double) * K, items = view[START].len / 8 - 1;
-    int agree = K >= 1 && 0 <= first && first <= last && last <= items && view[TABLE].len % row == 0
-        && view[COUNTS].len == view[TABLE].len && view[LOG_PRIOR].len == row && view[TOTALS].len == row
-        && is_empty_or(&view[OFFSET], items * row) && is_empty_or(&view[POSTERIOR], items * row);
-    return agree ? 0 : refuse_sizes();
+    if (K < 1 || first < 0 || first > last || last > length_of(start) - 1)
+        return 0;
+    const int64_t *at = start->buf;
+    return 0 <= at[first] && at[first] <= at[last] && at[last] <= n_annotations;
+}
+
+/* Whether the view is that of a table of K rows of K entries for each worker, however many there are. */
+static int is_table_by_worker(const Py_buffer *view, int K)
+{
+    return length_of(view) % K == 0 && length_of(view) / K % K == 0;
 }
 
 static PyObject *em_pass(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *array[N_ARRAYS], *result = NULL;
+    enum { CODE, START, TABLE, LOG_PRIOR, OFFSET, COUNTS, TOTALS, POSTERIOR };
+    static const Wanted wanted[] = {
+        {INT32, 0}, {INT64, 0}, {FLOAT64, 0}, {FLOAT64, 0}, {FLOAT64, MAY_BE_NONE},
+        {FLOAT64, WRITTEN}, {FLOAT64, WRITTEN}, {FLOAT64, WRITTEN | MAY_BE_NONE},
+    };
+    Views views;
     int K;
     long long first, last;
-    if (!PyArg_ParseTuple(args, "iLLOOOOOOOO", &K, &first, &last, &array[CODE], &array[START], &array[TABLE],
-                          &array[LOG_PRIOR], &array[OFFSET], &array[COUNTS], &array[TOTALS], &array[POSTERIOR]))
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "iLL", &K, &first, &last) < 0)
         return NULL;
-    Views views = {.taken = 0};
-    double *space = NULL, evidence;
-    for (int i = 0; i < N_ARRAYS; i++)
-        if (take(&views, array[i], i == CODE ? 4 : 8, i >= COUNTS) < 0)
-            goto done;
-    Py_buffer *view = views.view;
-    if (check_sizes(view, K, first, last) < 0)
-        goto done;
-    space = malloc(sizeof(double) * (BLOCK + 1) * (size_t)K);
-    if (!space) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    const Py_buffer *view = views.view;
+    Py_ssize_t items = length_of(&view[START]) - 1;
+    if (!is_range(K, first, last, &view[START], length_of(&view[CODE])) || !is_table_by_worker(&view[TABLE], K)
+        || view[COUNTS].len != view[TABLE].len || !is_table(&view[LOG_PRIOR], 1, K) || !is_table(&view[TOTALS], 1, K)
+        || (view[OFFSET].obj && !is_table(&view[OFFSET], items, K))
+        || (view[POSTERIOR].obj && !is_table(&view[POSTERIOR], items, K)))
+        return refuse_sizes(&views);
+    double *space = malloc(sizeof(double) * (BLOCK + 1) * (size_t)K), evidence;
+    if (!space)
+        return release(&views, PyErr_NoMemory());
     Pass pass = {view[CODE].buf, view[START].buf, view[TABLE].buf, view[LOG_PRIOR].buf, view[OFFSET].buf,
                  view[COUNTS].buf, view[TOTALS].buf, view[POSTERIOR].buf, first, last};
     Py_BEGIN_ALLOW_THREADS
     evidence = run_for(&pass, K, space);
     Py_END_ALLOW_THREADS
-    result = PyFloat_FromDouble(evidence);
-done:
     free(space);
-    release(&views);
-    return result;
+    return release(&views, PyFloat_FromDouble(evidence));
 }
 
 static PyObject *vote_pass(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *array[6], *result = NULL;
+    enum { LABEL, START, CODE, COUNTS, TOTALS, SHARE };
+    static const Wanted wanted[] = {
+        {INT32, 0}, {INT64, 0}, {INT32, MAY_BE_NONE},
+        {FLOAT64, WRITTEN | MAY_BE_NONE}, {FLOAT64, WRITTEN}, {FLOAT64, WRITTEN | MAY_BE_NONE},
+    };
+    Views views;
     int K;
     long long first, last;
-    if (!PyArg_ParseTuple(args, "iLLOOOOOO", &K, &first, &last, &array[0], &array[1], &array[2], &array[3], &array[4],
-                          &array[5]))
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "iLL", &K, &first, &last) < 0)
         return NULL;
-    Views views = {.taken = 0};
-    double *row = NULL;
-    for (int i = 0; i < 6; i++)
-        if (take(&views, array[i], i == 0 || i == 2 ? 4 : 8, i >= 3) < 0)
-            goto done;
-    Py_buffer *view = views.view;
-    Py_ssize_t length = (Py_ssize_t)sizeof(double) * K, items = view[1].len / 8 - 1;
-    if (K < 1 || first < 0 || first > last || last > items || view[4].len != length
-        || !is_empty_or(&view[5], items * length) || (view[3].buf && view[2].len != view[0].len)) {
-        refuse_sizes();
-        goto done;
-    }
-    row = malloc((size_t)length);
-    if (!row) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    Votes votes = {view[0].buf, view[1].buf, view[2].buf, view[3].buf, view[4].buf, view[5].buf};
+    const Py_buffer *view = views.view;
+    Py_ssize_t items = length_of(&view[START]) - 1, labels = length_of(&view[LABEL]);
+    int counts_too = view[COUNTS].obj != NULL;
+    if (!is_range(K, first, last, &view[START], labels) || !is_table(&view[TOTALS], 1, K)
+        || (view[SHARE].obj && !is_table(&view[SHARE], items, K)) || counts_too != (view[CODE].obj != NULL)
+        || (counts_too && (length_of(&view[CODE]) != labels || !is_table_by_worker(&view[COUNTS], K)
+                           || (labels && !view[COUNTS].len))))
+        return refuse_sizes(&views);
+    double *row = malloc(sizeof(double) * (size_t)K);
+    if (!row)
+        return release(&views, PyErr_NoMemory());
+    Votes votes = {view[LABEL].buf, view[START].buf, view[CODE].buf, view[COUNTS].buf, view[TOTALS].buf,
+                   view[SHARE].buf};
     Py_BEGIN_ALLOW_THREADS
     count_votes_for(&votes, first, last, K, row);
     Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-done:
     free(row);
-    release(&views);
-    return result;
+    return release(&views, Py_NewRef(Py_None));
 }
 
 static PyMethodDef methods[] = {

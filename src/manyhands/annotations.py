@@ -7,14 +7,14 @@ and `classes`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.encoding import Values, as_ids, encode, refuse_repeats
+from manyhands.encoding import Values, as_column, as_ids, encode, refuse_repeats
 from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.sorting import Codes, sort_triples
 from manyhands.validation import check_codes, check_same_length
@@ -36,7 +36,7 @@ class Annotations:
     Parameters
     ----------
     item, worker, label : arrays of codes, one entry per annotation
-    item_ids, worker_ids, classes : the caller's own values; code c stands for entry c
+    item_ids, worker_ids, classes : the caller's own values; code c stands for entry c. Only items may repeat
 
     Attributes
     ----------
@@ -73,9 +73,21 @@ class Annotations:
         classes: Values,
     ) -> None:
         ids = as_ids(item_ids, "item"), as_ids(worker_ids, "worker"), as_ids(classes, "class")
+        refuse_repeats(ids[1].tolist(), "worker")
+        refuse_repeats(ids[2].tolist(), "class")  # items may repeat: resampling draws some of them twice
         columns = [check_codes(codes, len(i), role) for codes, i, role in zip((item, worker, label), ids, _ROLES)]
         check_same_length(dict(zip(_ROLES, columns)))
-        triples = sort_triples(columns, len(ids[1]), len(ids[2]))
+        self._set(columns, ids)
+
+    @classmethod
+    def _trusted(cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> Self:
+        """Build from codes that are in range by construction and ids that nobody else writes to; nothing is checked."""
+        new = cls.__new__(cls)
+        new._set(codes, ids)
+        return new
+
+    def _set(self, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> None:
+        triples = sort_triples(codes, len(ids[1]), len(ids[2]))
         self.__setstate__(dict(zip(_FIELDS, (*triples, *ids))))
 
     @classmethod
@@ -89,17 +101,18 @@ class Annotations:
         worker_ids: Values | None = None,
         classes: Values | None = None,
     ) -> Annotations:
-        """Build from three columns of any hashable values.
+        """Build from three columns of any hashable values: lists, arrays, columns of data frames, generators.
 
         Without `item_ids`, `worker_ids` or `classes` these are the values that occur, sorted. With them, the
         order is the caller's (so that item i is row i of X), and values that never occur are legal: items
         and workers without labels, classes nobody chose. Values that compare equal are one value.
         """
-        check_same_length({"items": items, "workers": workers, "labels": labels})
-        item, item_ids = encode(items, item_ids, "item")
-        worker, worker_ids = encode(workers, worker_ids, "worker")
-        label, classes = encode(labels, classes, "label")
-        return cls(item, worker, label, item_ids=item_ids, worker_ids=worker_ids, classes=classes)
+        given = {"items": items, "workers": workers, "labels": labels}
+        columns = {name: as_column(values, name) for name, values in given.items()}
+        check_same_length(columns)
+        coded = map(encode, columns.values(), (item_ids, worker_ids, classes), _ROLES)
+        codes, ids = zip(*coded)
+        return cls._trusted(codes, ids)
 
     @classmethod
     def from_matrix(
@@ -124,7 +137,7 @@ class Annotations:
         label, classes = encode(matrix[item, worker], classes, "label")
         item_ids = _ids_of_axis(item_ids, matrix.shape[0], "item")
         worker_ids = _ids_of_axis(worker_ids, matrix.shape[1], "worker")
-        return cls(item, worker, label, item_ids=item_ids, worker_ids=worker_ids, classes=classes)
+        return cls._trusted((item, worker, label), (item_ids, worker_ids, classes))
 
     @property
     def n_items(self) -> int:
@@ -201,22 +214,30 @@ class Annotations:
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:  # scikit-learn writes array[rows, ...]
             rows = rows[0]
         chosen = np.atleast_1d(np.arange(self.n_items)[rows])
+        if chosen.ndim > 1:
+            raise AnnotationError("Rows must be one-dimensional: a slice, positions or a mask with an entry per item.")
         begin = self.start[chosen]
         size = self.start[chosen + 1] - begin
         item = np.repeat(np.arange(len(chosen)), size)
         position = np.arange(len(item)) - np.repeat(np.cumsum(size) - size - begin, size)
-        return Annotations(
-            item,
-            self.worker[position],
-            self.label[position],
-            item_ids=self.item_ids[chosen],
-            worker_ids=self.worker_ids,
-            classes=self.classes,
+        codes = item, self.worker[position], self.label[position]
+        return Annotations._trusted(codes, (self.item_ids[chosen], self.worker_ids, self.classes))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refused: NumPy would otherwise take the annotations of each item for a row, and look for ever deeper ones."""
+        raise AnnotationError(
+            "Annotations are sparse triples, not an array: use their item, worker and label, or pass cv=KFold(...) "
+            "where scikit-learn wants to stratify."
         )
 
     def keep(self, which: npt.NDArray[Any]) -> Annotations:
         """Only the annotations at the positions or under the mask `which`; all items, workers and classes stay."""
-        return self._with(self.item[which], self.worker[which], self.label[which])
+        codes = self.item[which], self.worker[which], self.label[which]
+        if codes[0].ndim != 1:
+            raise AnnotationError(
+                "Annotations to keep must be one-dimensional: positions, or a mask with an entry each."
+            )
+        return self._with(*codes)
 
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """A new object with further annotations, given as codes; this one never changes."""
@@ -235,9 +256,8 @@ class Annotations:
             item, worker = np.nonzero(open_pair)
             yield (item + first).astype(np.int32), worker.astype(np.int32)
 
-    def _with(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
-        ids = {"item_ids": self.item_ids, "worker_ids": self.worker_ids, "classes": self.classes}
-        return Annotations(item, worker, label, **ids)
+    def _with(self, *codes: npt.NDArray[Any]) -> Annotations:
+        return Annotations._trusted(codes, (self.item_ids, self.worker_ids, self.classes))
 
 
 _ROLES = ("item", "worker", "label")

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import compiled
 from manyhands.exceptions import AnnotationError
 
 Values = Sequence[Any] | npt.NDArray[Any]
 
 _LARGEST = 2**31 - 1
+_columns = compiled.load("_columns")
 
 
 def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
@@ -28,12 +30,27 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
     array = values if isinstance(values, np.ndarray) else _as_array(values)
     if array.ndim != 1:
         raise AnnotationError(f"The {role}s must be one-dimensional; they have shape {array.shape}.")
+    if isinstance(array, np.ma.MaskedArray):
+        array = _as_objects(array.tolist()) if np.ma.is_masked(array) else array.data  # what is masked becomes None
     own_ids = None if ids is None else as_ids(ids, role)
     if array.dtype.kind in "iu" and (own_ids is None or own_ids.dtype.kind in "iu"):
         coded = _encode_integers(array, own_ids, role)
         if coded is not None:
             return coded
-    return _encode_hashable(array.tolist(), own_ids, role)
+    return _encode_hashable(_own_values(array), own_ids, role)
+
+
+def as_column(values: Any, name: str) -> Values:
+    """Values whose number is known: what has a length stays as it is, any other iterable becomes a list."""
+    try:
+        len(values)
+        return values
+    except TypeError:
+        pass
+    try:
+        return list(values)
+    except TypeError:
+        raise AnnotationError(f"The {name} must be a column of values, one per annotation; got {values!r}.") from None
 
 
 def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
@@ -42,7 +59,7 @@ def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
     if array.ndim != 1:
         raise AnnotationError(f"The {role} ids must be one-dimensional; they have shape {array.shape}.")
     if array.dtype.kind not in "iufbO":
-        return _as_objects(array.tolist())
+        return _as_objects(_own_values(array))
     if array is ids and not array.flags.writeable and array.base is None:
         return array  # ids of other Annotations: nobody can change them, so they are shared
     return array if isinstance(ids, list | tuple) else np.array(array)
@@ -63,6 +80,11 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
     return _as_objects(values)
 
 
+def _own_values(array: npt.NDArray[Any]) -> list[Any]:
+    """The entries as Python values; NumPy would turn fine points in time into integers, so they stay NumPy's."""
+    return list(array) if array.dtype.kind in "mM" else array.tolist()
+
+
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:
     return np.fromiter(values, object, len(values))  # one entry per value, even if the values are tuples
 
@@ -76,25 +98,44 @@ def _encode_integers(
     low, high = int(array.min()), int(array.max())
     if high - low > 4 * len(array) + 1_000_000 or high > 2**63 - 1:
         return None
-    offset = array if low == 0 else array.astype(np.int64, copy=False) - low  # a narrow type would wrap around
+    # A narrow type would wrap around; the compiled columns know two types.
+    column = np.ascontiguousarray(array, np.int32 if np.can_cast(array.dtype, np.int32) else np.int64)
     table = np.full(high - low + 1, -1, np.int32)
     if ids is None:
-        present = np.zeros(high - low + 1, bool)
-        present[offset] = True
-        found = np.flatnonzero(present)
+        found = np.flatnonzero(_present(column, low, len(table)))
         ids = found.astype(np.int64) + low
+        if len(found) == len(table):  # they were dense codes already
+            dense = column if low == 0 else np.subtract(column, low, dtype=np.int64)
+            return dense.astype(np.int32), ids
         table[found] = np.arange(len(found), dtype=np.int32)
-        if len(found) == len(table):
-            return offset.astype(np.int32), ids  # they were dense codes already
-        return table[offset], ids
-    inside = (ids >= low) & (ids <= high)
-    refuse_repeats(ids.tolist(), role)
-    table[ids[inside].astype(np.int64) - low] = np.flatnonzero(inside)
-    codes = table[offset]
-    if codes.min() < 0:
+    else:
+        inside = (ids >= low) & (ids <= high)
+        refuse_repeats(ids.tolist(), role)
+        table[ids[inside].astype(np.int64) - low] = np.flatnonzero(inside)
+    codes, all_known = _look_up(column, low, table)
+    if not all_known:
         row = int(np.argmin(codes))
         raise _unknown(array[row].item(), row, ids, role)
     return codes, ids
+
+
+def _present(column: npt.NDArray[Any], low: int, size: int) -> npt.NDArray[np.bool_]:
+    """(size,) which of the integers `low`, `low + 1`, ... occur."""
+    present = np.zeros(size, bool)
+    if _columns is not None:
+        _columns.mark(low, column, present)
+    else:
+        present[np.subtract(column, low, dtype=np.int64)] = True
+    return present
+
+
+def _look_up(column: npt.NDArray[Any], low: int, table: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], bool]:
+    """`table[column - low]`, and whether none of it is negative."""
+    if _columns is not None:
+        codes = np.empty(len(column), np.int32)
+        return codes, _columns.look_up(low, column, table, codes)
+    codes = table[np.subtract(column, low, dtype=np.int64)]
+    return codes, bool(codes.min() >= 0)
 
 
 def _encode_hashable(
@@ -152,7 +193,14 @@ def _is_hashable(value: Any) -> bool:
 
 
 def refuse_repeats(ids: list[Any], role: str) -> None:
-    if len(set(ids)) < len(ids):
+    try:
+        n_distinct = len(set(ids))
+    except TypeError:
+        value = next(v for v in ids if not _is_hashable(v))
+        raise AnnotationError(
+            f"One {role} in the given list is {value!r}, which is not hashable. Use text, numbers or tuples."
+        ) from None
+    if n_distinct < len(ids):
         seen: set[Any] = set()
         twice = next(v for v in ids if v in seen or seen.add(v))  # type: ignore[func-returns-value]
         raise AnnotationError(f"The {role} {twice!r} stands twice in the given list; list each {role} once.")

@@ -6,14 +6,14 @@ A class prior turns the expected number of items of each class into log p(truth)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
@@ -74,8 +74,17 @@ def gold_codes(
     gold: Mapping[Any, Any] | None, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.int32] | None:
     """(n_items,) the code of each item's gold class, -1 where there is none; None without gold."""
+    if gold is not None and not isinstance(gold, Mapping):
+        raise AnnotationError(
+            f"Gold must be a mapping from items to classes, such as {{item: class}}, not {type(gold).__name__}."
+        )
     if not gold:
         return None
+    for item, value in gold.items():
+        if not isinstance(value, Hashable):
+            raise AnnotationError(
+                f"The gold class of item {item!r} is {value!r}, which is not hashable. Name one class."
+            )
     items = item_ids.tolist()  # a resampled item stands here more than once
     class_of = {value: k for k, value in enumerate(classes.tolist())}
     check_known(list(gold), set(items), "Gold items", "Gold must name items of the annotations.")

@@ -1,4 +1,4 @@
-"""Triples in their canonical order, by one 64-bit key per annotation."""
+"""Triples in their canonical order, by one integer key per annotation."""
 
 from __future__ import annotations
 
@@ -19,33 +19,40 @@ _CHUNK = 1 << 20  # keys taken apart at a time, so that a large sort needs littl
 def sort_triples(triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes: int) -> tuple[Codes, Codes, Codes]:
     """Sort by item, then worker, then label: the key is sorted in place and taken apart again.
 
-    NumPy sorts integers several times faster than it finds the order of three columns.
+    NumPy sorts integers several times faster than it finds the order of three columns, and integers of 32 bits
+    twice as fast as those of 64. The columns that come back are new.
     """
     item, worker, label = (column.astype(np.int32, copy=False) for column in triples)
-    worker_bits, label_bits = n_workers.bit_length(), n_classes.bit_length()
-    if int(item.max(initial=0)).bit_length() + worker_bits + label_bits > 63:
+    item_bits = max(int(item.max(initial=0)).bit_length(), 1)  # the sign bit is never part of the others
+    worker_bits, label_bits = max(n_workers - 1, 0).bit_length(), max(n_classes - 1, 0).bit_length()
+    n_bits = item_bits + worker_bits + label_bits
+    if n_bits > 63:
         order = np.lexsort((label, worker, item))
         return item[order], worker[order], label[order]
-    key = _join(item, worker, label, worker_bits, label_bits)
-    if not np.all(key[1:] >= key[:-1]):
+    key_type = np.int32 if n_bits <= 31 else np.int64
+    key, is_sorted = _join(item, worker, label, worker_bits, label_bits, key_type)
+    if not is_sorted:
         key.sort()
     return _split(key, worker_bits, label_bits)
 
 
-def _join(item: Codes, worker: Codes, label: Codes, worker_bits: int, label_bits: int) -> npt.NDArray[np.int64]:
+def _join(
+    item: Codes, worker: Codes, label: Codes, worker_bits: int, label_bits: int, key_type: type[np.signedinteger[Any]]
+) -> tuple[npt.NDArray[Any], bool]:
+    """The keys, and whether they are sorted already."""
     if _columns is not None:
-        key = np.empty(len(item), np.int64)
-        _columns.join_keys(worker_bits, label_bits, *map(np.ascontiguousarray, (item, worker, label)), key)
-        return key
-    key = item.astype(np.int64)
+        key = np.empty(len(item), key_type)
+        columns = map(np.ascontiguousarray, (item, worker, label))
+        return key, _columns.join_keys(worker_bits, label_bits, *columns, key)
+    key = item.astype(key_type)
     key <<= worker_bits
     key |= worker
     key <<= label_bits
     key |= label
-    return key
+    return key, bool(np.all(key[1:] >= key[:-1]))
 
 
-def _split(key: npt.NDArray[np.int64], worker_bits: int, label_bits: int) -> tuple[Codes, Codes, Codes]:
+def _split(key: npt.NDArray[Any], worker_bits: int, label_bits: int) -> tuple[Codes, Codes, Codes]:
     item, worker, label = (np.empty(len(key), np.int32) for _ in range(3))
     if _columns is not None:
         _columns.split_keys(worker_bits, label_bits, key, item, worker, label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from collections.abc import Collection, Mapping, Sized
@@ -25,11 +26,15 @@ class Number:
 
     def allows(self, value: Any) -> bool:
         kind = numbers.Integral if self.whole else numbers.Real
-        if isinstance(value, bool | np.bool_) or not isinstance(value, kind) or not np.isfinite(float(value)):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number or a fraction beyond all floats
+            return False
         return (
-            (self.least is None or number >= self.least)
+            math.isfinite(number)
+            and (self.least is None or number >= self.least)
             and (self.above is None or number > self.above)
             and (self.most is None or number <= self.most)
         )
@@ -64,7 +69,7 @@ class Probabilities:
             return value in self.names
         try:
             array = np.asarray(value, float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
         return array.ndim == 1 and array.size > 0 and bool(np.all(array > 0) and np.all(np.isfinite(array)))
 
@@ -91,7 +96,14 @@ def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapp
     for parameter, constraint in constraints.items():
         value = parameters[parameter]
         if not constraint.allows(value):
-            raise ParameterError(f"The parameter {parameter!r} of {name} must be {constraint}. Got {value!r}.")
+            raise ParameterError(f"The parameter {parameter!r} of {name} must be {constraint}. Got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python does not print integers of thousands of digits
+        return f"a very large {type(value).__name__}"
 
 
 def check_same_length(columns: Mapping[str, Sized]) -> None:
@@ -101,17 +113,17 @@ def check_same_length(columns: Mapping[str, Sized]) -> None:
         raise AlignmentError(f"Every annotation needs an item, a worker and a label, but there are {said}.")
 
 
-def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[Any]:
-    """Codes as an integer array with every entry in `0 .. size - 1`."""
+def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.int32]:
+    """Codes as an int32 array with every entry in `0 .. size - 1`."""
     array = np.asarray(codes)
     if array.size == 0:
-        return np.zeros(0, np.int64)
+        return np.zeros(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise AnnotationError(f"{role} codes must be a one-dimensional integer array; got {array.dtype} {array.shape}.")
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= size:
         raise AnnotationError(f"{role} codes must lie in 0 to {size - 1}; they go from {low} to {high}.")
-    return array
+    return array.astype(np.int32, copy=False)
 
 
 def check_annotations(annotations: Any) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
@@ -104,6 +105,100 @@ def test_control_characters_are_shown_not_obeyed(tmp_path, capsys):
     assert run(["aggregate", str(path), "-o", str(tmp_path / "out")]) == 0
     assert "\x1b" not in capsys.readouterr().err
     assert "\x1b[31mred" in (tmp_path / "out" / "workers.csv").read_text()
+
+
+def test_errors_and_notes_cannot_move_the_cursor(tmp_path, capsys):
+    """Neither a file's name nor what stands in it reaches the terminal as a command."""
+    path = tmp_path / "vo\x1b[31mtes.csv"
+    path.write_text("t\x1b[2Jask,worker,label\n1,a,x\n")
+    assert run(["aggregate", str(path)]) == 3
+    assert run(["aggregate", str(path), "-m", "\x1b[31m"]) == 3
+    assert run(["\x1b[31mfly"]) == 2
+    path.write_text("task,worker,label\n\x1b[1m\u00e9,a,x\n\x1b[1me\u0301,a,x\n1,a,x\n1,b,x\n")
+    assert run(["aggregate", str(path), "-q", "-o", str(tmp_path / "out")]) == 0
+    err = capsys.readouterr().err
+    assert "note: look_alike_ids" in err and "\x1b" not in err
+    assert "look_alike_ids" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"]
+
+
+HEADER = "task,worker,label\n"
+EDGES = {  # the tables on which other tools crash, and whether there is anything to infer
+    "empty table": (HEADER, False),
+    "one row": (HEADER + "1,a,x\n", True),
+    "single class": (HEADER + "".join(f"{i},{w},x\n" for i in range(5) for w in "abc"), True),
+    "one worker": (HEADER + "".join(f"{i},a,{'xy'[i % 2]}\n" for i in range(6)), True),
+    "one label per item": (HEADER + "".join(f"{i},{'abc'[i % 3]},{'xy'[i % 2]}\n" for i in range(6)), True),
+    "duplicate pair": (HEADER + "1,a,x\n1,a,y\n1,b,x\n2,a,y\n2,b,y\n", True),
+    "20 repeats by one worker": (HEADER + "1,spam,y\n" * 20 + "1,a,x\n1,b,x\n2,a,y\n2,b,y\n", True),
+    "blank labels": (HEADER + "1,a,x\n1,b,\n2,a,y\n2,b, \n3,a,\n\n", True),
+    "blank labels only": (HEADER + "1,a,\n1,b,\n", False),
+    "three classes": (HEADER + "1,a,x\n1,b,x\n2,a,y\n2,b,y\n3,a,z\n3,b,z\n", True),
+}
+
+
+@pytest.mark.parametrize("method", registry.names())
+@pytest.mark.parametrize("edge", EDGES)
+def test_edge_tables_end_in_a_result_or_a_sentence(tmp_path, capsys, edge, method):
+    """No table, however thin, ends in a traceback; a refusal is one sentence, and nothing is written."""
+    text, usable = EDGES[edge]
+    path, out = tmp_path / "votes.csv", tmp_path / "out"
+    path.write_text(text)
+    code = run(["aggregate", str(path), "-m", method, "-o", str(out), "--json"])
+    printed, err = capsys.readouterr()
+    if not usable or (method == "kos" and edge == "three classes"):
+        assert code == 3 and not out.exists() and not printed
+        assert len(err.splitlines()) == 1 and err.startswith("manyhands: ") and err.endswith(".\n")
+        return
+    assert code == 0
+    told = json.loads(printed, parse_constant=pytest.fail)  # no NaN, no Infinity
+    assert told == json.loads((out / "summary.json").read_text())
+    assert told["ledger"]["rows_read"] == told["ledger"]["kept"] + sum(told["ledger"]["excluded"].values())
+    with (out / "labels.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == told["n_items"] and all(0 <= float(row["confidence"]) <= 1 for row in rows)
+    if edge == "20 repeats by one worker":
+        assert rows[0]["label"] == "x"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"task,worker,label\n",
+        b"\0" * 100,
+        b"task,worker,label,label\n1,a,x,y\n",
+        b"task,worker,label,label,label_duplicated_0\n1,a,x,y,z\n",
+        b"x" * 10_000,
+        b",".join(b"c%d" % i for i in range(100_000)) + b"\n",
+        "task,worker,label\n1,a,x\n".encode("utf-16"),
+    ],
+    ids=["empty", "header", "nul", "twice", "thrice", "long", "wide", "utf-16"],
+)
+def test_what_is_no_table_of_labels_gets_one_sentence(tmp_path, capsys, content):
+    """Exit code 3, one line, nothing written."""
+    path, out = tmp_path / "votes.csv", tmp_path / "out"
+    path.write_bytes(content)
+    assert run(["aggregate", str(path), "-o", str(out)]) == 3
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1 and len(err) < 600 and not out.exists()
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="file names are Unicode there")
+def test_a_file_name_that_is_no_text(tmp_path, capsys):
+    """A name from another age is read, and shown as what it is."""
+    path = tmp_path / os.fsdecode(b"vot\xe9s.csv")
+    path.write_text(VOTES)
+    assert run(["aggregate", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == path.name
+    assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["file"] == path.name
+    assert run(["aggregate", str(path), "--item", "clip"]) == 3
+    assert "vot\\udce9s.csv" in capsys.readouterr().err
+
+
+def test_help_names_the_endings(capsys):
+    """Who asks which files are read is told."""
+    assert run(["aggregate", "--help"]) == 0
+    assert ".csv, .tsv or .txt" in capsys.readouterr().out
 
 
 def test_the_installed_command_starts(votes):

@@ -2,10 +2,13 @@
 
 import csv
 import io
+import json
 
 import numpy as np
+import pytest
 
-from manyhands import Annotations, DawidSkene
+from manyhands import Annotations, DawidSkene, MajorityVote
+from manyhands.exceptions import AnnotationError
 from manyhands.io.results import count_components, label_table, summary, to_csv, worker_table
 
 HOSTILE = [
@@ -57,6 +60,38 @@ def test_summary_counts_what_is_there():
     told = summary(model, votes, "dawid-skene")
     assert told["n_items"] == len(HOSTILE) + 1 and told["n_unlabelled"] == 1
     assert sum(told["labels"].values()) == len(HOSTILE)
+
+
+def test_classes_that_print_alike_are_refused():
+    """1 and "1" would share a column, and one of them would be lost."""
+    votes = Annotations.from_triples([1, 1, 2], ["a", "b", "a"], [1, "1", "2"])
+    model = MajorityVote().fit(votes)
+    for table in (label_table, worker_table, lambda *args: summary(*args, "majority-vote")):
+        with pytest.raises(AnnotationError, match="1 and '1' print alike") as error:
+            table(model, votes)
+        assert "\n" not in str(error.value)
+
+
+def test_every_summary_is_json():
+    """NumPy's numbers become Python's; what JSON has no number for becomes null or a word."""
+    votes = Annotations.from_triples([1, 1, 2], ["a", "b", "a"], np.array([True, False, True]))
+    model = DawidSkene().fit(votes)
+    model.smoothing = np.float64("inf")
+    model.max_iter = np.int64(7)
+    model.tol = {"deep": [np.nan, (np.bool_(True), np.arange(2))]}
+    model.converged_, model.n_iter_ = np.bool_(True), np.int64(3)
+    told = json.loads(json.dumps(summary(model, votes, "dawid-skene"), allow_nan=False))
+    assert told["converged"] is True and told["n_iter"] == 3 and told["labels"] == {"True": 2}
+    assert told["parameters"]["smoothing"] == "inf" and told["parameters"]["max_iter"] == 7
+    assert told["parameters"]["tol"] == {"deep": [None, [True, [0, 1]]]}
+
+
+def test_long_class_names_are_counted_apart():
+    """A trailing NUL, which NumPy's own text would lose, tells two classes apart."""
+    votes = Annotations.from_triples([1, 2, 3], ["a", "a", "b"], ["x", "x\0", "y" * 10_000])
+    with pytest.warns(match="no_redundancy"):
+        model = MajorityVote().fit(votes)
+    assert summary(model, votes, "majority-vote")["labels"] == {"x": 1, "x\0": 1, "y" * 10_000: 1}
 
 
 def test_components_are_counted():

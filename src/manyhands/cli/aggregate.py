@@ -15,14 +15,14 @@ from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.cli.show import progress_bar, show_run
 from manyhands.io.results import label_table, summary, to_csv, worker_table
-from manyhands.io.tables import Reading, read_table
+from manyhands.io.tables import ENDINGS, Reading, read_table
 from manyhands.io.writing import write_files
 
 _COLUMN = "Name of the column, where it is not a common one."
 
 
 def aggregate(
-    file: Path = typer.Argument(help="A CSV or TSV file with one row per judgement."),
+    file: Path = typer.Argument(help=f"A {ENDINGS} file with one row per judgement."),
     method: str = typer.Option(registry.DEFAULT, "-m", "--method", help="See: manyhands methods."),
     out: Path | None = typer.Option(None, "-o", "--out", help="Folder for labels.csv, workers.csv, summary.json."),
     item: str | None = typer.Option(None, help=_COLUMN),
@@ -46,7 +46,8 @@ def aggregate(
     reading = read_table(file, item=item, worker=worker, label=label)
     job = run_job(reading, method, seed, quiet=quiet or as_json)
     told = {"schema": 1, "file": file.name} | job.summary
-    text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = text.encode(errors="backslashreplace").decode()  # a file's name need not be text; JSON can spell it
     if out is not None:
         files = {"labels.csv": to_csv(job.labels), "workers.csv": to_csv(job.workers), "summary.json": text.encode()}
         write_files(out, files, force=force)
@@ -74,7 +75,9 @@ def run_job(reading: Reading, method: str, seed: int, *, quiet: bool = True) -> 
     annotations = reading.annotations
     with progress_bar(quiet):
         model.fit(annotations)
-    told = {"columns": reading.columns, "ledger": reading.ledger.as_dict()} | summary(model, annotations, method)
+    read = {"columns": reading.columns, "ledger": reading.ledger.as_dict()}
+    found = summary(model, annotations, method)
+    told = read | found | {"notes": reading.notes | found["notes"]}
     return Job(model, label_table(model, annotations), worker_table(model, annotations), told)
 
 

@@ -13,6 +13,7 @@ from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.demo import demo
 from manyhands.cli.methods import methods
+from manyhands.cli.show import say
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
@@ -85,10 +86,10 @@ def _run(arguments: list[str]) -> int:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"manyhands: {sentence}", file=sys.stderr)
+    say(f"manyhands: {sentence}")
     return code
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, CrowdWarning):
-        print(f"note: {message}", file=sys.stderr)
+        say(f"note: {message}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
+from manyhands.exceptions import AnnotationError
+from manyhands.io.names import shorten
 
 _DECIMALS = 6  # of a probability in a file: finer than it can be known, coarser than any rounding between machines
 
@@ -26,12 +30,13 @@ def label_table(model: Aggregator, annotations: Annotations) -> pl.DataFrame:
         "n_labels": annotations.n_labels,
         "flags": _flags(model),
     }
-    columns |= {f"p_{value}": posterior[:, k] for k, value in enumerate(model.classes_.tolist())}
+    columns |= {f"p_{name}": posterior[:, k] for k, name in enumerate(_class_names(model))}
     return pl.DataFrame(columns)
 
 
 def worker_table(model: Aggregator, annotations: Annotations) -> pl.DataFrame:
     """One row per worker: n_labels, accuracy, and where the model knows confusions, recall_<class> for each class."""
+    names = _class_names(model)
     columns: dict[str, Any] = {
         "worker": _text(model.worker_ids_),
         "n_labels": np.bincount(annotations.worker, minlength=annotations.n_workers),
@@ -39,17 +44,18 @@ def worker_table(model: Aggregator, annotations: Annotations) -> pl.DataFrame:
     }
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
-        columns |= {f"recall_{value}": confusion[:, k, k] for k, value in enumerate(model.classes_.tolist())}
+        columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
     return pl.DataFrame(columns)
 
 
 def summary(model: Aggregator, annotations: Annotations, method: str) -> dict[str, Any]:
     """Counts, shares and warnings of one run; nothing in it depends on the clock or the machine."""
     confidence = model.posterior_.max(axis=1)[~model.unlabelled_]
-    values, counts = np.unique(model.labels_[~model.unlabelled_].astype(str), return_counts=True)
-    return {
+    _class_names(model)  # refuses what would be counted together
+    labels = Counter(str(label) for label in model.labels_[~model.unlabelled_].tolist())
+    told = {
         "method": method,
-        "parameters": {name: _plain(value) for name, value in model.get_params().items()},
+        "parameters": model.get_params(),
         "n_items": annotations.n_items,
         "n_workers": annotations.n_workers,
         "n_classes": annotations.n_classes,
@@ -60,11 +66,12 @@ def summary(model: Aggregator, annotations: Annotations, method: str) -> dict[st
         "n_tied": int(model.tied_.sum()),
         "mean_confidence": round(float(confidence.mean()), _DECIMALS),
         "share_above_0.9": round(float((confidence >= 0.9).mean()), _DECIMALS),
-        "labels": dict(zip(values.tolist(), counts.tolist())),
+        "labels": dict(sorted(labels.items())),
         "n_iter": model.n_iter_,
         "converged": model.converged_,
-        "notes": dict(model.notes_),
+        "notes": model.notes_,
     }
+    return {name: _plain(value) for name, value in told.items()}
 
 
 def count_components(annotations: Annotations) -> int:
@@ -100,8 +107,25 @@ def _text(ids: np.ndarray[Any, Any]) -> pl.Series:
     return pl.Series([str(value) for value in ids.tolist()], dtype=pl.String)
 
 
+def _class_names(model: Aggregator) -> list[str]:
+    """The classes as text, each of which must be another."""
+    seen: dict[str, Any] = {}
+    for value in model.classes_.tolist():
+        other = seen.setdefault(str(value), value)
+        if other is not value:
+            pair = f"{shorten(repr(other))} and {shorten(repr(value))}"
+            raise AnnotationError(f"The classes {pair} print alike, so a table cannot tell them apart. Rename one.")
+    return list(seen)
+
+
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
+    """A value as JSON can hold it: what is not a number is null, an infinity is a word."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return value if value is None or isinstance(value, str | int | float | list | tuple) else repr(value)
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value if value is None or isinstance(value, str | int | float) else repr(value)

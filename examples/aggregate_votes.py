@@ -1,0 +1,34 @@
+"""From who said what about which photo to one label for each, an account of every worker, and what to be wary of."""
+
+import warnings
+
+import manyhands as mh
+
+VOTES = [
+    ("photo-1", "ann", "cat"),
+    ("photo-1", "bob", "cat"),
+    ("photo-1", "cy", "dog"),
+    ("photo-2", "ann", "dog"),
+    ("photo-2", "bob", "dog"),
+    ("photo-2", "cy", "dog"),
+    ("photo-3", "ann", "cat"),
+    ("photo-3", "bob", "cat"),
+    ("photo-4", "ann", "dog"),
+    ("photo-4", "cy", "dog"),
+]
+
+warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same sentences are in notes_
+votes = mh.Annotations.from_triples(*zip(*VOTES))
+model = mh.PooledDawidSkene().fit(votes)
+
+print("Labels")
+for item, label, probabilities in zip(model.item_ids_, model.labels_, model.posterior_):
+    print(f"  {item}: {label} ({probabilities.max():.0%} sure)")
+
+print("Workers")
+for worker, accuracy in zip(model.worker_ids_, model.worker_accuracy_):
+    print(f"  {worker}: right in about {accuracy:.0%}")
+
+print("Notes")
+for code_word, sentence in model.notes_.items():
+    print(f"  {code_word}: {sentence}")

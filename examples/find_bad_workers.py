@@ -1,0 +1,39 @@
+"""A crowd in which some workers share one answer sheet: who they are, what the others are like, and who is right."""
+
+import warnings
+
+import numpy as np
+
+import manyhands as mh
+
+warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same sentences are in notes_
+crowd = mh.simulate.make_crowd(
+    n_items=400,
+    n_workers=20,
+    n_classes=3,
+    labels_per_item=6,
+    spread=0.1,
+    bad="colluding",
+    bad_share=0.3,
+    random_state=0,
+)
+votes = crowd.annotations
+model = mh.PooledDawidSkene().fit(votes)
+
+right = crowd.truth[votes.item] == votes.label
+planted = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  # known, because we made them up
+
+print("worker  type   p(type)  accuracy  planted  remark")
+for w in range(votes.n_workers):
+    kind = model.worker_types_[w].argmax()
+    remark = "one voice" if model.one_voice_[w] else ""
+    print(
+        f"{model.worker_ids_[w]:>6}  {model.types_[kind]:<5}  {model.worker_types_[w, kind]:7.2f}  "
+        f"{model.worker_accuracy_[w]:8.2f}  {planted[w]:7.2f}  {remark}"
+    )
+
+vote = mh.MajorityVote().fit(votes)
+for name, fitted in (("majority vote", vote), ("this model", model)):
+    print(f"{name}: {np.mean(fitted.labels_ == crowd.truth):.1%} of the labels are right")
+for sentence in model.notes_.values():
+    print(sentence)

@@ -1,0 +1,57 @@
+"""Names as people write them and see them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from unicodedata import normalize
+
+_LONGEST = 40  # letters of a name in a sentence
+_MOST_NAMES = 10
+_MOST_PAIRS = 3
+
+
+def plain(name: str) -> str:
+    """A column's name without case, spaces, hyphens and underscores.
+
+    >>> plain(" Worker-ID ") == plain("worker_id") == plain("WorkerId")
+    True
+    """
+    return re.sub(r"[\s_-]+", "", name).lower()
+
+
+def shorten(name: str) -> str:
+    """The beginning of a long name."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them; of many, the first few and how many there are besides."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(shorten, names[:_MOST_NAMES])) + more
+
+
+def find_look_alikes(ids: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of different ids that Unicode takes for the same text, such as an accent on its letter and after it.
+
+    >>> [tuple(map(ascii, pair)) for pair in find_look_alikes(["caf\u00e9", "cafe\u0301", "cafe"])]
+    [("'cafe\\\\u0301'", "'caf\\\\xe9'")]
+    """
+    ids = list(ids)
+    alike = defaultdict(set)
+    for value in ids:
+        if not value.isascii():
+            alike[normalize("NFC", value)].add(value)
+    if any(form.isascii() for form in alike):  # the sign of Kelvin is a K
+        for value in alike.keys() & set(ids):
+            alike[value].add(value)
+    groups = (sorted(group) for group in alike.values())
+    return sorted((group[0], other) for group in groups for other in group[1:])
+
+
+def look_alike_note(pairs: Sequence[tuple[str, str]]) -> str:
+    """The sentence about them, in which each shows what it is made of."""
+    shown = "; ".join(f"{shorten(ascii(a))} and {shorten(ascii(b))}" for a, b in pairs[:_MOST_PAIRS])
+    more = f"; {len(pairs)} pairs in all" if len(pairs) > _MOST_PAIRS else ""
+    return f"Some ids look alike but are spelled differently, and were kept apart: {shown}{more}."

@@ -1,0 +1,68 @@
+"""What the documents say is true: links lead somewhere, and the code in the README runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
+
+_CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def links_of(text):
+    """The relative links of a document, outside of code."""
+    for target in _LINK.findall(_CODE.sub("", text)):
+        if not re.match(r"[a-z]+:|#", target):
+            yield target.partition("#")[0]
+
+
+def python_of(text):
+    """The Python blocks of a document, in order."""
+    return [code for language, code in _CODE.findall(text) if language == "python"]
+
+
+def test_links_and_code_are_found():
+    """The two readers above see what they should."""
+    text = "[a](docs/a.md#top) [b](https://b.org) [c](#c)\n```python\nx = 1\n```\n```\n[d](d.md)\n```\n"
+    assert list(links_of(text)) == ["docs/a.md"]
+    assert python_of(text) == ["x = 1\n"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document):
+    """Every relative link is a file of this repository."""
+    broken = [link for link in links_of(document.read_text(encoding="utf-8")) if not (document.parent / link).exists()]
+    assert not broken, f"{document.name} links to what is not there: {', '.join(broken)}"
+
+
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_the_code_of_the_readme_runs():
+    """Block after block, as a reader would type them."""
+    names = {
+        "items": [1, 1, 1, 2, 2, 2, 3, 3],
+        "workers": ["ann", "bob", "cy", "ann", "bob", "cy", "ann", "bob"],
+        "labels": ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"],
+    }
+    blocks = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(blocks) >= 2
+    for code in blocks:
+        exec(compile(code, "README.md", "exec"), names)
+    assert names["model"].labels_.tolist() == ["cat", "dog", "cat"]
+    assert names["crowd"].annotations.n_items == 400
+
+
+def test_parts_of_the_package_load_on_first_use():
+    """`mh.simulate` and `mh.testing` need no import of their own, and cost nothing before they are used."""
+    program = (
+        "import sys, manyhands as mh;"
+        "loaded = [f'manyhands.{part}' in sys.modules for part in ('simulate', 'testing')];"
+        "print(*loaded, mh.simulate.make_crowd.__name__, mh.testing.check_aggregator.__name__)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False", "make_crowd", "check_aggregator"]
