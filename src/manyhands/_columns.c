@@ -194,17 +194,22 @@ static PyObject *pick(PyObject *self, PyObject *args)
     for (Py_ssize_t i = 0; i < n; i++) {
         const double *row = posterior + i * K;
         double top = row[0];
+        Py_ssize_t best = 0, near = 0;
         for (Py_ssize_t k = 1; k < K; k++)
-            top = row[k] > top ? row[k] : top;
-        int count = 0;
-        int32_t first = rank[0]; /* of a row of NaN too */
-        for (Py_ssize_t k = K - 1; k >= 0; k--)
-            if (row[rank[k]] >= top - tie) {
-                first = rank[k];
-                count++;
+            if (row[k] > top) {
+                top = row[k];
+                best = k;
             }
-        code[i] = first;
-        tied[i] = count > 1;
+        for (Py_ssize_t k = 0; k < K; k++)
+            near += row[k] >= top - tie;
+        if (near != 1) { /* a tie, or a row of NaN: the order decides */
+            Py_ssize_t k = 0;
+            while (k < K - 1 && !(row[rank[k]] >= top - tie))
+                k++;
+            best = near ? rank[k] : rank[0];
+        }
+        code[i] = (int32_t)best;
+        tied[i] = near > 1;
     }
     Py_END_ALLOW_THREADS
     return release(&views, Py_NewRef(Py_None));

@@ -133,15 +133,16 @@ def pack(annotations: Annotations) -> Packed:
 
 def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
     """What `em_pass` would give if each item's posterior were its vote share: where EM starts."""
-    n_rows, n_classes = packed.n_workers * packed.n_classes, packed.n_classes
-    counts, totals = np.zeros((n_rows, n_classes)), np.zeros(n_classes)
-    share = np.empty((packed.n_items, n_classes)) if want_posterior else None
-    if _fused is not None:
-        arrays = (packed.label, packed.start, packed.code, counts, totals, share)
-        _fused.vote_pass(n_classes, 0, packed.n_items, *arrays)
-    else:
-        _plain_votes(packed, counts, totals, share)
-    return PassResult(_by_truth(counts, packed), totals, 0.0, share)
+
+    def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
+        if _fused is None:
+            _plain_votes(packed, first, last, counts, totals, posterior)
+        else:
+            arrays = (packed.label, packed.start, packed.code, counts, totals, posterior)
+            _fused.vote_pass(packed.n_classes, first, last, *arrays)
+        return 0.0
+
+    return _over_shards(packed, shard, want_posterior)
 
 
 def em_pass(
@@ -166,19 +167,27 @@ def em_pass(
     log_prior = np.ascontiguousarray(log_prior, np.float64)
     if offset is not None:
         offset = np.ascontiguousarray(offset, np.float64)
+
+    def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
+        run = _plain_shard if _fused is None else _compiled_shard
+        return run(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
+
+    return _over_shards(packed, shard, want_posterior)
+
+
+Shard = Callable[[int, int, Array, Array, Array | None], float]
+
+
+def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResult:
+    """Run all shards, each with counts of its own, and add up in an order that no number of threads changes."""
+    n_classes, n_shards = packed.n_classes, len(packed.shards)
+    counts = np.zeros((n_shards, packed.n_workers * n_classes, n_classes))
+    totals = np.zeros((n_shards, n_classes))
     posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
-    shards = packed.shards
-    counts = np.zeros((len(shards), *rows.shape))
-    totals = np.zeros((len(shards), n_classes))
-    run = _plain_shard if _fused is None else _compiled_shard
-
-    def one(shard: int) -> float:
-        first, last = shards[shard]
-        return run(packed, first, last, rows, log_prior, offset, counts[shard], totals[shard], posterior)
-
-    evidence = _in_threads(one, len(shards))
-    summed = counts[0] if len(shards) == 1 else counts.sum(axis=0)
-    return PassResult(_by_truth(summed, packed), totals.sum(axis=0), float(np.sum(evidence)), posterior)
+    evidence = _in_threads(lambda i: shard(*packed.shards[i], counts[i], totals[i], posterior), n_shards)
+    summed = counts[0] if n_shards == 1 else counts.sum(axis=0)
+    by_truth = summed.reshape(packed.n_workers, n_classes, n_classes).transpose(0, 2, 1)
+    return PassResult(by_truth, totals.sum(axis=0), float(np.sum(evidence)), posterior)
 
 
 def _in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
@@ -197,11 +206,6 @@ def _in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
     for helper in helpers:
         helper.result()
     return results
-
-
-def _by_truth(rows: Array, packed: Packed) -> Array:
-    """Counts as everyone else sees them, [worker, truth, label], in the memory layout of the pass."""
-    return rows.reshape(packed.n_workers, packed.n_classes, packed.n_classes).transpose(0, 2, 1)
 
 
 def _compiled_shard(
@@ -255,11 +259,11 @@ def _plain_shard(
     return evidence
 
 
-def _plain_votes(packed: Packed, counts: Array, totals: Array, posterior: Array | None) -> None:
+def _plain_votes(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
     from scipy.sparse import csr_array
 
-    for begin in range(0, packed.n_items, _PLAIN_CHUNK):
-        end = min(begin + _PLAIN_CHUNK, packed.n_items)
+    for begin in range(first, last, _PLAIN_CHUNK):
+        end = min(begin + _PLAIN_CHUNK, last)
         a, b = packed.start[[begin, end]]
         start = packed.start[begin : end + 1] - a
         shape = (end - begin, packed.n_classes)

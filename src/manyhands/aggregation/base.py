@@ -31,7 +31,7 @@ class Inference:
     """What a method found; the base stores it."""
 
     posterior: Array  # (n_items, n_classes)
-    right: Array | None = None  # (n_workers,) expected number of right labels; by default from the posterior
+    counts: Array | None = None  # expected, [worker, truth, label], where the method has them
     n_iter: int = 1
     converged: bool = True
     history: list[float] = field(default_factory=list)
@@ -45,8 +45,7 @@ class Inference:
         log_prior = fit.params.log_prior
         table = {"_log_table": _with_unseen_worker(fit), "_log_prior": log_prior}
         results |= {"confusion_": confusion, "class_prior_": np.exp(log_prior), "restarts_": fit.restarts} | table
-        right = np.trace(fit.final.counts, axis1=1, axis2=2)
-        return cls(fit.final.posterior, right, fit.n_iter, fit.converged, fit.history, results)
+        return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
 
 
 class Aggregator(Parameters):
@@ -207,8 +206,9 @@ def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> 
     """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
     n_workers = annotations.n_workers
     checked = n_witnesses(annotations, gold) >= 2
-    if found.right is not None and checked[annotations.n_labels > 0].all():
-        return (found.right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, minlength=n_workers) + 1.0)
+    if found.counts is not None and checked[annotations.n_labels > 0].all():
+        right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
+        return (right + PRIOR_ACCURACY) / (total + 1.0)
     weight = checked[annotations.item].astype(float)
     p_right = found.posterior[annotations.item, annotations.label]
     right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)

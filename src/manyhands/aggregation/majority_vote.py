@@ -5,8 +5,6 @@ p(k | item) = share of the item's labels that say k
 
 from __future__ import annotations
 
-import numpy as np
-
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.votes import filled_in
 from manyhands.annotations import Annotations
@@ -31,8 +29,7 @@ class MajorityVote(Aggregator):
             return Inference(self._posterior(annotations, gold))
         votes = vote_pass(pack(annotations), want_posterior=True)  # shares and, in the same read, who is right
         assert votes.posterior is not None
-        right = np.trace(votes.counts, axis1=1, axis2=2)
-        return Inference(filled_in(votes.posterior, annotations.n_labels == 0, gold), right)
+        return Inference(filled_in(votes.posterior, annotations.n_labels == 0, gold), votes.counts)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return filled_in(vote_share(annotations), annotations.n_labels == 0, gold)

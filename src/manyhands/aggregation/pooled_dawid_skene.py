@@ -110,9 +110,9 @@ class PooledDawidSkene(Aggregator):
         table, log_prior = results["_log_table"][:-1], results["_log_prior"]
         final = em_pass(pack(heard), table, log_prior, offset, want_posterior=True)
         assert final.posterior is not None
-        right = np.trace(final.counts, axis1=1, axis2=2) if voice is None else None
+        counts = final.counts if voice is None else None  # those of silent members are not there
         notes = _notes(annotations, power, voice)
-        return Inference(final.posterior, right, fit.n_iter, fit.converged, fit.history, results, notes)
+        return Inference(final.posterior, counts, fit.n_iter, fit.converged, fit.history, results, notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
