@@ -78,7 +78,7 @@ def test_many_items_cross_blocks_and_chunks(either_path, monkeypatch):
 
 def test_a_large_job_has_shards_that_cover_it(either_path):
     """Large jobs are cut into a power of two of shards without gap or overlap, and give what one shard gives."""
-    votes, log_table, log_prior = _many_items(n_items=40_000, n_workers=50, n_classes=3, n_labels=280_000)
+    votes, log_table, log_prior = _many_items(n_items=40_000, n_workers=50, n_classes=3, n_labels=420_000)
     packed = pack(votes)
     assert len(packed.shards) == 4
     assert [first for first, _ in packed.shards][1:] == [last for _, last in packed.shards][:-1]

@@ -126,12 +126,16 @@ class StopRule:
         self.rates = [*self.rates[-4:], min(rate, _SLOWEST)]
         slow = max(self.rates) ** 2
         left = max(gain, 0.0) * slow / (1 - slow)
-        still = bool(np.all(np.abs(next_residual) <= _STILL * np.sqrt(np.maximum(statistics, 1.0))))
-        self.times = self.times + 1 if still and left <= self.tol * max(abs(objective), 1.0) else 0
+        settled = left <= self.tol * max(abs(objective), 1.0) and _is_still(next_residual, statistics)
+        self.times = self.times + 1 if settled else 0
 
     @property
     def reached(self) -> bool:
         return self.times >= 2
+
+
+def _is_still(residual: Array, statistics: Array) -> bool:
+    return bool(np.all(np.abs(residual) <= _STILL * np.sqrt(np.maximum(statistics, 1.0))))
 
 
 def _extrapolate(here: _Point[P], ahead: _Point[P]) -> Array:

@@ -32,6 +32,7 @@ Array = npt.NDArray[np.float64]
 
 _PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
 _MOST_SHARDS = 8
+_LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 
 
@@ -95,7 +96,7 @@ class Packed:
     def shards(self) -> list[tuple[int, int]]:
         """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
         table_size = self.n_workers * self.n_classes**2
-        n_shards = len(self.code) // max(1 << 16, 4 * table_size)
+        n_shards = len(self.code) * self.n_classes // max(_LEAST_SHARD, 2 * table_size * self.n_classes)
         n_shards = min(_MOST_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
         cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
         edges = [0, *cuts.tolist(), self.n_items]

@@ -25,7 +25,8 @@ class ConfusionNoise:
         labels = counts + self.smoothing  # (n_workers, n_classes, n_classes)
         if self.smoothing == 0:
             labels[labels.sum(axis=2) == 0] = 1.0  # a worker who never met the class knows nothing of it
-        return safe_log(labels) - np.log(labels.sum(axis=2, keepdims=True))
+        log = safe_log if self.smoothing == 0 else np.log
+        return log(labels) - np.log(labels.sum(axis=2, keepdims=True))
 
     def log_table(self, params: Array) -> Array:
         return params
