@@ -84,7 +84,8 @@ def bound() -> None:
 
 
 def memory() -> None:
-    """Dawid-Skene, 20 iterations; memory of the fit beyond the Annotations, and of the whole process."""
+    """Dawid-Skene, 20 iterations; memory of the fit beyond the Annotations, and the peak of the process while building
+    and fitting, the input arrays included until the Annotations stand."""
     _title("Large crowds", memory)
     _row("labels", "classes", "build s", "fit s", "fit bytes per label without the posterior", "peak GB")
     _row(*["---"] * 6)

@@ -97,8 +97,8 @@ def test_any_number_of_threads_gives_the_same_bits():
     """One, two or eight threads: shards depend on the data alone, and are summed in their order."""
     program = (
         "import hashlib, numpy as np; from manyhands import Annotations, DawidSkene; rng = np.random.default_rng(0);"
-        "item, worker = rng.integers(0, 20000, 140000), rng.integers(0, 40, 140000);"
-        "label = np.where(rng.random(140000) < .7, item % 3, rng.integers(0, 3, 140000));"
+        "item, worker = rng.integers(0, 20000, 280000), rng.integers(0, 40, 280000);"
+        "label = np.where(rng.random(280000) < .7, item % 3, rng.integers(0, 3, 280000));"
         "ids = dict(item_ids=np.arange(20000), worker_ids=np.arange(40), classes=np.arange(3));"
         "m = DawidSkene(max_iter=5, tol=0.0); import warnings; warnings.simplefilter('ignore');"
         "m.fit(Annotations(item, worker, label, **ids)); from manyhands.kernels import pack;"

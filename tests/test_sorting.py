@@ -37,11 +37,11 @@ def test_compiled_and_plain_keys_agree(sizes, n, seed, ascending):
         return
     for key_type in (np.int32, np.int64) if sum(bits) <= 31 else (np.int64,):
         key, is_sorted = sorting._join(*triples, *bits[1:], key_type)
-        split = sorting._split(key, *bits[1:])
+        split = sorting._split(key, *bits[1:], _three(key))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sorting, "_columns", None)
             plain_key, plain_is_sorted = sorting._join(*triples, *bits[1:], key_type)
-            plain_split = sorting._split(plain_key, *bits[1:])
+            plain_split = sorting._split(plain_key, *bits[1:], _three(key))
         assert key.dtype == plain_key.dtype == key_type
         assert (key.tolist(), is_sorted) == (plain_key.tolist(), plain_is_sorted)
         assert is_sorted == (sorted(zip(*triples)) == list(zip(*triples)))
@@ -90,3 +90,19 @@ def _triples(sizes, n, seed):
     rng = np.random.default_rng(seed)
     codes = [np.where(rng.random(n) < 0.3, size - 1, rng.integers(0, size, n)) for size in sizes]
     return [column.astype(np.int32) for column in codes]
+
+
+def _three(key):
+    """Room for the parts of the keys."""
+    return tuple(np.empty(len(key), np.int32) for _ in range(3))
+
+
+def test_columns_are_reused_only_where_they_are_ours():
+    """A view and a read-only column are somebody else's; others receive the result where that is asked for."""
+    column = np.array([2, 0, 1], np.int32)
+    view, frozen = column[:], column.copy()
+    frozen.setflags(write=False)
+    for mine, reused in ((column.copy(), True), (view, False), (frozen, False)):
+        found = sorting.sort_triples([mine, mine.copy(), mine.copy()], 3, 3, reuse=True)
+        assert found[0].tolist() == [0, 1, 2] and (found[0] is mine) == reused
+    assert column.tolist() == [2, 0, 1]

@@ -19,6 +19,8 @@ from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.sorting import Codes, sort_triples
 from manyhands.validation import check_codes, check_same_length
 
+_STRETCH = 1 << 20  # annotations looked at together, so that large crowds need little extra memory
+
 
 class Groups(NamedTuple):
     """Positions of the annotations, group after group: `order[start[g]:start[g + 1]]` are those of group g."""
@@ -83,11 +85,11 @@ class Annotations:
     def _trusted(cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> Self:
         """Build from codes that are in range by construction and ids that nobody else writes to; nothing is checked."""
         new = cls.__new__(cls)
-        new._set(codes, ids)
+        new._set(codes, ids, reuse=True)
         return new
 
-    def _set(self, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> None:
-        triples = sort_triples(codes, len(ids[1]), len(ids[2]))
+    def _set(self, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]], *, reuse: bool = False) -> None:
+        triples = sort_triples(codes, len(ids[1]), len(ids[2]), reuse=reuse)
         self.__setstate__(dict(zip(_FIELDS, (*triples, *ids))))
 
     @classmethod
@@ -191,7 +193,7 @@ class Annotations:
     @cached_property
     def start(self) -> npt.NDArray[np.int64]:
         """(n_items + 1,) where each item's annotations begin: those of item i are at `start[i]:start[i + 1]`."""
-        return _frozen(_starts(self.item, self.n_items))
+        return _frozen(_starts_of_sorted(self.item, self.n_items))
 
     @cached_property
     def by_item(self) -> Groups:
@@ -292,6 +294,16 @@ def _ids_of_axis(ids: Values | None, size: int, role: str) -> npt.NDArray[Any]:
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.setflags(write=False)
     return array
+
+
+def _starts_of_sorted(codes: Codes, n_groups: int) -> npt.NDArray[np.int64]:
+    """The same as `_starts`, a stretch at a time: `bincount` would copy all codes into 64 bits."""
+    size = np.zeros(n_groups + 1, np.int64)
+    for first in range(0, len(codes), _STRETCH):
+        part = codes[first : first + _STRETCH]
+        low, high = int(part[0]), int(part[-1])
+        size[low + 1 : high + 2] += np.bincount(part - low, minlength=high - low + 1)
+    return np.cumsum(size, out=size)
 
 
 def _starts(codes: Codes, n_groups: int) -> npt.NDArray[np.int64]:

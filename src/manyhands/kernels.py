@@ -31,7 +31,7 @@ _columns = compiled.load("_columns")
 Array = npt.NDArray[np.float64]
 
 _PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
-_MOST_SHARDS = 8
+_MOST_SHARDS = 4
 _LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 

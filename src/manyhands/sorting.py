@@ -16,11 +16,15 @@ _columns = compiled.load("_columns")
 _CHUNK = 1 << 20  # keys taken apart at a time, so that a large sort needs little extra memory
 
 
-def sort_triples(triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes: int) -> tuple[Codes, Codes, Codes]:
+def sort_triples(
+    triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes: int, *, reuse: bool = False
+) -> tuple[Codes, Codes, Codes]:
     """Sort by item, then worker, then label: the key is sorted in place and taken apart again.
 
+    With `reuse`, columns that are nobody else's receive the result; a third of the memory is saved.
+
     NumPy sorts integers several times faster than it finds the order of three columns, and integers of 32 bits
-    twice as fast as those of 64. The columns that come back are new.
+    twice as fast as those of 64.
     """
     item, worker, label = (column.astype(np.int32, copy=False) for column in triples)
     item_bits = max(int(item.max(initial=0)).bit_length(), 1)  # the sign bit is never part of the others
@@ -33,7 +37,12 @@ def sort_triples(triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes:
     key, is_sorted = _join(item, worker, label, worker_bits, label_bits, key_type)
     if not is_sorted:
         key.sort()
-    return _split(key, worker_bits, label_bits)
+    columns = tuple(column if reuse and _is_ours(column) else np.empty_like(column) for column in (item, worker, label))
+    return _split(key, worker_bits, label_bits, columns)
+
+
+def _is_ours(column: Codes) -> bool:
+    return column.flags.owndata and column.flags.writeable and column.flags.c_contiguous
 
 
 def _join(
@@ -52,8 +61,11 @@ def _join(
     return key, bool(np.all(key[1:] >= key[:-1]))
 
 
-def _split(key: npt.NDArray[Any], worker_bits: int, label_bits: int) -> tuple[Codes, Codes, Codes]:
-    item, worker, label = (np.empty(len(key), np.int32) for _ in range(3))
+def _split(
+    key: npt.NDArray[Any], worker_bits: int, label_bits: int, columns: tuple[Codes, ...]
+) -> tuple[Codes, Codes, Codes]:
+    """Write the parts of the keys into the three columns."""
+    item, worker, label = columns
     if _columns is not None:
         _columns.split_keys(worker_bits, label_bits, key, item, worker, label)
         return item, worker, label

@@ -117,12 +117,13 @@ def fit_table(
 
 def n_witnesses(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
     """(n_items,) how many speak to each item: its labels, and gold where there is any."""
-    return annotations.n_labels + (0 if gold is None else gold >= 0)
+    return annotations.n_labels if gold is None else annotations.n_labels + (gold >= 0)
 
 
 def nobody_can_be_checked(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> bool:
     """Whether no label meets another label or gold on its item."""
-    return bool(n_witnesses(annotations, gold)[annotations.n_labels > 0].max(initial=0) <= 1)
+    witnesses = n_witnesses(annotations, gold)
+    return bool(witnesses.max(initial=0, where=annotations.n_labels > 0) <= 1)
 
 
 def _labels_as_given(model: TableModel[P], n_init: int) -> TableFit[P]:

@@ -128,7 +128,7 @@ def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.in
 
 def check_annotations(annotations: Any) -> None:
     """Refuse what is not `Annotations`, and annotations without a single label."""
-    if not hasattr(annotations, "by_item"):
+    if not hasattr(type(annotations), "by_item"):  # asking the object itself would build it
         raise AnnotationError(
             f"Labels must come as Annotations, not as {type(annotations).__name__}. "
             f"Build them with Annotations.from_triples or Annotations.from_matrix."

@@ -206,7 +206,7 @@ def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> 
     """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
     n_workers = annotations.n_workers
     checked = n_witnesses(annotations, gold) >= 2
-    if found.counts is not None and checked[annotations.n_labels > 0].all():
+    if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
         right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
         return (right + PRIOR_ACCURACY) / (total + 1.0)
     weight = checked[annotations.item].astype(float)
