@@ -13,7 +13,7 @@ from manyhands.noise.confusion import ConfusionNoise
 from manyhands.priors import EstimatedPrior
 from manyhands.progress import listening
 from manyhands.table_model import TableModel
-from manyhands.testing import _easy_crowd, _hard_crowd
+from manyhands.testing.crowds import easy_crowd, hard_crowd
 from strategies import annotations
 
 
@@ -67,7 +67,7 @@ def test_objective_never_falls(votes):
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5, 7])
 def test_passes_are_counted_and_limited(accelerate, max_iter):
     """`n_iter` is the number of passes made, never more than `max_iter`, and without convergence it says so."""
-    model, start = model_of(_hard_crowd(3))
+    model, start = model_of(hard_crowd(3))
     recorder = Recorder(model)
     result = run_em(recorder, start, max_iter=max_iter, tol=1e-12, accelerate=accelerate)
     assert result.n_iter == recorder.passes == max_iter
@@ -77,7 +77,7 @@ def test_passes_are_counted_and_limited(accelerate, max_iter):
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_result_is_the_end_of_the_history(accelerate):
     """The last entry of the history is the objective at the parameters that are returned, and the best of all."""
-    model, start = model_of(_hard_crowd(3))
+    model, start = model_of(hard_crowd(3))
     for max_iter in range(1, 12):
         result = run_em(model, start, max_iter=max_iter, tol=0.0, accelerate=accelerate)
         assert model.expect(result.params)[1] == result.history[-1] == max(result.history)
@@ -85,7 +85,7 @@ def test_result_is_the_end_of_the_history(accelerate):
 
 def test_acceleration_reaches_the_same_optimum():
     """On an easy crowd both ways end within `tol` of the same objective and posterior."""
-    model, start = model_of(_easy_crowd(3, n_items=200, n_workers=12, per_item=6)[0])
+    model, start = model_of(easy_crowd(3, n_items=200, n_workers=12, per_item=6)[0])
     fast, plain = (run_em(model, start, max_iter=5000, tol=1e-10, accelerate=a) for a in (True, False))
     assert fast.converged and plain.converged
     assert fast.history[-1] == pytest.approx(plain.history[-1], rel=1e-8)
@@ -96,7 +96,7 @@ def test_acceleration_reaches_the_same_optimum():
 def test_stops_within_tol_of_the_optimum():
     """What the rule calls converged is as close as it promised, even where single steps gain next to nothing."""
     for seed in range(6):
-        model, start = model_of(_easy_crowd(3, n_items=80, n_workers=20, per_item=4, accuracy=0.6, seed=seed)[0])
+        model, start = model_of(easy_crowd(3, n_items=80, n_workers=20, per_item=4, accuracy=0.6, seed=seed)[0])
         best = run_em(model, start, max_iter=20_000, tol=1e-13).history[-1]
         stopped = run_em(model, start, max_iter=20_000, tol=1e-6)
         assert stopped.converged
@@ -181,7 +181,7 @@ def test_an_optimum_at_the_start_is_seen_at_once():
 def test_progress_is_reported_pass_by_pass():
     """Whoever listens hears each pass, its number and the limit."""
     heard = []
-    model, start = model_of(_hard_crowd(3))
+    model, start = model_of(hard_crowd(3))
     with listening(lambda *report: heard.append(report)):
         run_em(model, start, max_iter=5, tol=0.0, what="here")
     assert heard == [(n, 5, "here") for n in range(1, 6)]

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from manyhands import Annotations
 from manyhands.heldout import heldout_log_likelihood, split_labels, worker_confusions
-from manyhands.testing import _easy_crowd
+from manyhands.testing.crowds import easy_crowd
 from reference.slow import slow_heldout_log_likelihood
 from strategies import annotations, probability_rows, seeds, triples_of
 
@@ -41,7 +41,7 @@ def test_confusions_are_probabilities(votes, seed):
 
 def test_the_truth_scores_best():
     """The planted truth foretells labels better than the truth of other items, and better than chance."""
-    votes, truth = _easy_crowd(3, n_items=120)
+    votes, truth = easy_crowd(3, n_items=120)
     held_out = np.arange(votes.n_annotations) % 5 == 0
     training, rest = votes.keep(~held_out), votes.keep(held_out)
     right, wrong = np.eye(3)[truth], np.eye(3)[np.roll(truth, 1)]

@@ -5,7 +5,7 @@ import pytest
 
 from manyhands import DawidSkene, MajorityVote, OneCoin
 from manyhands.exceptions import NotFittedError, ParameterError
-from manyhands.testing import _easy_crowd
+from manyhands.testing.crowds import easy_crowd
 
 
 def test_parameters_are_listed_and_set():
@@ -35,7 +35,7 @@ def test_constructor_decides_nothing():
     model = DawidSkene(smoothing="much")
     assert model.smoothing == "much"
     with pytest.raises(ParameterError, match=r"'smoothing' of DawidSkene must be a number at least 0. Got 'much'"):
-        model.fit(_easy_crowd(2)[0])
+        model.fit(easy_crowd(2)[0])
 
 
 def test_not_fitted_is_said_in_one_sentence():
@@ -49,7 +49,7 @@ def test_grid_search_over_an_aggregator():
     """`GridSearchCV` clones, sets, fits and scores an aggregator on folds of items, with no truth in sight."""
     from sklearn.model_selection import GridSearchCV, KFold
 
-    votes, _ = _easy_crowd(3, n_items=90)
+    votes, _ = easy_crowd(3, n_items=90)
     search = GridSearchCV(DawidSkene(), {"smoothing": [0.01, 1000.0]}, cv=KFold(3)).fit(votes)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_.posterior_.shape == (90, 3)

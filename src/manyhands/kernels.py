@@ -33,6 +33,7 @@ Array = npt.NDArray[np.float64]
 _PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
 _MOST_SHARDS = 4
 _LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
+_LEAST_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 
 
@@ -189,6 +190,21 @@ def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResu
     summed = counts[0] if n_shards == 1 else counts.sum(axis=0)
     by_truth = summed.reshape(packed.n_workers, n_classes, n_classes).transpose(0, 2, 1)
     return PassResult(by_truth, totals.sum(axis=0), float(np.sum(evidence)), posterior)
+
+
+def spread(function: Callable[..., Array], x: Array) -> Array:
+    """`function(x)` for a NumPy or SciPy function of single numbers, with large arrays shared out among the threads."""
+    if x.size < _LEAST_SPREAD:
+        return function(x)
+    result = np.empty_like(x)
+    edges = np.linspace(0, len(x), _MOST_SHARDS + 1).astype(int)
+
+    def part(i: int) -> float:
+        function(x[edges[i] : edges[i + 1]], out=result[edges[i] : edges[i + 1]])
+        return 0.0
+
+    _in_threads(part, _MOST_SHARDS)
+    return result
 
 
 def _in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:

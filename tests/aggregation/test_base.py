@@ -8,7 +8,7 @@ import pytest
 from manyhands import Annotations, DawidSkene, MajorityVote, registry
 from manyhands.aggregation.base import Aggregator, Inference
 from manyhands.exceptions import CrowdWarning, ParameterError
-from manyhands.testing import _quietly
+from manyhands.testing.compare import quietly
 
 
 class FirstClass(Aggregator):
@@ -36,7 +36,7 @@ def test_accuracy_is_judged_only_where_somebody_else_spoke():
     """A worker with one checked and many lone labels is judged by the checked one alone."""
     votes = Annotations.from_triples([0, 0, 0, *range(1, 9)], ["a", "b", "c", *["a"] * 8], [0, 0, 1, *[1] * 8])
     for model in (DawidSkene(max_iter=50), MajorityVote()):
-        accuracy = _quietly(lambda: model.fit(votes)).worker_accuracy_  # noqa: B023
+        accuracy = quietly(lambda: model.fit(votes)).worker_accuracy_  # noqa: B023
         p_right = model.posterior_[0, [0, 0, 1]]
         np.testing.assert_allclose(accuracy, (p_right + 0.7) / 2, atol=1e-9)
 

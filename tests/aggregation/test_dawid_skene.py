@@ -11,7 +11,8 @@ from manyhands.kernels import pack, vote_pass
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.priors import EstimatedPrior
 from manyhands.table_model import TableModel
-from manyhands.testing import _easy_crowd, _quietly
+from manyhands.testing.compare import quietly
+from manyhands.testing.crowds import easy_crowd
 from reference.slow import slow_dawid_skene
 from strategies import annotations, triples_of
 
@@ -69,8 +70,8 @@ def test_priors_are_used():
 @pytest.mark.parametrize("smoothing", [0.0, 1e-12, 100.0])
 def test_smoothing_from_none_to_much(smoothing):
     """Without smoothing nothing is NaN; with much of it confusions are nearly even."""
-    votes, _ = _easy_crowd(3)
-    model = _quietly(lambda: DawidSkene(smoothing=smoothing).fit(votes))
+    votes, _ = easy_crowd(3)
+    model = quietly(lambda: DawidSkene(smoothing=smoothing).fit(votes))
     assert np.isfinite(model.posterior_).all() and np.isfinite(model.confusion_).all()
     if smoothing == 100.0:
         assert np.abs(model.confusion_ - 1 / 3).max() < 0.1
@@ -78,7 +79,7 @@ def test_smoothing_from_none_to_much(smoothing):
 
 def test_restarts_never_end_lower_than_the_first():
     """The start from the votes is among them, and the best is kept."""
-    votes, _ = _easy_crowd(3, accuracy=0.5, seed=3)
+    votes, _ = easy_crowd(3, accuracy=0.5, seed=3)
     one, many = DawidSkene().fit(votes), DawidSkene(n_init=5, random_state=0).fit(votes)
     assert many.restarts_[0] == one.restarts_[0]
     assert many.history_[-1] == max(many.restarts_) >= one.history_[-1]

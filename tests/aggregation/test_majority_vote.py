@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from manyhands import Annotations, MajorityVote
-from manyhands.testing import _quietly
+from manyhands.testing.compare import quietly
 from reference.slow import slow_pick_classes, slow_vote_share
 from strategies import annotations, triples_of
 
@@ -12,7 +12,7 @@ from strategies import annotations, triples_of
 @given(annotations())
 def test_posterior_is_the_share_of_votes(votes):
     """Shares, ties and labels are those of plain loops; items without labels have the overall shares."""
-    model = _quietly(lambda: MajorityVote().fit(votes))
+    model = quietly(lambda: MajorityVote().fit(votes))
     share = slow_vote_share(triples_of(votes), votes.n_items, votes.n_classes)
     labelled = votes.n_labels > 0
     np.testing.assert_allclose(model.posterior_[labelled], np.array(share)[labelled], rtol=1e-12)

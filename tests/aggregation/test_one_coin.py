@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from manyhands import Annotations, OneCoin
 from manyhands.noise.one_coin import OneCoinNoise
-from manyhands.testing import _easy_crowd
+from manyhands.testing.crowds import easy_crowd
 from reference.slow import slow_one_coin_accuracy
 from strategies import seeds
 
@@ -63,6 +63,6 @@ def test_prior_accuracy_speaks_for_silent_workers():
 
 def test_smoothing_draws_toward_the_prior_accuracy():
     """With a belief worth a thousand labels, nobody moves far from it."""
-    votes, _ = _easy_crowd(2)
+    votes, _ = easy_crowd(2)
     accuracy = OneCoin(smoothing=1000.0, prior_accuracy=0.6).fit(votes).accuracy_
     np.testing.assert_allclose(accuracy, 0.6, atol=0.02)

@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
+from manyhands.kernels import spread
 from manyhands.noise import Array, safe_log
 
 Log = Callable[[Array], Array]  # digamma gives expected logarithms, log gives logarithms of expectations
@@ -261,19 +262,19 @@ _TABLE = {"coin": _coin_table, "habit": _habit_table, "full": _full_table}
 
 def _log_shares(alpha: Array, log: Log) -> Array:
     """Logarithms, expected or of expectations, of the shares under Dirichlets over the last axis."""
-    return log(alpha) - log(alpha.sum(axis=-1, keepdims=True))
+    return (spread(log, alpha) if log is digamma else log(alpha)) - log(alpha.sum(axis=-1, keepdims=True))
 
 
 def _dirichlet_evidence(alpha: Array, counts: Array) -> Array:
     """log p(counts) under Dirichlets over the last axis."""
     strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
-    cells = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=-1)
+    cells = (spread(gammaln, alpha + counts) - gammaln(alpha)).sum(axis=-1)
     return cells - gammaln(strength + total) + gammaln(strength)
 
 
 def _fixed_point(alpha: Array, counts: Array, p: Array) -> Array:
     """Minka's step for Dirichlets over the last axis, worker w counting p[w]; `counts` is (n_workers, *alpha.shape)."""
     strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
-    gained = np.einsum("w,w...->...", p, digamma(alpha + counts) - digamma(alpha))
+    gained = np.einsum("w,w...->...", p, spread(digamma, alpha + counts) - digamma(alpha))
     spent = np.einsum("w,w...->...", p, digamma(strength + total) - digamma(strength))
     return (alpha * gained + SHAPE) / (spent + RATE)[..., None]

@@ -1,0 +1,77 @@
+"""What every method must satisfy: one function with a sentence for each promise.
+
+`check_aggregator` runs all checks on one aggregator; `aggregator_checks` hands them out one by one, for pytest:
+
+    @pytest.mark.parametrize("name, check", aggregator_checks())
+    def test_my_method(name, check):
+        check(MyMethod())
+
+A check fits copies of what it is given, with `random_state=0` where there is such a parameter, and raises
+AssertionError where a promise is broken. All data are simulated in `testing.crowds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from manyhands.aggregation.base import Aggregator
+from manyhands.testing import answers, estimator, promises
+
+Check = Callable[[Aggregator], None]
+
+
+def check_aggregator(aggregator: Aggregator) -> None:
+    """Run every check on an aggregator.
+
+    >>> from manyhands import MajorityVote
+    >>> check_aggregator(MajorityVote())
+    """
+    for _, check in aggregator_checks():
+        check(aggregator)
+
+
+def aggregator_checks() -> Iterator[tuple[str, Check]]:
+    """(name, check) for every check; a check takes an unfitted aggregator."""
+    for check in _AGGREGATOR_CHECKS:
+        yield check.__name__.removeprefix("check_"), check
+
+
+_AGGREGATOR_CHECKS: tuple[Check, ...] = (
+    promises.check_results_have_their_shapes,
+    promises.check_posterior_rows_sum_to_one,
+    promises.check_predict_repeats_fit,
+    promises.check_objective_never_falls,
+    promises.check_a_limit_of_passes_is_honoured,
+    promises.check_restarts_differ,
+    promises.check_same_seed_same_result,
+    promises.check_order_of_rows_does_not_matter,
+    promises.check_worker_names_do_not_matter,
+    promises.check_item_names_do_not_matter,
+    promises.check_class_names_do_not_matter,
+    promises.check_silence_changes_nothing,
+    promises.check_inputs_stay_as_they_were,
+    promises.check_global_generators_stay_as_they_were,
+    answers.check_unanimous_labels_come_back,
+    answers.check_planted_truth_is_recovered,
+    answers.check_bad_workers_are_seen,
+    answers.check_many_classes_or_a_clear_refusal,
+    answers.check_one_more_vote_does_not_hurt_its_class,
+    answers.check_score_prefers_the_better_posterior,
+    answers.check_thin_crowds_are_survived,
+    answers.check_a_lone_label_is_kept,
+    answers.check_unlabelled_items_get_no_label,
+    answers.check_repeated_pairs_are_legal,
+    answers.check_a_thousand_labels_on_one_item,
+    answers.check_gold_wins,
+    answers.check_answers_on_gold_items_count,
+    answers.check_unknown_gold_is_refused,
+    answers.check_an_unseen_worker_counts_as_an_average_one,
+    answers.check_an_unknown_class_is_refused,
+    answers.check_what_is_no_crowd_is_refused,
+    estimator.check_clone_and_repr_round_trip,
+    estimator.check_pickle_round_trip,
+    estimator.check_a_second_fit_forgets_the_first,
+    estimator.check_every_parameter_is_documented,
+    estimator.check_every_parameter_is_validated,
+    estimator.check_every_parameter_is_read,
+)
