@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -48,7 +49,7 @@ class Inference:
         return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
 
 
-class Aggregator(Parameters):
+class Aggregator(Parameters, ABC):
     """Truth inference without features.
 
     A method implements `_infer`, and `_posterior` too unless it is a table model.
@@ -126,8 +127,9 @@ class Aggregator(Parameters):
         check_annotations(annotations)
         return heldout_log_likelihood(self._training, self.posterior_, self._align(annotations))
 
+    @abstractmethod
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        raise NotImplementedError  # every method has its own
+        """What the method finds in checked annotations."""
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """The posterior of aligned annotations: an E step with the table that `fit` found."""

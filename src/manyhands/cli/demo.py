@@ -32,7 +32,7 @@ def demo(
     \b
     Examples:
       manyhands demo
-      manyhands demo -o /tmp/demo --seed 7
+      manyhands demo -o somewhere/ --seed 7
     """
     crowd = make_crowd(
         n_items=1000,
