@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,52 @@ from manyhands.consensus import class_totals, overall, pick_classes
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import heldout_log_likelihood
 from manyhands.kernels import Array, em_pass, pack
-from manyhands.noise import safe_log
+from manyhands.noise import NoiseModel, safe_log
 from manyhands.parameters import Parameters
-from manyhands.priors import gold_codes, gold_offset
-from manyhands.table_model import TableFit, n_witnesses, nobody_can_be_checked
-from manyhands.validation import check_annotations, check_known
+from manyhands.priors import ClassPrior, gold_codes, gold_offset
+from manyhands.randomness import Seed, make_generator
+from manyhands.table_model import TableFit, fit_table, n_witnesses, nobody_can_be_checked
+from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations, check_known
 
+P = TypeVar("P")
 Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
 
 PRIOR_ACCURACY = 0.7  # what is believed of a worker of whom nothing is known, worth one label
+
+
+# What the parameters of a method that is EM with a table may be.
+EM_CONSTRAINTS: dict[str, Constraint] = {
+    "prior": Probabilities(("estimated", "uniform")),
+    "max_iter": Number(whole=True, least=1),
+    "tol": Number(least=0),
+    "n_init": Number(whole=True, least=1),
+    "random_state": RandomState(),
+}
+
+
+class EMMethod(Protocol):
+    """A method with these parameters."""
+
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Seed
+
+
+def fit_by_em(
+    method: EMMethod, annotations: Annotations, gold: Gold, noise: NoiseModel[P], prior: ClassPrior
+) -> TableFit[P]:
+    """EM with a table, as the parameters of the method say."""
+    return fit_table(
+        annotations,
+        noise,
+        prior,
+        gold=gold,
+        max_iter=method.max_iter,
+        tol=method.tol,
+        n_init=method.n_init,
+        rng=make_generator(method.random_state),
+    )
 
 
 @dataclass(frozen=True)

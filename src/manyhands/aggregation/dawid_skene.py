@@ -14,13 +14,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.priors import class_prior
-from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import fit_table
-from manyhands.validation import Constraint, Number, Probabilities, RandomState
+from manyhands.randomness import Seed
+from manyhands.validation import Constraint, Number
 
 
 class DawidSkene(Aggregator):
@@ -51,13 +50,8 @@ class DawidSkene(Aggregator):
     [0, 1, 0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
+    _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(least=0),
-        "prior": Probabilities(("estimated", "uniform")),
-        "max_iter": Number(whole=True, least=1),
-        "tol": Number(least=0),
-        "n_init": Number(whole=True, least=1),
-        "random_state": RandomState(),
     }
 
     def __init__(
@@ -77,14 +71,7 @@ class DawidSkene(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        fit = fit_table(
-            annotations,
-            ConfusionNoise(self.smoothing),
-            class_prior(self.prior, annotations.n_classes, self.smoothing),
-            gold=gold,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_init=self.n_init,
-            rng=make_generator(self.random_state),
-        )
+        noise = ConfusionNoise(self.smoothing)
+        prior = class_prior(self.prior, annotations.n_classes, self.smoothing)
+        fit = fit_by_em(self, annotations, gold, noise, prior)
         return Inference.from_table(fit, confusion=np.exp(fit.log_table))

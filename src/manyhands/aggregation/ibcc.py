@@ -14,13 +14,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold, Inference
+from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.noise.variational import VariationalConfusion, VariationalPrior
 from manyhands.priors import ClassPrior, class_prior
-from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import fit_table
-from manyhands.validation import Constraint, Number, Probabilities, RandomState
+from manyhands.randomness import Seed
+from manyhands.validation import Constraint, Number
 
 
 class IBCC(Aggregator):
@@ -51,14 +50,9 @@ class IBCC(Aggregator):
     [0, 1, 0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
+    _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(above=0),
         "prior_accuracy": Number(above=0, most=0.999),
-        "prior": Probabilities(("estimated", "uniform")),
-        "max_iter": Number(whole=True, least=1),
-        "tol": Number(least=0),
-        "n_init": Number(whole=True, least=1),
-        "random_state": RandomState(),
     }
 
     def __init__(
@@ -81,16 +75,8 @@ class IBCC(Aggregator):
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         prior = _belief_about_classes(self.prior, annotations)
-        fit = fit_table(
-            annotations,
-            VariationalConfusion(annotations.n_classes, self.smoothing, self.prior_accuracy),
-            prior,
-            gold=gold,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_init=self.n_init,
-            rng=make_generator(self.random_state),
-        )
+        noise = VariationalConfusion(annotations.n_classes, self.smoothing, self.prior_accuracy)
+        fit = fit_by_em(self, annotations, gold, noise, prior)
         belief = fit.params.noise
         confusion = belief / belief.sum(axis=2, keepdims=True)
         found = Inference.from_table(fit, confusion=confusion, concentration_=belief)

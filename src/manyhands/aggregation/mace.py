@@ -13,14 +13,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.kernels import Array
 from manyhands.noise.spammer import SpammerNoise
 from manyhands.priors import class_prior
-from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import fit_table
-from manyhands.validation import Constraint, Number, Probabilities, RandomState
+from manyhands.randomness import Seed
+from manyhands.validation import Constraint, Number
 
 
 class MACE(Aggregator):
@@ -53,14 +52,9 @@ class MACE(Aggregator):
     True
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
+    _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(least=0),
         "prior_trust": Number(least=0, most=1),
-        "prior": Probabilities(("estimated", "uniform")),
-        "max_iter": Number(whole=True, least=1),
-        "tol": Number(least=0),
-        "n_init": Number(whole=True, least=1),
-        "random_state": RandomState(),
     }
 
     trust_: Array
@@ -85,16 +79,9 @@ class MACE(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        fit = fit_table(
-            annotations,
-            SpammerNoise(annotations.n_classes, self.smoothing, self.prior_trust),
-            class_prior(self.prior, annotations.n_classes, smoothing=0.01),
-            gold=gold,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_init=self.n_init,
-            rng=make_generator(self.random_state),
-        )
+        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_trust)
+        prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
+        fit = fit_by_em(self, annotations, gold, noise, prior)
         trust, guess = fit.params.noise[0], _habit(fit.params.noise[1:].T)
         return Inference.from_table(fit, confusion=np.exp(fit.log_table), trust_=trust, guess_=guess)
 

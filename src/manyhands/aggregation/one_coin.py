@@ -10,13 +10,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold, Inference
+from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.priors import class_prior
-from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import fit_table
-from manyhands.validation import Constraint, Number, Probabilities, RandomState
+from manyhands.randomness import Seed
+from manyhands.validation import Constraint, Number
 
 
 class OneCoin(Aggregator):
@@ -44,14 +43,9 @@ class OneCoin(Aggregator):
     [0, 1, 0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
+    _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(least=0),
         "prior_accuracy": Number(above=0, most=1),
-        "prior": Probabilities(("estimated", "uniform")),
-        "max_iter": Number(whole=True, least=1),
-        "tol": Number(least=0),
-        "n_init": Number(whole=True, least=1),
-        "random_state": RandomState(),
     }
 
     def __init__(
@@ -73,14 +67,7 @@ class OneCoin(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        fit = fit_table(
-            annotations,
-            OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy),
-            class_prior(self.prior, annotations.n_classes, smoothing=0.01),
-            gold=gold,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_init=self.n_init,
-            rng=make_generator(self.random_state),
-        )
+        noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
+        prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
+        fit = fit_by_em(self, annotations, gold, noise, prior)
         return Inference.from_table(fit, confusion=np.exp(fit.log_table), accuracy_=fit.params.noise)
