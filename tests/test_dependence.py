@@ -144,3 +144,10 @@ def test_good_workers_beside_lazy_ones_are_no_conspiracy(n_classes):
     lazy = np.where(rng.random(len(item)) < 0.7, 0, rng.integers(0, n_classes, len(item)))
     votes = Annotations.from_triples(item, worker, np.where(worker < 15, truth[item], lazy))
     assert find_one_voice(votes) is None
+
+
+def test_who_agrees_by_chance_alone_judges_nobody():
+    """Seven of ten guess; what little they seem to agree on is luck, and no reason to doubt the others."""
+    options = {"labels_per_item": 5, "accuracy": 0.95, "bad": "random", "bad_share": 0.7}
+    crowds = [make_crowd(400, 40, 4, random_state=seed, **options) for seed in range(9100, 9120)]
+    assert all(find_one_voice(crowd.annotations) is None for crowd in crowds)
