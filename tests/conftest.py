@@ -46,3 +46,16 @@ def either_path(request, monkeypatch):
     elif kernels._fused is None:
         pytest.skip("the compiled pass was not built")
     return request.param
+
+
+@pytest.fixture
+def votes():
+    """Three items, one of them silent; three workers, one of them silent; three classes, one of them unused."""
+    return Annotations.from_triples(
+        ["b", "a", "b", "b"],
+        ["ann", "ann", "bob", "bob"],
+        ["dog", "cat", "cat", "cat"],
+        item_ids=["a", "silent", "b"],
+        worker_ids=["ann", "bob", "nobody"],
+        classes=["cat", "dog", "emu"],
+    )
