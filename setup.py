@@ -3,6 +3,8 @@
 Without GCC or Clang the package installs and works on the NumPy path, only slower.
 """
 
+from pathlib import Path
+
 from setuptools import Extension, setup
 
 # No contraction into fused multiply-adds: every machine gives the same bits.
@@ -14,7 +16,7 @@ setup(
         Extension(
             f"manyhands.{name}",
             [f"src/manyhands/{name}.c"],
-            depends=["src/manyhands/_views.h"],
+            depends=sorted(str(path) for path in Path("src/manyhands").glob("_*.h")),
             extra_compile_args=gcc_like,
             py_limited_api=True,
             optional=True,

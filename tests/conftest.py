@@ -38,10 +38,11 @@ def real_annotations():
 def either_path(request, monkeypatch):
     """Run a test on the compiled pass and on the plain one."""
     from manyhands import encoding, kernels, sorting
+    from manyhands.io import coding
 
     if request.param == "plain":
         monkeypatch.setattr(kernels, "_fused", None)
-        for module in (encoding, kernels, sorting):
+        for module in (coding, encoding, kernels, sorting):
             monkeypatch.setattr(module, "_columns", None)
     elif kernels._fused is None:
         pytest.skip("the compiled pass was not built")

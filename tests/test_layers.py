@@ -16,10 +16,11 @@ SOURCE = Path(manyhands.__file__).parent
 GROUND = {"compiled", "sorting", "annotations", "encoding", "exceptions", "validation"}
 GROUND |= {"randomness", "progress", "parameters"}
 FIRST = {"kernels", "em", "priors", "noise", "table_model", "consensus", "dependence", "heldout", "simulate"}
+FIRST |= {"scorecards"}
 FIRST |= {"_fused", "certainty", "balance", "synthesis", "metrics", "nn"}
 SECOND = {"aggregation", "classifiers", "representation"}
 BESIDE = {"testing", "registry", "model_selection"}
-THIRD = {"io", "datasets", "planning", "spark", "report", "web", "reproduce", "cli"}
+THIRD = {"io", "datasets", "planning", "spark", "report", "web", "reproduce", "cli", "__main__"}
 FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(FIRST, 1) | dict.fromkeys(SECOND | BESIDE, 2) | dict.fromkeys(THIRD, 3)
 
 # Within a floor: who may import whom. Everything else on the same floor may not, unless it is the same part.
@@ -29,7 +30,7 @@ SIDEWAYS = {
     2: {("classifiers", "aggregation"), ("representation", "aggregation"), ("representation", "classifiers")}
     | {(a, b) for a in BESIDE for b in SECOND | BESIDE},
     3: {("cli", other) for other in THIRD}
-    | {("web", "report"), ("web", "io"), ("report", "planning"), ("reproduce", "datasets"), ("datasets", "io")},
+    | {("__main__", "cli"), ("web", "report"), ("web", "io"), ("report", "planning"), ("reproduce", "datasets"), ("datasets", "io")},
 }
 
 HEAVY = {  # library -> parts of the package that may import it
@@ -47,6 +48,9 @@ HEAVY = {  # library -> parts of the package that may import it
     },
     "polars": {"io", "spark", "cli"},
     "pandas": {"io", "spark"},
+    "orjson": {"io"},
+    "fastexcel": {"io"},
+    "defusedxml": {"io"},
     "pyarrow": {"io", "spark"},
     "pyspark": {"spark"},
     "matplotlib": {"report"},

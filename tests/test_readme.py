@@ -42,19 +42,28 @@ def test_links_lead_somewhere(document):
 
 
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
-def test_the_code_of_the_readme_runs():
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     """Block after block, as a reader would type them."""
-    names = {
-        "items": [1, 1, 1, 2, 2, 2, 3, 3],
-        "workers": ["ann", "bob", "cy", "ann", "bob", "cy", "ann", "bob"],
-        "labels": ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"],
-    }
+    monkeypatch.chdir(tmp_path)
+    rows = zip("11122233", "abcabcab", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"])
+    Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    names: dict = {}
     blocks = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(blocks) >= 2
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)
     assert names["model"].labels_.tolist() == ["cat", "dog", "cat"]
     assert names["crowd"].annotations.n_items == 400
+
+
+def test_the_code_for_people_from_crowd_kit_runs():
+    """What crowd-kit calls a frame is read as it is."""
+    pandas = pytest.importorskip("pandas")
+    votes = {"task": [1, 1, 1, 2, 2, 2], "worker": list("abcabc"), "label": list("xxxyyy")}
+    names = {"frame": pandas.DataFrame(votes)}
+    for code in python_of((ROOT / "docs" / "from-crowd-kit.md").read_text(encoding="utf-8")):
+        exec(compile(code, "from-crowd-kit.md", "exec"), names)
+    assert names["model"].labels_.tolist() == ["x", "y"]
 
 
 def test_parts_of_the_package_load_on_first_use():

@@ -15,6 +15,10 @@ from manyhands import exceptions, registry
 from manyhands.annotations import Annotations
 
 if TYPE_CHECKING:
+    from manyhands import datasets as datasets
+    from manyhands import io as io
+    from manyhands import metrics as metrics
+    from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.wawa import Wawa as Wawa
+    from manyhands.io.reading import read_annotations as read_annotations
+    from manyhands.io.results import label_frame as label_frame
+    from manyhands.io.results import training_frame as training_frame
+    from manyhands.io.results import worker_frame as worker_frame
 
 __version__ = "0.1.0"
 
@@ -39,8 +47,16 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "Wawa": "manyhands.aggregation.wawa",
+    "datasets": "manyhands",
+    "io": "manyhands",
+    "label_frame": "manyhands.io.results",
+    "metrics": "manyhands",
+    "read_annotations": "manyhands.io.reading",
+    "scorecards": "manyhands",
     "simulate": "manyhands",
     "testing": "manyhands",
+    "training_frame": "manyhands.io.results",
+    "worker_frame": "manyhands.io.results",
 }
 
 __all__ = ["Annotations", "exceptions", "registry", *_LAZY]

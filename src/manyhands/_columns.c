@@ -2,9 +2,11 @@
  *
  * mark and look_up turn integers from a small range into codes; join_keys and split_keys put (item, worker,
  * label) into one sortable integer and take it apart again; pick finds the largest probability of each row,
- * and whether it is alone. Kinds, lengths and whatever could lead out of bounds are checked.
+ * and whether it is alone; code_text and order_text number and sort the texts of a column. Kinds, lengths and
+ * whatever could lead out of bounds are checked.
  */
-#include "_views.h"
+#include "_text_codes.h"
+#include "_text_order.h"
 
 /* Loops that read or write integers of either width are written once. */
 #define FOR_EITHER_WIDTH(LOOP) \
@@ -215,12 +217,79 @@ static PyObject *pick(PyObject *self, PyObject *args)
     return release(&views, Py_NewRef(Py_None));
 }
 
+/* The end of both functions on text: what they found, -1 for another layout than string views, or an error. */
+static PyObject *hand_back(Views *views, Chunks *chunks, Outcome outcome, Py_ssize_t n)
+{
+    release_chunks(chunks);
+    switch (outcome) {
+    case CODED: return release(views, PyLong_FromSsize_t(n));
+    case OTHER_LAYOUT: return release(views, PyLong_FromLong(-1));
+    case OUT_OF_MEMORY: return release(views, PyErr_NoMemory());
+    case TOO_MANY: PyErr_SetString(PyExc_OverflowError, "more distinct texts than 32-bit codes"); break;
+    case BROKEN: return refuse_sizes(views);
+    }
+    return release(views, NULL);
+}
+
+/* Codes of the texts that a capsule streams, in order of appearance, and the first row of each. */
+static PyObject *code_text(PyObject *self, PyObject *args)
+{
+    (void)self;
+    enum { CODES, FIRST };
+    static const Wanted wanted[] = {{INT32, WRITTEN}, {INT64, WRITTEN}};
+    Views views;
+    PyObject *capsule;
+    unsigned long long seed;
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "OK", &capsule, &seed) < 0)
+        return NULL;
+    Py_ssize_t n = length_of(&views.view[CODES]);
+    if (length_of(&views.view[FIRST]) != n)
+        return refuse_sizes(&views);
+    ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (!stream)
+        return release(&views, NULL);
+    Chunks chunks = {0};
+    Table table = {.mask = 511, .seed = seed};
+    Outcome outcome = take_chunks(stream, n, &chunks);
+    Py_BEGIN_ALLOW_THREADS
+    if (outcome == CODED)
+        outcome = code_chunks(&table, &chunks, views.view[CODES].buf, views.view[FIRST].buf);
+    free(table.slot);
+    free(table.known);
+    Py_END_ALLOW_THREADS
+    return hand_back(&views, &chunks, outcome, table.n);
+}
+
+/* The rows of the texts that a capsule streams, none of them null, in the order of their bytes. */
+static PyObject *order_text(PyObject *self, PyObject *args)
+{
+    (void)self;
+    static const Wanted wanted[] = {{INT32, WRITTEN}};
+    Views views;
+    PyObject *capsule;
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "O", &capsule) < 0)
+        return NULL;
+    Py_ssize_t n = length_of(&views.view[0]);
+    ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (!stream)
+        return release(&views, NULL);
+    Chunks chunks = {0};
+    Outcome outcome = take_chunks(stream, n, &chunks);
+    Py_BEGIN_ALLOW_THREADS
+    if (outcome == CODED)
+        outcome = order_chunks(&chunks, n, views.view[0].buf);
+    Py_END_ALLOW_THREADS
+    return hand_back(&views, &chunks, outcome, n);
+}
+
 static PyMethodDef methods[] = {
     {"mark", mark, METH_VARARGS, "Note which integers of a range occur; returns how many were met."},
     {"look_up", look_up, METH_VARARGS, "Replace integers of a range by codes; returns whether all have one."},
     {"join_keys", join_keys, METH_VARARGS, "Put items, workers and labels into sortable keys; returns whether they ascend."},
     {"split_keys", split_keys, METH_VARARGS, "Take keys apart again."},
     {"pick", pick, METH_VARARGS, "The most probable class of each row, and whether it is tied."},
+    {"code_text", code_text, METH_VARARGS, "Number the distinct texts of a column; returns how many there are."},
+    {"order_text", order_text, METH_VARARGS, "The rows of a column of texts in the order of their bytes."},
     {NULL, NULL, 0, NULL},
 };
 

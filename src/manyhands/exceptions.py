@@ -6,7 +6,8 @@ ManyhandsError
 ├── ParameterError        a constructor parameter has no meaning        (also a ValueError)
 ├── NotFittedError        results were asked for before `fit`           (also an AttributeError)
 ├── OutputExistsError     a file would be replaced without consent      (also a FileExistsError)
-├── LimitError            the job would not fit into memory             (also a MemoryError)
+├── DownloadError         a file could not be fetched whole             (also an OSError)
+├── LimitError            a job or a file is larger than is allowed     (also a MemoryError)
 └── MissingExtraError     an optional part is not installed             (also an ImportError)
 
 CrowdWarning              the result is valid, but the crowd limits what it can mean
@@ -37,8 +38,12 @@ class OutputExistsError(ManyhandsError, FileExistsError):
     """A file is in the way and nobody said it may be replaced."""
 
 
+class DownloadError(ManyhandsError, OSError):
+    """A file could not be fetched, or what came is not what was published; nothing was kept."""
+
+
 class LimitError(ManyhandsError, MemoryError):
-    """The job would need more memory than it may use; nothing was started."""
+    """A job or a file is larger than it may be; nothing was started."""
 
 
 class MissingExtraError(ManyhandsError, ImportError):

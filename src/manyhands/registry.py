@@ -47,6 +47,12 @@ def create(name: str, **parameters: Any) -> Any:
     return get(name)(**(_entry(name)[1] | parameters))
 
 
+def create_seeded(name: str, seed: int) -> Any:
+    """A new estimator by name, with the seed where it draws anything at random."""
+    model = create(name)
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+
 def _entry(name: str) -> tuple[str, dict[str, Any]]:
     if name not in _METHODS:
         raise ParameterError(f"There is no method called {name!r}. There are: {', '.join(_METHODS)}.")

@@ -3,13 +3,15 @@
 import csv
 import io
 import json
+import sys
 
 import numpy as np
+import polars as pl
 import pytest
 
 from manyhands import Annotations, DawidSkene, MajorityVote
-from manyhands.exceptions import AnnotationError
-from manyhands.io.results import count_components, label_table, summary, to_csv, worker_table
+from manyhands.exceptions import AnnotationError, MissingExtraError, NotFittedError, ParameterError
+from manyhands.io.results import count_components, label_frame, summary, to_csv, training_frame, worker_frame
 
 HOSTILE = [
     "007",
@@ -36,8 +38,8 @@ def fitted():
 
 def test_ids_come_back_byte_for_byte():
     """A CSV reader gets back the very ids that went in, however hostile, and full probabilities."""
-    model, votes = fitted()
-    rows = list(csv.DictReader(io.StringIO(to_csv(label_table(model, votes)).decode(), newline="")))
+    model, _ = fitted()
+    rows = list(csv.DictReader(io.StringIO(to_csv(label_frame(model)).decode(), newline="")))
     assert [row["item"] for row in rows] == [*HOSTILE, "silent"]
     assert list(rows[0]) == ["item", "label", "confidence", "n_labels", "flags", "p_NA", "p_None"]
     assert rows[0]["label"] == "None" and rows[0]["n_labels"] == "3"
@@ -47,17 +49,18 @@ def test_ids_come_back_byte_for_byte():
 
 def test_workers_have_volume_accuracy_and_recalls():
     """The scorecard has a row for every worker."""
-    model, votes = fitted()
-    table = worker_table(model, votes)
-    assert table.columns == ["worker", "n_labels", "accuracy", "recall_NA", "recall_None"]
+    model, _ = fitted()
+    table = worker_frame(model)
+    assert table.columns[:6] == ["worker", "n_labels", "n_checked", "accuracy", "accuracy_low", "accuracy_high"]
+    assert table.columns[-2:] == ["recall_NA", "recall_None"]
     assert table["n_labels"].to_list() == [len(HOSTILE)] * 3
-    assert np.allclose(table["accuracy"].to_numpy(), model.worker_accuracy_)
+    assert (table["accuracy_low"] < table["accuracy"]).all() and (table["accuracy"] < table["accuracy_high"]).all()
 
 
 def test_summary_counts_what_is_there():
     """The summary adds up."""
-    model, votes = fitted()
-    told = summary(model, votes, "dawid-skene")
+    model, _ = fitted()
+    told = summary(model, "dawid-skene")
     assert told["n_items"] == len(HOSTILE) + 1 and told["n_unlabelled"] == 1
     assert sum(told["labels"].values()) == len(HOSTILE)
 
@@ -66,9 +69,9 @@ def test_classes_that_print_alike_are_refused():
     """1 and "1" would share a column, and one of them would be lost."""
     votes = Annotations.from_triples([1, 1, 2], ["a", "b", "a"], [1, "1", "2"])
     model = MajorityVote().fit(votes)
-    for table in (label_table, worker_table, lambda *args: summary(*args, "majority-vote")):
+    for table in (label_frame, worker_frame, lambda model: summary(model, "majority-vote")):
         with pytest.raises(AnnotationError, match="1 and '1' print alike") as error:
-            table(model, votes)
+            table(model)
         assert "\n" not in str(error.value)
 
 
@@ -80,7 +83,7 @@ def test_every_summary_is_json():
     model.max_iter = np.int64(7)
     model.tol = {"deep": [np.nan, (np.bool_(True), np.arange(2))]}
     model.converged_, model.n_iter_ = np.bool_(True), np.int64(3)
-    told = json.loads(json.dumps(summary(model, votes, "dawid-skene"), allow_nan=False))
+    told = json.loads(json.dumps(summary(model, "dawid-skene"), allow_nan=False))
     assert told["converged"] is True and told["n_iter"] == 3 and told["labels"] == {"True": 2}
     assert told["parameters"]["smoothing"] == "inf" and told["parameters"]["max_iter"] == 7
     assert told["parameters"]["tol"] == {"deep": [None, [True, [0, 1]]]}
@@ -91,7 +94,7 @@ def test_long_class_names_are_counted_apart():
     votes = Annotations.from_triples([1, 2, 3], ["a", "a", "b"], ["x", "x\0", "y" * 10_000])
     with pytest.warns(match="no_redundancy"):
         model = MajorityVote().fit(votes)
-    assert summary(model, votes, "majority-vote")["labels"] == {"x": 1, "x\0": 1, "y" * 10_000: 1}
+    assert summary(model, "majority-vote")["labels"] == {"x": 1, "x\0": 1, "y" * 10_000: 1}
 
 
 def test_components_are_counted():
@@ -99,3 +102,29 @@ def test_components_are_counted():
     votes = Annotations.from_triples([1, 1, 2], ["a", "b", "c"], [0, 1, 0], item_ids=[1, 2, 3])
     assert count_components(votes) == 2
     assert count_components(Annotations.from_triples([1, 1, 2], ["a", "b", "b"], [0, 1, 0])) == 1
+
+
+def test_labels_train_any_classifier():
+    """Hard labels weigh what is known of them; soft ones are all classes, and the weights of an item sum to 1."""
+    model, _ = fitted()
+    hard = training_frame(model)
+    assert hard.columns == ["item", "label", "weight"] and hard["item"].to_list() == HOSTILE
+    assert np.allclose(hard["weight"], model.posterior_[:-1].max(axis=1))
+    soft = training_frame(model, soft=True)
+    assert np.allclose(soft.group_by("item").agg(pl.col("weight").sum())["weight"], 1.0)
+    assert set(soft["label"]) <= {"NA", "None"}
+    with pytest.raises(NotFittedError):
+        training_frame(DawidSkene())
+
+
+def test_frames_are_keyed_for_who_wants_pandas(monkeypatch):
+    """Items and workers are the index; another library is refused, and so is pandas where there is none."""
+    model, _ = fitted()
+    assert label_frame(model, library="pandas").loc["007", "label"] == "None"
+    assert worker_frame(model, library="pandas").index.tolist() == ["ann", "bob", "cy"]
+    assert training_frame(model, library="pandas").index.name == "item"
+    with pytest.raises(ParameterError, match="library is 'excel'"):
+        label_frame(model, library="excel")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        label_frame(model, library="pandas")

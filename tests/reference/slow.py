@@ -126,3 +126,18 @@ def normalised(row):
     """The row divided by its sum."""
     total = math.fsum(row)
     return [value / total for value in row]
+
+
+def slow_code_text(cells):
+    """The distinct texts, sorted, and the place of each cell among them; -1 for None."""
+    values = sorted({cell for cell in cells if cell is not None})
+    return [-1 if cell is None else values.index(cell) for cell in cells], values
+
+
+def slow_keep_one(pairs, order, which):
+    """Whether each row is the last (or first) of its pair, walking from the oldest row to the newest."""
+    chosen = {}
+    for row in order:
+        if which == "last" or pairs[row] not in chosen:
+            chosen[pairs[row]] = row
+    return [chosen[pair] == row for row, pair in enumerate(pairs)]

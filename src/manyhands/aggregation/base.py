@@ -154,6 +154,12 @@ class Aggregator(Parameters, ABC):
         code, _ = pick_classes(posterior, silent, self._class_totals)
         return _label_values(code, self.classes_)
 
+    @property
+    def annotations_(self) -> Annotations:
+        """The annotations of `fit`."""
+        self._check_fitted()
+        return self._training
+
     def score(self, annotations: Annotations) -> float:
         """Mean log-likelihood of held-out annotations; no truth is needed.
 

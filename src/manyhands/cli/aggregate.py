@@ -1,87 +1,97 @@
-"""`manyhands aggregate`: from a table of labels to one label per item."""
+"""`manyhands aggregate`: from an export to one label per item."""
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import polars as pl
 import typer
 
 from manyhands import registry
-from manyhands.aggregation.base import Aggregator
-from manyhands.cli.show import progress_bar, show_run
-from manyhands.io.results import label_table, summary, to_csv, worker_table
-from manyhands.io.tables import ENDINGS, Reading, read_table
-from manyhands.io.writing import write_files
+from manyhands.cli.jobs import known_answers, refuse_unusable, run_job
+from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads
+from manyhands.cli.show import print_json, say, show_run, show_table
+from manyhands.io.outputs import FILES, KINDS, check_kinds, result_files
+from manyhands.io.privacy import pseudonymise
+from manyhands.io.reading import Reading
+from manyhands.io.results import to_csv
+from manyhands.io.spreadsheet import guard_table
+from manyhands.io.writing import refuse_present, write_files
 
-_COLUMN = "Name of the column, where it is not a common one."
+NOT_SURE_ENOUGH = 4  # exit code
+_SAFE = "Keep spreadsheets from running cells of the CSV files as formulas."
 
 
+@reads
 def aggregate(
-    file: Path = typer.Argument(help=f"A {ENDINGS} file with one row per judgement."),
-    method: str = typer.Option(registry.DEFAULT, "-m", "--method", help="See: manyhands methods."),
-    out: Path | None = typer.Option(None, "-o", "--out", help="Folder for labels.csv, workers.csv, summary.json."),
-    item: str | None = typer.Option(None, help=_COLUMN),
-    worker: str | None = typer.Option(None, help=_COLUMN),
-    label: str | None = typer.Option(None, help=_COLUMN),
-    seed: int = typer.Option(0, help="Decides whatever is drawn at random."),
-    force: bool = typer.Option(False, "--force", help="Replace files that are there already."),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as one JSON object."),
-    quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing but notes and errors."),
+    files: list[str],
+    reading: Reading,
+    method: Annotated[
+        str, typer.Option("-m", "--method", metavar="NAME", help="See: manyhands methods.")
+    ] = registry.DEFAULT,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")] = None,
+    write: Annotated[
+        list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")
+    ] = None,
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table of items whose label is known: item, label.")
+    ] = None,
+    use_gold: Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Run all methods and say where they differ.")] = False,
+    pseudonyms: Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids everywhere.")] = False,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A secret file that keeps pseudonyms alike in all runs.")
+    ] = None,
+    spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help=_SAFE)] = False,
+    fail_under: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Exit with 4 if fewer items (a share) are 0.9 sure.")
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Infer one label per item, with confidence, and an account of every worker.
 
-    Without -o the labels go to stdout.
+    Without -o the labels go to stdout as CSV.
 
     \b
     Examples:
-      manyhands aggregate ratings.csv -o out/
-      manyhands aggregate ratings.csv -m dawid-skene --item clip --worker rater --label answer -o out/
-      manyhands aggregate ratings.csv > labels.csv
+      manyhands aggregate export.json --question sentiment -o out/
+      manyhands aggregate ratings.csv --item clip --worker rater --label answer --compare -o out/
+      manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
     """
-    reading = read_table(file, item=item, worker=worker, label=label)
-    job = run_job(reading, method, seed, quiet=quiet or as_json)
-    told = {"schema": 1, "file": file.name} | job.summary
-    text = json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    text = text.encode(errors="backslashreplace").decode()  # a file's name need not be text; JSON can spell it
+    refuse_unusable(reading, method)
+    check_kinds(write or [])
+    if out is not None and not force:
+        refuse_present(out, FILES)  # before the work, not after it
+    known = known_answers(reading, gold, use_gold)
+    reading = pseudonymise(reading, key) if pseudonyms or key is not None else reading
+    job = run_job(reading, method, seed, known, compare=compare, quiet=quiet or as_json)
+    tables = {name: guard_table(table) for name, table in job.tables.items()} if spreadsheet_safe else job.tables
+    told: dict[str, Any] = {"schema": 1, "files": [Path(name).name for name in files]} | job.summary
+    written: dict[str, bytes] = {}
     if out is not None:
-        files = {"labels.csv": to_csv(job.labels), "workers.csv": to_csv(job.workers), "summary.json": text.encode()}
-        write_files(out, files, force=force)
+        written = result_files(job.model, reading, files, tables, told, write or [])
+        write_files(out, written, force=force)
     if as_json:
-        print(text, end="")
+        print_json(told)
     elif out is None:
-        sys.stdout.write(to_csv(job.labels).decode())
+        sys.stdout.write(to_csv(tables["labels.csv"]).decode())
     if not quiet and not as_json:
-        show_run(reading, job.summary, job.workers, out)
+        _show(reading, told, job.tables)
+        if out is not None:
+            say(f"Written to {out}: {', '.join(sorted(written))}")
+    if fail_under is not None and (told["share_above_0.9"] or 0.0) < fail_under:
+        say(f"{told['share_above_0.9'] or 0.0:.1%} of the items are 0.9 sure; {fail_under:.1%} were asked for.")
+        raise typer.Exit(NOT_SURE_ENOUGH)
 
 
-@dataclass(frozen=True)
-class Job:
-    """One method's answer to one file."""
-
-    model: Aggregator
-    labels: pl.DataFrame
-    workers: pl.DataFrame
-    summary: dict[str, Any]
-
-
-def run_job(reading: Reading, method: str, seed: int, *, quiet: bool = True) -> Job:
-    """Fit a method and lay out what it found."""
-    model = create(method, seed)
-    annotations = reading.annotations
-    with progress_bar(quiet):
-        model.fit(annotations)
-    read = {"columns": reading.columns, "ledger": reading.ledger.as_dict()}
-    found = summary(model, annotations, method)
-    told = read | found | {"notes": reading.notes | found["notes"]}
-    return Job(model, label_table(model, annotations), worker_table(model, annotations), told)
-
-
-def create(method: str, seed: int) -> Aggregator:
-    """The method by name, with the seed where it draws anything at random."""
-    model: Aggregator = registry.create(method)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+def _show(reading: Reading, told: dict[str, Any], tables: dict[str, Any]) -> None:
+    show_run(reading, told, tables["workers.csv"])
+    if "methods.csv" in tables:
+        differing = len(tables["differences.csv"])
+        show_table(tables["methods.csv"], "Every method on the same labels")
+        say("foretells: mean log-likelihood of labels held out, higher is better; same: labels as of the chosen method")
+        say(f"The methods differ on {differing} of {told['n_items']} items.")

@@ -11,9 +11,13 @@ import typer
 
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
+from manyhands.cli.agree import agree
+from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
+from manyhands.cli.inspect import inspect
 from manyhands.cli.methods import methods
-from manyhands.cli.show import say
+from manyhands.cli.show import print_json, say
+from manyhands.cli.simulate import simulate
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
@@ -27,14 +31,13 @@ app = typer.Typer(
 
 \b
 Examples:
-  manyhands aggregate ratings.csv -o out/
-  manyhands aggregate ratings.csv --item clip --worker rater --label answer -o out/
-  manyhands methods
+  manyhands inspect export.json
+  manyhands aggregate export.json --question sentiment -o out/
+  manyhands demo
 """,
 )
-app.command()(aggregate)
-app.command()(methods)
-app.command()(demo)
+for command in (inspect, aggregate, agree, convert, methods, simulate, demo):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -60,33 +63,33 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        app(arguments, standalone_mode=False)
-    except typer.Exit as stop:
-        return stop.exit_code
+        return app(arguments, standalone_mode=False) or 0  # a command that ends early says with which code
     except typer.Abort:
         return INTERRUPTED
     except KeyboardInterrupt:
-        return _say("interrupted; nothing was written", INTERRUPTED)
+        return _fail(arguments, "interrupted; nothing was written", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ParameterError, OutputExistsError) as error:
-        return _say(str(error), USAGE)
+        return _fail(arguments, str(error), USAGE)
     except LimitError as error:
-        return _say(str(error), LIMIT)
+        return _fail(arguments, str(error), LIMIT)
     except ManyhandsError as error:
-        return _say(str(error), BAD_INPUT)
+        return _fail(arguments, str(error), BAD_INPUT)
     except OSError as error:
-        return _say(f"{error.filename or 'A file'}: {error.strerror}.", BAD_INPUT)
+        return _fail(arguments, f"{error.filename or 'A file'}: {error.strerror}.", BAD_INPUT)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        return _say(f"{error.format_message()} Try: manyhands --help", USAGE)
-    return 0
+        return _fail(arguments, f"{error.format_message()} Try: manyhands --help", USAGE)
 
 
-def _say(sentence: str, code: int) -> int:
+def _fail(arguments: list[str], sentence: str, code: int) -> int:
+    """One sentence on stderr; with --json an object on stdout too, for whoever reads that."""
     say(f"manyhands: {sentence}")
+    if "--json" in arguments:
+        print_json({"schema": 1, "error": {"code": code, "message": sentence}})
     return code
 
 

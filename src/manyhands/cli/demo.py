@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -11,11 +12,13 @@ import typer
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.cli.aggregate import aggregate, run_job
-from manyhands.cli.show import say, show_table
+from manyhands.cli.jobs import run_job
+from manyhands.cli.options import Force, Seed
+from manyhands.cli.show import say, show_run, show_table
 from manyhands.exceptions import CrowdWarning
+from manyhands.io.outputs import result_files
+from manyhands.io.reading import Reading, read
 from manyhands.io.results import to_csv
-from manyhands.io.tables import Reading, read_table
 from manyhands.io.writing import write_files
 from manyhands.simulate import Crowd, make_crowd
 
@@ -23,9 +26,9 @@ CLASSES = np.array(["bird", "cat", "dog", "fox"], object)
 
 
 def demo(
-    out: Path = typer.Option(Path("demo"), "-o", "--out", help="Folder for the files."),
-    seed: int = typer.Option(0, help="Decides the crowd."),
-    force: bool = typer.Option(False, "--force", help="Replace files that are there already."),
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the files.")] = Path("demo"),
+    seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Make up a crowd, aggregate its labels, and lay every method beside the planted truth.
 
@@ -47,10 +50,15 @@ def demo(
     ratings = out / "ratings.csv"
     write_files(out, {ratings.name: to_csv(_ratings(crowd.annotations))}, force=force)
     say(f"$ manyhands aggregate {ratings} -o {out}")
-    aggregate(ratings, registry.DEFAULT, out, None, None, None, seed, force, False, False)
-    comparison = _compare(read_table(ratings), crowd, seed)
+    reading = read(ratings)
+    job = run_job(reading, registry.DEFAULT, seed)
+    told = {"schema": 1, "files": [ratings.name]} | job.summary
+    write_files(out, result_files(job.model, reading, [str(ratings)], job.tables, told, []), force=force)
+    show_run(reading, told, job.tables["workers.csv"])
+    comparison = _compare(reading, crowd, seed)
     write_files(out, {"methods.csv": to_csv(comparison)}, force=force)
     show_table(comparison, "Every method beside the planted truth (also in methods.csv)")
+    say(f"Written to {out}: ratings.csv, labels.csv, workers.csv, summary.json, methods.csv")
 
 
 def _ratings(annotations: Annotations) -> pl.DataFrame:
@@ -73,7 +81,7 @@ def _compare(reading: Reading, crowd: Crowd, seed: int) -> pl.DataFrame:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)
-            model = run_job(reading, method, seed).model
+            model = registry.create_seeded(method, seed).fit(reading.annotations)
         right = float(np.mean(model.labels_ == truth))
         sure = float(model.posterior_.max(axis=1).mean())
         rows.append({"method": method, "right": right, "confidence": sure, "gap": abs(sure - right)})

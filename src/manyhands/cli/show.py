@@ -5,37 +5,58 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
-from manyhands.io.tables import Reading
+from manyhands.io.names import counted
+from manyhands.io.plain import to_json
+from manyhands.io.reading import Reading
 from manyhands.progress import listening
 
 _MOST_WORKERS = 10
+_CANNOT_TELL = "too-few-labels"
+_SCORECARD = ("worker", "n_labels", "accuracy", "accuracy_low", "accuracy_high", "agreement", "flags")
 
 
-def show_run(reading: Reading, told: dict[str, Any], workers: pl.DataFrame, out: Path | None) -> None:
-    """What was read, what came out, and the workers with the most labels."""
+def show_ledger(reading: Reading) -> None:
+    """What the file is, what stands where, and what became of every row."""
     columns = ", ".join(f"{role} = {name}" for role, name in reading.columns.items())
-    say(f"{reading.ledger} ({columns})")
+    say(f"{reading.source}: {reading.format}" + (f" ({columns})" if columns else ""))
+    say(str(reading.ledger))
+
+
+def show_run(reading: Reading, told: dict[str, Any], workers: pl.DataFrame) -> None:
+    """What was read, what came out, and the workers with the most labels."""
+    show_ledger(reading)
     say(
-        f"{told['n_items']} items, {told['n_workers']} workers, {told['labels_per_item']} labels per item, "
-        f"{told['n_classes']} classes"
+        f"{counted(told['n_items'], 'item')}, {counted(told['n_workers'], 'worker')}, "
+        f"{told['labels_per_item']} labels per item, {counted(told['n_classes'], 'class')}"
     )
     say(
         f"{told['method']}: {told['share_above_0.9']:.0%} of the labels are at least 0.9 sure; "
-        f"{told['n_tied']} ties, {told['n_unlabelled']} items without a label"
+        f"{counted(told['n_tied'], 'tie')}, {counted(told['n_unlabelled'], 'item')} without a label"
     )
     if told["n_components"] > 1:
         groups = told["n_components"]
         say(f"The crowd falls into {groups} groups that share no item; compare workers within a group only.")
-    # Recalls per class are in workers.csv; here they would squeeze the names.
-    busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)[:, :3]
-    show_table(busiest, f"The {len(busiest)} busiest of {len(workers)} workers")
-    if out is not None:
-        say(f"Written to {out}: labels.csv, workers.csv, summary.json")
+    busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
+    title = f"The {len(busiest)} busiest of {counted(len(workers), 'worker')}"
+    show_table(busiest.select(_SCORECARD), title)
+    show_flags(workers)
+
+
+def show_flags(workers: pl.DataFrame) -> None:
+    """How many workers have which flag, and why those have it who should be looked at."""
+    flags = workers["flags"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
+    if len(flags):
+        said = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
+        say(f"Flags: {said} (docs/scorecards.md says what they mean, and what they do not)")
+    suspect = workers.filter(pl.col("flags").is_not_null() & (pl.col("flags") != _CANNOT_TELL))
+    if len(suspect):
+        worst = suspect.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
+        title = f"{len(worst)} of {counted(len(suspect), 'worker')} to look at"
+        show_table(worst.select("worker", "flags", "reasons"), title)
 
 
 def show_table(table: pl.DataFrame, title: str) -> None:
@@ -46,15 +67,27 @@ def show_table(table: pl.DataFrame, title: str) -> None:
 
     grid = Table(title=title, title_justify="left")
     for name, dtype in table.schema.items():
-        grid.add_column(printable(name), justify="right" if dtype.is_numeric() else "left")
+        justify: Literal["left", "right"] = "right" if dtype.is_numeric() else "left"
+        grid.add_column(printable(name), justify=justify, overflow="fold")
     for row in table.iter_rows():
-        grid.add_row(*(Text(f"{cell:.3f}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
+        grid.add_row(*(Text(_shown(cell)) for cell in row))
     Console(stderr=True).print(grid)
+
+
+def _shown(cell: Any) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.3f}" if isinstance(cell, float) else printable(str(cell))
 
 
 def printable(text: str) -> str:
     """Text that cannot move the cursor or change colours."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def print_json(value: Any) -> None:
+    """One object on stdout."""
+    print(to_json(value).decode(), end="")
 
 
 def say(sentence: str) -> None:

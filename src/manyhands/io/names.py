@@ -32,6 +32,16 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(shorten, names[:_MOST_NAMES])) + more
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "item"), counted(0, "class")
+    ('1 item', '0 classes')
+    """
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def find_look_alikes(ids: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of different ids that Unicode takes for the same text, such as an accent on its letter and after it.
 

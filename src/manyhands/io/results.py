@@ -1,9 +1,8 @@
-"""What a fitted aggregator has to say, as tables and as one summary."""
+"""What a fitted aggregator has to say, as data frames and as one summary."""
 
 from __future__ import annotations
 
 import io
-import math
 from collections import Counter
 from typing import Any
 
@@ -12,46 +11,91 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, MissingExtraError, ParameterError
 from manyhands.io.names import shorten
+from manyhands.io.plain import as_plain
+from manyhands.scorecards import Scorecards, WorkerCard, score_workers
 
 _DECIMALS = 6  # of a probability in a file: finer than it can be known, coarser than any rounding between machines
 
 
-def label_table(model: Aggregator, annotations: Annotations) -> pl.DataFrame:
-    """One row per item: label, confidence, n_labels, flags, and a column p_<class> for each class."""
+def label_frame(model: Aggregator, library: str = "polars") -> Any:
+    """One row per item: label, confidence, n_labels, flags, and a column p_<class> for each class.
+
+    `library="pandas"` gives a pandas frame with the items as its index.
+    """
     posterior = model.posterior_
     columns = {
         "item": _text(model.item_ids_),
-        "label": pl.Series(
-            [None if label is None else str(label) for label in model.labels_.tolist()], dtype=pl.String
-        ),
+        "label": _labels(model),
         "confidence": posterior.max(axis=1),
-        "n_labels": annotations.n_labels,
+        "n_labels": model.annotations_.n_labels,
         "flags": _flags(model),
     }
-    columns |= {f"p_{name}": posterior[:, k] for k, name in enumerate(_class_names(model))}
-    return pl.DataFrame(columns)
+    return _in_library(pl.DataFrame(columns | _probabilities(model)), "item", library)
 
 
-def worker_table(model: Aggregator, annotations: Annotations) -> pl.DataFrame:
-    """One row per worker: n_labels, accuracy, and where the model knows confusions, recall_<class> for each class."""
-    names = _class_names(model)
+def worker_frame(model: Aggregator, library: str = "polars") -> Any:
+    """One row per worker: the scorecard (docs/scorecards.md) and, where the model knows confusions, recall_<class>."""
+    cards = worker_cards(model)
+    names = class_names(model.classes_)
     columns: dict[str, Any] = {
         "worker": _text(model.worker_ids_),
-        "n_labels": np.bincount(annotations.worker, minlength=annotations.n_workers),
-        "accuracy": model.worker_accuracy_,
+        "n_labels": cards.n_labels,
+        "n_checked": cards.n_checked,
+        "accuracy": cards.accuracy,
+        "accuracy_low": cards.accuracy_low,
+        "accuracy_high": cards.accuracy_high,
+        "agreement": pl.Series(cards.agreement).fill_nan(None),
+        "bias_class": pl.Series([None if k < 0 else names[k] for k in cards.bias_class], dtype=pl.String),
+        "bias": pl.Series([b if k >= 0 else None for k, b in zip(cards.bias_class, cards.bias)], dtype=pl.Float64),
+        "confusions": pl.Series([_confusions(card) for card in cards], dtype=pl.String),
+        "flags": pl.Series([";".join(flags) or None for flags in cards.flags], dtype=pl.String),
+        "reasons": pl.Series(["; ".join(reasons) or None for reasons in cards.reasons], dtype=pl.String),
     }
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return pl.DataFrame(columns)
+    return _in_library(pl.DataFrame(columns), "worker", library)
 
 
-def summary(model: Aggregator, annotations: Annotations, method: str) -> dict[str, Any]:
+def worker_cards(model: Aggregator) -> Scorecards:
+    """The scorecards of a fitted model's workers."""
+    return score_workers(
+        model.annotations_,
+        model.posterior_,
+        confusion=getattr(model, "confusion_", None),
+        power=getattr(model, "power_", 1.0),
+        one_voice=getattr(model, "one_voice_", None),
+        gold=model._gold or None,
+    )
+
+
+def training_frame(model: Aggregator, *, soft: bool = False, library: str = "polars") -> Any:
+    """Items with a label, ready for any classifier that takes `sample_weight`: item, label, weight.
+
+    Hard labels weigh what the model is sure of. With `soft`, an item comes once for every class, weighed by its
+    probability, which trains on the whole distribution; classes of probability 0 are left out.
+    """
+    model.annotations_  # noqa: B018  # says so where the model is not fitted
+    labelled = ~model.unlabelled_
+    posterior = model.posterior_[labelled]
+    items = np.array([str(value) for value in model.item_ids_.tolist()], object)[labelled]
+    if not soft:
+        labels = _labels(model).filter(pl.Series(labelled))
+        table = pl.DataFrame({"item": items.tolist(), "label": labels, "weight": posterior.max(axis=1)})
+        return _in_library(table, "item", library)
+    row, code = np.nonzero(posterior)
+    names = np.array(class_names(model.classes_), object)
+    weighed = {"item": items[row].tolist(), "label": names[code].tolist(), "weight": posterior[row, code]}
+    return _in_library(pl.DataFrame(weighed), "item", library)
+
+
+def summary(model: Aggregator, method: str) -> dict[str, Any]:
     """Counts, shares and warnings of one run; nothing in it depends on the clock or the machine."""
+    annotations = model.annotations_
     confidence = model.posterior_.max(axis=1)[~model.unlabelled_]
-    _class_names(model)  # refuses what would be counted together
+    class_names(model.classes_)  # refuses what would be counted together
     labels = Counter(str(label) for label in model.labels_[~model.unlabelled_].tolist())
     told = {
         "method": method,
@@ -64,14 +108,14 @@ def summary(model: Aggregator, annotations: Annotations, method: str) -> dict[st
         "n_components": count_components(annotations),
         "n_unlabelled": int(model.unlabelled_.sum()),
         "n_tied": int(model.tied_.sum()),
-        "mean_confidence": round(float(confidence.mean()), _DECIMALS),
-        "share_above_0.9": round(float((confidence >= 0.9).mean()), _DECIMALS),
+        "mean_confidence": round(float(confidence.mean()), _DECIMALS) if len(confidence) else None,
+        "share_above_0.9": round(float((confidence >= 0.9).mean()), _DECIMALS) if len(confidence) else None,
         "labels": dict(sorted(labels.items())),
         "n_iter": model.n_iter_,
         "converged": model.converged_,
         "notes": model.notes_,
     }
-    return {name: _plain(value) for name, value in told.items()}
+    return {name: as_plain(value) for name, value in told.items()}
 
 
 def count_components(annotations: Annotations) -> int:
@@ -107,10 +151,10 @@ def _text(ids: np.ndarray[Any, Any]) -> pl.Series:
     return pl.Series([str(value) for value in ids.tolist()], dtype=pl.String)
 
 
-def _class_names(model: Aggregator) -> list[str]:
+def class_names(classes: np.ndarray[Any, Any]) -> list[str]:
     """The classes as text, each of which must be another."""
     seen: dict[str, Any] = {}
-    for value in model.classes_.tolist():
+    for value in classes.tolist():
         other = seen.setdefault(str(value), value)
         if other is not value:
             pair = f"{shorten(repr(other))} and {shorten(repr(value))}"
@@ -118,14 +162,27 @@ def _class_names(model: Aggregator) -> list[str]:
     return list(seen)
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it: what is not a number is null, an infinity is a word."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    if isinstance(value, dict):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value if value is None or isinstance(value, str | int | float) else repr(value)
+def _confusions(card: WorkerCard) -> str | None:
+    """The confusions made most, as text: `cat taken for dog, about 7 (31%)`."""
+    made = (f"{k} taken for {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
+    return "; ".join(made) or None
+
+
+def _labels(model: Aggregator) -> pl.Series:
+    return pl.Series([None if label is None else str(label) for label in model.labels_.tolist()], dtype=pl.String)
+
+
+def _probabilities(model: Aggregator) -> dict[str, Any]:
+    return {f"p_{name}": model.posterior_[:, k] for k, name in enumerate(class_names(model.classes_))}
+
+
+def _in_library(table: pl.DataFrame, key: str, library: str) -> Any:
+    if library == "polars":
+        return table
+    if library != "pandas":
+        raise ParameterError(f"library is {library!r}; it may be polars or pandas.")
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("pandas is not installed: pip install pandas, or take library='polars'.") from None
+    return pandas.DataFrame(table.to_dict(as_series=False)).set_index(key)

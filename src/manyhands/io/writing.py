@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from manyhands.exceptions import OutputExistsError
@@ -16,9 +16,8 @@ def write_files(folder: str | Path, files: Mapping[str, bytes], *, force: bool =
     leaves what was there before, or files that are whole.
     """
     folder = Path(folder)
-    present = [name for name in files if (folder / name).exists()]
-    if present and not force:
-        raise OutputExistsError(f"{folder} already has {', '.join(present)}. Add --force to replace them.")
+    if not force:
+        refuse_present(folder, files)
     folder.mkdir(parents=True, exist_ok=True)
     waiting = {folder / f".{name}.{os.getpid()}.tmp": folder / name for name in files}
     try:
@@ -30,6 +29,13 @@ def write_files(folder: str | Path, files: Mapping[str, bytes], *, force: bool =
     finally:
         for temporary in waiting:
             temporary.unlink(missing_ok=True)
+
+
+def refuse_present(folder: str | Path, names: Iterable[str]) -> None:
+    """Refuse to begin what would end in a file that is there already."""
+    present = [name for name in names if (Path(folder) / name).exists()]
+    if present:
+        raise OutputExistsError(f"{folder} already has {', '.join(present)}. Add --force to replace them.")
 
 
 def _write_through(path: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from manyhands.cli.show import printable
 from manyhands.exceptions import AnnotationError, CrowdWarning
-from manyhands.io.tables import read_table
+from manyhands.io.reading import read as read_table
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def table(tmp_path: Path):
 def test_text_stays_as_it_came(table):
     """Ids and classes that look like numbers, formulas or missing values survive byte for byte."""
     path = table('task,worker,label\n007,=1+1,NA\n"a,b",é,None\n"two\nlines", x ,1.0\n')
-    read = read_table(path).annotations
+    with pytest.warns(CrowdWarning, match="'NA' and 'None' were kept as classes"):
+        read = read_table(path).annotations
     assert read.item_ids.tolist() == ["007", "a,b", "two\nlines"]
     assert read.worker_ids.tolist() == [" x ", "=1+1", "é"]
     assert read.classes.tolist() == ["1.0", "NA", "None"]
@@ -156,10 +157,10 @@ def test_a_huge_header_gets_a_short_sentence(table, header):
 
 
 def test_a_huge_table_is_read(table):
-    """A hundred thousand columns, of which three matter; ids of ten thousand letters; NUL among them."""
+    """A hundred thousand columns, of which three matter; ids of ten thousand letters that differ at the end."""
     header = "task,worker,label," + ",".join(f"c{i}" for i in range(100_000))
     assert read_table(table(f"{header}\n1,a,x\n\n")).ledger.excluded == {"blank": 1}
-    ids = ["x" * 10_000, "x" * 10_000 + "\0", "y\0", "y"]
+    ids = ["x" * 10_000, "x" * 10_000 + "!", "y ", "y"]
     reading = read_table(table("task,worker,label\n" + "".join(f"{i},w,k\n" for i in ids)))
     assert reading.annotations.item_ids.tolist() == sorted(ids)
 
@@ -217,17 +218,15 @@ def test_tsv_and_byte_order_mark(table):
         ("task,worker,label\n1,a,x\n2,,y\n", "row 2 after the header: the worker"),
         ("task,worker,label\n,a,x\n", "row 1 after the header: the item"),
         ("task,worker,label\n1,a,x,extra\n", "line 2: 4 cells"),
-        ('task,worker,label\n1,"a,x\n', "Check its quotes"),
+        ('task,worker,label\n1,"a,x\n', "Check the quotes"),
         ('task,worker,label\n1,"a,\nb",x\n2,a,6" nail\n3,a,x\n', "line 4: a double quote within a cell"),
         ('task,worker,label\n1,a,6"\n2,a,5"\n', "line 2: a double quote within a cell"),
-        (b"task,worker,label\n1,a,caf\xe9\n", r"not UTF-8 text \(byte 25\)"),
-        (b"task,worker,label\n" + b"1,a,x\n" * 10_000 + b"1,a,caf\xe9\n", r"not UTF-8 text \(byte 60025\)"),
+        (b"task,worker,label\n1,a,caf\xe9\n", "line 2: byte 25 is not UTF-8 text .*reads '1,a,café'"),
+        (b"task,worker,label\n" + b"1,a,x\n" * 10_000 + b"1,a,caf\xe9\n", "line 10002: byte 60025 is not UTF-8 text"),
         (b"t\xe4sk,worker,label\n1,a,x\n", "not UTF-8"),
-        ("task,worker,label\n1,a,x\n".encode("utf-16"), "not UTF-8"),
         (b"\xef\xbb\xbf", "is empty"),
         ("\n\n\n", "is empty"),
-        (b"\0" * 100, "for the item is not in"),
-        ("task,worker,label\r1,a,x\r", "for the label is not in"),
+        (b"\0" * 100, "line 1: a NUL byte"),
         ("task worker label\n1 a x\n", "It has: task worker label."),
     ],
 )
@@ -243,7 +242,7 @@ def test_bad_files_are_refused_in_one_sentence(table, text, words):
 def test_what_is_no_table_is_refused(tmp_path, name):
     """A path that is missing, a folder, or of another kind."""
     (tmp_path / "votes.exe").write_bytes(b"MZ")
-    with pytest.raises(AnnotationError, match=r"\.csv, \.tsv or \.txt"):
+    with pytest.raises(AnnotationError, match=r"\.csv, \.tsv|Give the path of an export"):
         read_table(tmp_path / name)
 
 

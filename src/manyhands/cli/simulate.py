@@ -1,0 +1,67 @@
+"""`manyhands simulate`: a made-up crowd as files, to try things on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from manyhands.cli.options import Force, Seed
+from manyhands.cli.show import say
+from manyhands.io.results import to_csv
+from manyhands.io.triples import triples_frame
+from manyhands.io.writing import write_files
+from manyhands.simulate import ATTACKS, KINDS, Crowd, make_crowd
+
+
+def simulate(
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for ratings, truth and workers.")] = None,
+    items: Annotated[int, typer.Option(help="How many items.")] = 400,
+    workers: Annotated[int, typer.Option(help="How many workers.")] = 40,
+    classes: Annotated[int, typer.Option(help="How many classes.")] = 2,
+    labels_per_item: Annotated[float, typer.Option(help="How many labels an item gets on average.")] = 5,
+    accuracy: Annotated[float, typer.Option(help="Of honest workers.")] = 0.8,
+    spread: Annotated[float, typer.Option(help="Standard deviation of their accuracy.")] = 0.1,
+    kind: Annotated[str, typer.Option(help=f"How honest workers err: {', '.join(KINDS)}.")] = "honest",
+    bad: Annotated[str, typer.Option(help=f"What bad workers do: {', '.join(ATTACKS)}.")] = "random",
+    bad_share: Annotated[float, typer.Option(help="The share of bad workers.")] = 0.0,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Make up a crowd: ratings.csv, the truth behind them, and which workers are bad.
+
+    Without -o the ratings go to stdout.
+
+    \b
+    Examples:
+      manyhands simulate -o crowd/ --items 1000 --classes 4 --bad constant --bad-share 0.3
+      manyhands simulate | manyhands aggregate - -o out/
+    """
+    crowd = make_crowd(
+        items,
+        workers,
+        classes,
+        labels_per_item,
+        kind=kind,
+        accuracy=accuracy,
+        spread=spread,
+        bad=bad,
+        bad_share=bad_share,
+        random_state=seed,
+    )
+    ratings = to_csv(triples_frame(crowd.annotations, unanswered=False))
+    if out is None:
+        sys.stdout.write(ratings.decode())
+        return
+    write_files(out, {"ratings.csv": ratings} | _planted(crowd), force=force)
+    say(f"Written to {out}: ratings.csv, truth.csv, planted_workers.csv")
+
+
+def _planted(crowd: Crowd) -> dict[str, bytes]:
+    names = crowd.annotations
+    truth = pl.DataFrame({"item": [str(i) for i in names.item_ids.tolist()], "label": names.classes[crowd.truth]})
+    workers = pl.DataFrame({"worker": [str(w) for w in names.worker_ids.tolist()], "bad": crowd.is_bad})
+    return {"truth.csv": to_csv(truth), "planted_workers.csv": to_csv(workers)}

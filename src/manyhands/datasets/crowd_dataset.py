@@ -1,0 +1,110 @@
+"""CrowdDataset: what every loader returns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+
+Array = npt.NDArray[Any]
+
+NO_TRUTH = -1  # in `y_true`, as in sklearn.semi_supervised; None where classes are not numbers
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrowdDataset:
+    """A crowd-labelled set; whatever it does not have is None.
+
+    Attributes
+    ----------
+    name : str
+    description : str
+    annotations : Annotations
+        None where no labels of single workers exist: sets to simulate crowds on, and sets of vote counts.
+    classes : (n_classes,) the values of labels and truth, as in `annotations.classes`
+    y_true : (n_items,) the class of each item
+        -1 where it is unknown (None where classes are text): `y_true[data.has_truth]` is always safe.
+    X : (n_items, n_features), row i being item i of `annotations`
+    X_valid, y_valid, X_test, y_test : further items, of known truth and without annotations
+    votes : (n_items, n_classes) how often each class was chosen, where only that is known
+    class_names : tuple of str, what the classes are called where the values are numbers
+    extra : mapping of what only this set has; `description` says what it is
+
+    Examples
+    --------
+    >>> votes = Annotations.from_triples(["a", "b", "b"], ["ann", "ann", "bob"], [0, 1, 1])
+    >>> data = CrowdDataset("pets", votes.classes, annotations=votes, y_true=np.array([0, -1]))
+    >>> data
+    CrowdDataset('pets': 3 labels on 2 items by 2 workers, 2 classes; truth of 1)
+    >>> data.truth
+    {'a': 0}
+    """
+
+    name: str
+    classes: Array
+    description: str = ""
+    annotations: Annotations | None = None
+    y_true: Array | None = None
+    X: Array | None = None
+    X_valid: Array | None = None
+    y_valid: Array | None = None
+    X_test: Array | None = None
+    y_test: Array | None = None
+    votes: Array | None = None
+    class_names: tuple[str, ...] | None = None
+    extra: Mapping[str, Any] = field(default_factory=_nothing)
+
+    @property
+    def n_items(self) -> int:
+        for rows in (self.annotations, self.X, self.y_true, self.votes):
+            if rows is not None:
+                return len(rows)
+        return 0
+
+    @property
+    def item_ids(self) -> Array:
+        """The names of the items: those of the annotations, or their numbers."""
+        return np.arange(self.n_items) if self.annotations is None else self.annotations.item_ids
+
+    @property
+    def has_truth(self) -> npt.NDArray[np.bool_]:
+        """(n_items,) whether `y_true` is known."""
+        if self.y_true is None:
+            return np.zeros(self.n_items, bool)
+        if self.y_true.dtype == object:
+            return np.array([value is not None for value in self.y_true], bool)
+        return np.asarray(self.y_true != NO_TRUTH)
+
+    @property
+    def truth(self) -> dict[Hashable, Any]:
+        """{item: class} of the items whose truth is known: what `fit(gold=...)` takes, and what to compare with."""
+        known = self.has_truth
+        classes = [] if self.y_true is None else self.y_true[known].tolist()
+        return dict(zip(self.item_ids[known].tolist(), classes))
+
+    def __repr__(self) -> str:
+        return f"CrowdDataset({self.name!r}: {'; '.join(self._parts())})"
+
+    def _parts(self) -> list[str]:
+        """What there is, in words: the arrays themselves are never shown."""
+        if self.annotations is None:
+            kind = "no annotations" if self.votes is None else "vote counts without workers"
+            parts = [f"{self.n_items} items, {len(self.classes)} classes", kind]
+        else:
+            parts = [repr(self.annotations).removeprefix("Annotations(").removesuffix(")")]
+        n_known = int(self.has_truth.sum())
+        if n_known < self.n_items:
+            parts.append(f"truth of {n_known or 'none'}")
+        shapes = {"X": self.X, "X_valid": self.X_valid, "X_test": self.X_test}
+        parts += [f"{name} {' x '.join(map(str, x.shape))}" for name, x in shapes.items() if x is not None]
+        return parts + ([f"extra: {', '.join(self.extra)}"] if self.extra else [])

@@ -1,0 +1,98 @@
+"""Sets with a table of annotations, with or without truth and features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from manyhands.annotations import Annotations
+from manyhands.datasets import labels
+from manyhands.datasets.arrays import Arrays, read_arrays
+from manyhands.datasets.catalog import Spec
+from manyhands.datasets.crowd_dataset import Array, CrowdDataset
+from manyhands.datasets.tables import Column, as_column, read_columns
+from manyhands.encoding import encode
+from manyhands.exceptions import AlignmentError
+
+_TRIPLE = ("task", "worker", "label")
+
+
+def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | None, duplicates: str) -> CrowdDataset:
+    """`annotations.csv`, and `truth.csv` and the chosen features where the set has them."""
+    columns = read_columns(folder / "annotations.csv", _TRIPLE, f"{name}/annotations.csv")
+    in_truth = folder / "truth.csv"
+    truth = read_columns(in_truth, ("task", "label"), f"{name}/truth.csv") if in_truth.is_file() else None
+    features = {} if chosen is None else _read_features(folder, name, spec, chosen)
+    item_ids = features.pop("item_ids", None)
+    annotations, y_true, rows = labels.build(columns, truth, item_ids, duplicates, name)
+    for part in ("y_valid", "y_test"):
+        if part in features:
+            features[part] = annotations.classes[features[part]]  # the files hold codes
+    return CrowdDataset(
+        name,
+        annotations.classes,
+        spec.description,
+        annotations,
+        y_true,
+        class_names=spec.class_names,
+        extra=MappingProxyType(_read_extra(folder, name, spec, annotations, rows)),
+        **features,
+    )
+
+
+def _read_features(folder: Path, name: str, spec: Spec, chosen: tuple[str, str]) -> Arrays:
+    """X, its parts and their truth under the names of CrowdDataset, and the ids of the rows of X."""
+    file, prefix = chosen
+    named_in = (spec.rows,) if spec.rows else ()
+    beside = read_arrays(folder / "features.npz", named_in, ("y_valid", "y_test"))
+    arrays = read_arrays(folder / file, (f"{prefix}_train",), (f"{prefix}_valid", f"{prefix}_test"))
+    found: Arrays = {part: beside[part] for part in ("y_valid", "y_test") if part in beside}
+    for part, target in (("train", "X"), ("valid", "X_valid"), ("test", "X_test")):
+        if f"{prefix}_{part}" in arrays:
+            found[target] = _as_floats(arrays[f"{prefix}_{part}"])
+    found["item_ids"] = _row_ids(beside, spec, len(found["X"]), name)
+    return found
+
+
+def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
+    if spec.rows is None:
+        return np.arange(n_rows)
+    ids = as_column(arrays[spec.rows])
+    if len(ids) != n_rows:
+        raise AlignmentError(f"The features of {name} have {n_rows} rows, but {len(ids)} items are named.")
+    return ids
+
+
+def _as_floats(X: Array) -> Array:
+    """Half precision, which saves space in files but is slow and coarse to compute with, becomes single."""
+    return X.astype(np.float32) if X.dtype == np.float16 else X
+
+
+def _read_extra(folder: Path, name: str, spec: Spec, annotations: Annotations, rows: Any) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if "texts" in spec.extra:
+        items, texts = read_columns(folder / "texts.csv", ("task", "text"), f"{name}/texts.csv")
+        of_item = np.full(len(annotations), None, object)
+        of_item[encode(items, annotations.item_ids, "item")[0]] = texts
+        extra["texts"] = of_item
+    if "soft" in spec.extra:
+        wanted = ("prob", "label2", "prob2")
+        first, second, rest = read_columns(folder / "annotations_soft.csv", wanted, f"{name}/annotations_soft.csv")
+        extra["percent"], extra["percent2"] = _numbers(first)[rows], _numbers(rest)[rows]
+        extra["label2"] = as_column(second)[rows]
+    return extra
+
+
+def _numbers(column: Column) -> Array:
+    """Numbers typed by people: what cannot be read is NaN."""
+    return np.array([_number(value) for value in column.tolist()], float)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,151 @@
+"""Files over http(s): streamed, limited in size and time, checked, and only then given their name.
+
+A run that fails or is killed leaves no file under the final name. Redirects may lead to http(s) addresses only, and
+not from https back to http.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import re
+import ssl
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from manyhands.exceptions import DownloadError, LimitError
+
+_CHUNK = 1 << 20
+_LENGTHS = {32: "md5", 64: "sha256"}  # hexadecimal digits of each checksum
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait: for an answer, for a whole file, and between the tries."""
+
+    timeout: float = 30.0
+    total: float = 3600.0
+    tries: int = 3
+    pause: float = 1.0
+
+
+def download(url: str, final: Path, checksum: str, max_bytes: int, patience: Patience | None = None) -> Path:
+    """Fetch `url` into the file `final`, unless a file with this checksum (MD5 or SHA-256) is there already."""
+    if final.is_file() and has_checksum(final, checksum):
+        return final
+    final.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=final.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            retrieve(url, file, max_bytes, patience or Patience())
+            file.flush()
+            os.fsync(file.fileno())
+        if not has_checksum(part, checksum):
+            raise DownloadError(
+                f"What came from {url} is not the published file (its checksum is not {checksum}), so nothing "
+                f"was kept. Try again later, or from another network."
+            )
+        os.replace(part, final)
+    finally:
+        part.unlink(missing_ok=True)
+    return final
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.new(_LENGTHS[len(checksum)], usedforsecurity=False))
+    return found.hexdigest() == checksum.lower()
+
+
+def parse_checksum(text: str, where: str) -> str:
+    """The checksum in a publisher's file: its first word, of 32 or 64 hexadecimal digits."""
+    word = (text.split() or [""])[0].lower()
+    if len(word) not in _LENGTHS or not re.fullmatch("[0-9a-f]+", word):
+        raise DownloadError(f"{where} should be a checksum, and is not. Try again later.")
+    return word
+
+
+def retrieve(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> None:
+    """Write what stands at `url` into `file`, starting over where the connection breaks."""
+    last = ""
+    for attempt in range(patience.tries):
+        if attempt:
+            time.sleep(patience.pause * attempt)
+        file.seek(0)
+        file.truncate()
+        try:
+            return _stream(url, file, max_bytes, patience)
+        except urllib.error.HTTPError as error:
+            error.close()
+            last = f"the server answered {error.code} {error.reason}"
+            if error.code < 500 and error.code not in (408, 429):
+                break  # asking again will not help
+        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError) as error:
+            last = f"{getattr(error, 'reason', error) or type(error).__name__}"
+    raise DownloadError(
+        f"{url} could not be fetched: {last}. Check the connection, or put the file into the folder by hand."
+    )
+
+
+def _stream(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> None:
+    _refuse_scheme(url)
+    deadline = time.monotonic() + patience.total
+    request = urllib.request.Request(url, headers={"User-Agent": "manyhands"})
+    with _opener().open(request, timeout=patience.timeout) as answer:
+        announced = answer.headers.get("Content-Length")
+        expected = int(announced) if announced and announced.isdecimal() else None
+        _refuse_size(url, expected or 0, max_bytes)
+        n_bytes = 0
+        while chunk := answer.read(_CHUNK):
+            n_bytes += len(chunk)
+            _refuse_size(url, n_bytes, max_bytes)
+            if time.monotonic() > deadline:
+                raise DownloadError(f"{url} was still not here after {patience.total:g} seconds. Try again later.")
+            file.write(chunk)
+    if expected is not None and n_bytes != expected:
+        raise ConnectionError(f"the connection ended after {n_bytes} of {expected} bytes")
+
+
+def _refuse_size(url: str, n_bytes: int, max_bytes: int) -> None:
+    if n_bytes > max_bytes:
+        raise LimitError(f"{url} is larger than the {max_bytes} bytes it may have, so nothing was kept.")
+
+
+def _refuse_scheme(url: str) -> None:
+    if not url.lower().startswith(("https://", "http://")):
+        raise DownloadError(f"Files are fetched from http:// and https:// addresses only, not from {url}.")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        try:
+            _refuse_scheme(newurl)
+            if req.full_url.lower().startswith("https://") and not newurl.lower().startswith("https://"):
+                raise DownloadError(f"{req.full_url} leads to {newurl}, which is not encrypted; that is refused.")
+        except DownloadError:
+            fp.close()  # nobody else will
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Without the handlers for file, ftp and data addresses that urllib would add by itself."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener

@@ -1,0 +1,126 @@
+"""What a file is made of, before anyone asks what it means: a table, JSON, bare words, or a folder of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.json_files import looks_like_json, parse_json
+from manyhands.io.sources import PARQUET, ZIP, Source, open_path
+from manyhands.io.text import as_utf8
+from manyhands.io.text_tables import read_text_table
+from manyhands.io.workbooks import read_workbook
+
+TABLE_SUFFIXES = (".csv", ".tsv")
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
+READABLE = ".csv, .tsv, .txt, .json, .jsonl, .ndjson, .parquet and .xlsx files, gzipped or in a folder or zip"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with named columns, every cell text; null where a cell has nothing."""
+
+    name: str
+    frame: pl.DataFrame
+    header: list[str]  # as in the file; polars renames what comes twice
+
+    def column(self, at: int) -> pl.Series:
+        return self.frame.to_series(at)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a JSON file holds: a list, or one object. JSON lines are the list of their objects."""
+
+    name: str
+    value: Any
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The list where it is one of objects, otherwise nothing."""
+        if isinstance(self.value, list) and all(isinstance(entry, dict) for entry in self.value):
+            return self.value
+        return []
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """The first object of the list, by which an export is known; empty where there is none."""
+        begins = isinstance(self.value, list) and self.value and isinstance(self.value[0], dict)
+        return self.value[0] if begins else {}
+
+
+@dataclass(frozen=True)
+class Words:
+    """Lines of bare words, without a header."""
+
+    name: str
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files by name, in a folder or a zip."""
+
+    name: str
+    members: Mapping[str, Source]
+
+
+Document = Table | Records | Words | Folder
+
+
+def open_document(path: Any, encoding: str | None = None) -> Document:
+    """What stands at a path, or a data frame as the table that it is."""
+    if hasattr(path, "columns"):
+        from manyhands.io.frames import frame_as_text
+
+        frame, header = frame_as_text(path)
+        return Table("the data frame", frame, header)
+    opened = open_path(path)
+    return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
+
+
+def parse(source: Source, encoding: str | None = None) -> Document:
+    """One file, by its content first and its name second."""
+    if not source.size:
+        raise AnnotationError(f"{source.name} is empty. Export it again; the first line must name the columns.")
+    if source.head.startswith(PARQUET):
+        return _read_parquet(source)
+    if source.head.startswith(ZIP):
+        return Table(source.name, *read_workbook(source))
+    if source.suffix not in _TEXT_SUFFIXES:
+        raise AnnotationError(f"{source.name} ends in {source.suffix!r}. manyhands reads {READABLE}.")
+    source = as_utf8(source, encoding)
+    if source.suffix not in TABLE_SUFFIXES and looks_like_json(source):
+        return Records(source.name, *parse_json(source))
+    if source.suffix not in TABLE_SUFFIXES and not _has_separators(source):
+        return Words(source.name, [line.split() for line in source.read().decode().splitlines() if line.strip()])
+    return Table(source.name, *read_text_table(source))
+
+
+def _has_separators(source: Source) -> bool:
+    """Whether the first line is cells rather than words; a line of blanks says nothing."""
+    line = source.head.lstrip().split(b"\n", 1)[0]
+    return any(separator in line for separator in (b"\t", b",", b";"))
+
+
+def _read_parquet(source: Source) -> Table:
+    from manyhands.io.frames import frame_as_text
+
+    try:
+        if source.path is not None and source.held is None:
+            with source.path.open("rb") as file:
+                frame = pl.read_parquet(file)
+        else:
+            frame = pl.read_parquet(source.read())
+    except (pl.exceptions.PolarsError, OSError) as error:
+        told = str(error).splitlines()[0]
+        raise AnnotationError(f"{source.name} cannot be read as Parquet: {told}. Write it again.") from None
+    return Table(source.name, *frame_as_text(frame))

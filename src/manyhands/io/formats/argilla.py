@@ -1,0 +1,222 @@
+"""Argilla 2: records with the responses of users to several questions, nested or flattened.
+
+Nested, `responses` is an object by question; flattened, `<question>.responses` is a list beside `.users` and
+`.status`. Only the flattened form says which responses are drafts or were discarded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field
+from manyhands.io.judgements import Collector, Judgements, Wishes
+from manyhands.io.names import listed, shorten
+
+_RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
+_REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
+_LOOKED_AT = 1000  # flat records, of which the first ones may have no responses
+
+
+@dataclass(frozen=True)
+class _Response:
+    """What one user said to one question."""
+
+    question: str
+    value: Any
+    user: Any
+    status: Any = None
+
+
+def recognise(document: Document) -> str | None:
+    if isinstance(document, Table):
+        return "argilla" if any(name.endswith(_USERS) for name in document.header) else None
+    if not isinstance(document, Records):
+        return None
+    if isinstance(document.first.get("responses"), dict):
+        return "argilla" if "fields" in document.first or "suggestions" in document.first else None
+    begins = islice(document.value if isinstance(document.value, list) else (), _LOOKED_AT)
+    keys = (key for entry in begins if isinstance(entry, dict) for key in entry)
+    return "argilla" if any(key.endswith((_USERS, _STATUS)) for key in keys) else None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """One judgement per record and user, with his answers to all questions; one more for every suggestion."""
+    wishes.refuse("worker", "Argilla", "user_id")
+    name = document.name
+    records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
+    nested = any("responses" in record for record in records)
+    rows, no_class = Collector(), set[str]()
+    for at, record in enumerate(records, start=1):
+        item = _item(record, wishes.item, name, at, records)
+        responses = list((_nested if nested else _flat)(record, name, at))
+        _add(rows, item, responses, no_class, name, at)
+        for _ in range(_count_suggestions(record, nested)):
+            rows.add(item, None, {}, "prediction")
+    only_question(rows, wishes, name)
+    return rows.judgements(
+        name,
+        format_name,
+        mapping={
+            "item": wishes.item or "id",
+            "worker": "responses[].user_id" if nested else "<question>.responses.users",
+            "label": "responses[].value" if nested else "<question>.responses",
+        },
+        notes=getattr(document, "notes", {}) | _notes(records, nested, no_class, name),
+        refusal=_refusal(name, rows),
+    )
+
+
+def _rows_as_records(table: Table) -> list[dict[str, Any]]:
+    """The rows of a Parquet file or a data frame, whose lists were turned into text."""
+    lists = [name.endswith((_RESPONSES, _USERS, _STATUS)) for name in table.header]
+    records = []
+    for at, row in enumerate(table.frame.iter_rows(), start=1):
+        record: dict[str, Any] = dict(zip(table.header, row))
+        for name, cell, is_list in zip(table.header, row, lists):
+            if is_list and cell is not None:
+                record[name] = _list_of(cell, f"{table.name}, row {at}: {name}")
+        records.append(record)
+    return records
+
+
+def _list_of(cell: str, where: str) -> Any:
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError:
+        said = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
+        raise AnnotationError(said) from None
+
+
+def _nested(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response]:
+    by_question = record.get("responses") or {}
+    if not isinstance(by_question, dict):
+        raise AnnotationError(
+            f"{source}, row {at}: responses is not an object by question. Export with Argilla 2 (records.to_json)."
+        )
+    for question, given in by_question.items():
+        for response in _a_list(given, source, at, f"responses.{question}"):
+            if not isinstance(response, dict):
+                raise AnnotationError(f"{source}, row {at}: a response to {question!r} is not an object. Export again.")
+            yield _Response(question, response.get("value"), response.get("user_id"), response.get("status"))
+
+
+def _flat(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response]:
+    for key, given in record.items():
+        if not key.endswith(_RESPONSES):
+            continue
+        question = key.removesuffix(_RESPONSES)
+        values = _a_list(given, source, at, key)
+        users = _a_list(record.get(question + _USERS), source, at, question + _USERS)
+        statuses = _a_list(record.get(question + _STATUS), source, at, question + _STATUS)
+        for what, beside in ((_USERS, users), (_STATUS, statuses)):
+            if beside and len(beside) != len(values):
+                raise AnnotationError(
+                    f"{source}, row {at}: {key} has {len(values)} entries, but {question + what} has {len(beside)}, "
+                    "so nobody can tell which belong together. Export the records again."
+                )
+        empty = [None] * len(values)
+        for value, user, status in zip(values, users or empty, statuses or empty):
+            yield _Response(question, value, user, status)
+
+
+def _a_list(value: Any, source: str, at: int, what: str) -> list[Any]:
+    if value is None or isinstance(value, list):
+        return value or []
+    raise AnnotationError(f"{source}, row {at}: {what} is not a list. Export the records again.")
+
+
+def _item(record: Mapping[str, Any], wanted: str | None, source: str, at: int, records: Sequence[Any]) -> str:
+    if wanted is None:
+        item = one_text(record.get("_server_id" if record.get("id") is None else "id"), source, at, "id")
+        if item is None:
+            raise AnnotationError(f"{source}, row {at} has no id. Name another field with --item metadata.NAME.")
+        return item
+    item = one_text(field_of(record, wanted), source, at, wanted)
+    if item is None and all(field_of(other, wanted) is None for other in records):
+        raise refuse_unknown_field(wanted, "item", source, [key for other in records for key in other])
+    if item is None:
+        raise AnnotationError(f"{source}, row {at} has no {wanted}. Name another field with --item FIELD.")
+    return item
+
+
+def _add(rows: Collector, item: str, responses: Sequence[_Response], no_class: set[str], source: str, at: int) -> None:
+    """A row for every user, and one more where he answers a question again or in another status."""
+    answers: dict[tuple[str | None, str | None, int], dict[str, str | list[str]]] = {}
+    before: Counter[tuple[str | None, str | None, str]] = Counter()
+    ranked = set()
+    for response in responses:
+        user, reason = one_text(response.user, source, at, "user_id") or None, _reason(response, source, at)
+        row = (user, reason, before[user, reason, response.question])
+        before[user, reason, response.question] += 1
+        given = answers.setdefault(row, {})
+        if _has_parts(response.value):
+            no_class.add(response.question)
+            ranked.add(row)
+        elif response.value is not None:
+            given[response.question] = _labels(response.value, source, at)
+    for row, given in answers.items():
+        user, reason, _ = row
+        if reason is None and not given and row in ranked:
+            reason = "region"
+        if reason is None and given and user is None:
+            reason = "no_worker"
+        rows.add(item, user, given, reason)
+    if not answers:
+        rows.add(item, None, {})
+
+
+def _reason(response: _Response, source: str, at: int) -> str | None:
+    if response.status is None or (isinstance(response.status, str) and response.status in _REASONS):
+        return _REASONS[response.status or "submitted"]
+    said = shorten(str(response.status))
+    raise AnnotationError(
+        f"{source}, row {at}: the status of a response is {said!r}, not submitted, draft or discarded. Correct it."
+    )
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether an answer is a ranking or marks spans, so that it is no class."""
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
+
+
+def _labels(value: Any, source: str, at: int) -> str | list[str]:
+    if isinstance(value, list):
+        texts = [one_text(entry, source, at, "a value") for entry in value]
+        return [text for text in texts if text is not None]
+    return one_text(value, source, at, "a value") or ""
+
+
+def _count_suggestions(record: Mapping[str, Any], nested: bool) -> int:
+    if not nested:
+        return sum(key.endswith(_SUGGESTION) and value is not None for key, value in record.items())
+    given = record.get("suggestions")
+    suggestions = given.values() if isinstance(given, dict) else ()
+    return sum(isinstance(suggestion, dict) and suggestion.get("value") is not None for suggestion in suggestions)
+
+
+def _notes(records: Sequence[Mapping[str, Any]], nested: bool, no_class: set[str], source: str) -> dict[str, str]:
+    notes = {}
+    if nested or not any(key.endswith(_STATUS) for record in records for key in record):
+        notes["no_status"] = (
+            f"{source} does not say which responses are drafts or were discarded, so all of them count. "
+            "Flattened records do: records.to_datasets(), or records.to_list(flatten=True)."
+        )
+    if no_class:
+        notes["no_classes"] = f"Rankings and spans are no classes and were not read: {listed(sorted(no_class))}."
+    return notes
+
+
+def _refusal(source: str, rows: Collector) -> str | None:
+    if "no_worker" in rows.reason and not any(rows.worker):
+        return f"{source} does not say whose responses these are. Export the records with their users from Argilla 2."
+    if "region" in rows.reason and not rows.answers:
+        return f"{source} holds rankings or spans, not classes of whole items, so there is nothing to aggregate."
+    return None

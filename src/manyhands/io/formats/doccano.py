@@ -1,0 +1,230 @@
+"""doccano: a zip or folder with one file per member of the project, whose name is the worker.
+
+A project that shares its annotations gives a single `all` file in which nobody can tell who chose what. Two older
+shapes name the worker in the record: `annotations` with `user`, and `labels` with `username`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import orjson
+
+from manyhands.exceptions import AnnotationError, ManyhandsError
+from manyhands.io.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
+from manyhands.io.formats.fields import field_of, objects_of, one_text, refuse_unknown_field
+from manyhands.io.formats.long import COMMON_NAMES
+from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
+from manyhands.io.names import listed, plain
+from manyhands.io.sources import Source
+from manyhands.io.times import Notes
+
+QUESTION = "label"
+_DATA = ("text", "data", "filename")
+_NOBODY = ("all", "unknown")  # members that are no one: everybody at once, and records without an annotator
+_BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
+_JOINT = "#"  # between the labels of a cell
+_WORKER_NAMES = {plain(name) for name in COMMON_NAMES["worker"]} | {
+    "annotators",
+    "annotatorids",
+    "workers",
+    "workerids",
+}
+
+
+def recognise(document: Document) -> str | None:
+    """Records with a list called label beside a text, and nobody's name; a folder of such files and no others."""
+    if isinstance(document, Folder):
+        filled = [source for source in document.members.values() if source.size]
+        return "doccano" if filled and all(map(_is_member, filled)) else None
+    if isinstance(document, Table):
+        return "doccano" if _is_header(document.header) else None
+    first = document.first if isinstance(document, Records) else {}
+    return "doccano" if _is_record(first) or _names_workers(first) else None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """One judgement per member and record; of shared annotations, one per label, and nobody's."""
+    wishes.refuse("worker", "doccano", "the names of its files")
+    wishes.refuse("label", "doccano", "label")
+    rows, notes = Collector(), dict(getattr(document, "notes", {}))
+    mapping = {"item": wishes.item or "id", "worker": "the name of the file", "label": "label"}
+    if isinstance(document, Records) and _names_workers(document.first):
+        return _read_older(document, format_name, wishes)
+    for worker, member in _members(document, notes):
+        if isinstance(member, Table):
+            _add_table(rows, member, worker, wishes, notes)
+        else:
+            notes |= getattr(member, "notes", {})
+            _add_records(rows, member, worker, wishes)
+    if not isinstance(document, Folder) and Path(document.name).stem not in _NOBODY:
+        notes["worker_from_name"] = (
+            f"doccano names a file after the worker, so all labels of {document.name} were taken for those of one. "
+            "Give the whole zip or folder to read all workers."
+        )
+    return rows.judgements(document.name, format_name, mapping=mapping, notes=notes, refusal=_refusal(document, rows))
+
+
+def _is_member(source: Source) -> bool:
+    """Whether a file in a folder begins as a member's does; only its first line is looked at where that is enough."""
+    try:
+        if source.suffix in TABLE_SUFFIXES:
+            document = parse(source)
+            return isinstance(document, Table) and _is_header(document.header)
+        if source.suffix == ".json":
+            document = parse(source)
+            return isinstance(document, Records) and _is_record(document.first)
+        return source.suffix == ".jsonl" and _is_record(orjson.loads(_first_line(source)))
+    except (ManyhandsError, orjson.JSONDecodeError):
+        return False
+
+
+def _first_line(source: Source) -> bytes:
+    begins = source.head.lstrip(_BEFORE_TEXT)
+    whole = begins if b"\n" in begins else source.read().lstrip(_BEFORE_TEXT)
+    return whole.split(b"\n", 1)[0]
+
+
+def _is_record(entry: Any) -> bool:
+    if not isinstance(entry, dict) or "id" not in entry or not any(key in entry for key in _DATA):
+        return False
+    if any(plain(key) in _WORKER_NAMES for key in entry):
+        return False
+    spans = isinstance(entry.get("entities"), list) and isinstance(entry.get("relations"), list)
+    return isinstance(entry.get("label"), list) or spans
+
+
+def _is_header(header: Sequence[str]) -> bool:
+    """Any table may have an id, a text and a label; doccano's has a column of comments as well."""
+    nameless = not any(plain(name) in _WORKER_NAMES for name in header)
+    return nameless and {"id", "label", "Comments"} <= set(header) and any(name in header for name in _DATA)
+
+
+def _names_workers(entry: Mapping[str, Any]) -> bool:
+    """Whether a record has one of the two older shapes."""
+    if {"doc_id", "username"} <= entry.keys():
+        return isinstance(entry.get("labels"), list)
+    given = entry.get("annotations")
+    if not isinstance(given, list) or "text" not in entry:
+        return False
+    return "annotation_approver" in entry or any(isinstance(a, dict) and {"label", "user"} <= a.keys() for a in given)
+
+
+def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]:
+    """Every worker with his file; of the same records as JSON and as CSV, only the JSON."""
+    if not isinstance(document, Folder):
+        yield Path(document.name).stem, document
+        return
+    json = {name.rpartition(".")[0] for name in document.members if not name.lower().endswith(TABLE_SUFFIXES)}
+    twice = [
+        name for name in document.members if name.lower().endswith(TABLE_SUFFIXES) and name.rpartition(".")[0] in json
+    ]
+    if twice:
+        notes["read_once"] = f"{listed(twice)} stands beside a JSON file of the same member, and was not read."
+    for name, source in document.members.items():
+        if source.size and name not in twice:
+            yield PurePosixPath(name).stem, parse(source)
+
+
+def _add_records(rows: Collector, document: Document, worker: str, wishes: Wishes) -> None:
+    objects, key = objects_of(document, "doccano"), wishes.item or "id"
+    for at, entry in enumerate(objects, start=1):
+        item = _item(entry, key, document.name, at, objects)
+        labels, region = _labels(entry, document.name, at)
+        _add(rows, item, worker, labels, region)
+
+
+def _add_table(rows: Collector, table: Table, worker: str, wishes: Wishes, notes: Notes) -> None:
+    items = table.column(find_column(table.header, wishes.item or "id", "item", table.name))
+    if "label" not in table.header:
+        raise AnnotationError(f"{table.name} has no column called label, as every CSV file of doccano has.")
+    cells = table.column(table.header.index("label"))
+    for item, cell in zip(items.to_list(), cells.to_list()):
+        _add(rows, item, worker, [label for label in (cell or "").split(_JOINT) if label.strip()])
+    if any(cell and _JOINT in cell for cell in cells.to_list()):
+        notes["joined_labels"] = "In CSV, doccano puts # between labels, so a label with a # in it was read as several."
+
+
+def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], region: bool = False) -> None:
+    if region:
+        rows.add(item, None if worker in _NOBODY else worker, {}, "region")
+    elif worker not in _NOBODY:
+        rows.add(item, worker, {QUESTION: labels or None})
+    elif not labels:
+        rows.add(item, None, {})
+    else:
+        for label in labels:
+            rows.add(item, None, {QUESTION: label}, "no_worker")
+
+
+def _item(entry: Mapping[str, Any], key: str, source: str, at: int, objects: Sequence[Mapping[str, Any]]) -> str:
+    item = one_text(field_of(entry, key), source, at, key)
+    if item is None and all(field_of(other, key) is None for other in objects):
+        raise refuse_unknown_field(key, "item", source, [name for other in objects for name in other])
+    if item is None:
+        raise AnnotationError(f"{source}, row {at} has no {key}. Name another field with --item FIELD.")
+    return item
+
+
+def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], bool]:
+    """The labels of a record, and whether they are spans of its text rather than of the whole."""
+    given = entry.get("label")
+    labels = given if isinstance(given, list) else [] if given is None else [given]
+    if entry.get("entities") or any(isinstance(label, list | dict) for label in labels):
+        return [], True
+    texts = [one_text(label, source, at, "label") for label in labels]
+    return [text for text in texts if text is not None], False
+
+
+def _read_older(document: Records, format_name: str, wishes: Wishes) -> Judgements:
+    """Records that name their workers: `annotations` with label and user, or `labels` with username."""
+    rows, objects, name = Collector(), objects_of(document, "doccano"), document.name
+    by_user = "username" not in document.first
+    key = wishes.item or ("id" if by_user else "doc_id")
+    notes = dict(document.notes)
+    for at, entry in enumerate(objects, start=1):
+        item = _item(entry, key, name, at, objects)
+        if by_user:
+            _add_by_user(rows, entry, item, name, at)
+            continue
+        worker = one_text(entry.get("username"), name, at, "username") or None
+        labels, region = _labels({"label": entry.get("labels")}, name, at)
+        unsaid = "no_worker" if labels and worker is None else None
+        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else unsaid)
+    mapping = {"item": key, "worker": "username", "label": "labels"}
+    if by_user:
+        mapping = {"item": key, "worker": "annotations[].user", "label": "annotations[].label"}
+        notes["numbered_labels"] = "This old export gives labels and workers by their numbers in doccano's database."
+    return rows.judgements(name, format_name, mapping=mapping, notes=notes, refusal=_refusal(document, rows))
+
+
+def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: str, at: int) -> None:
+    """One row for every user of a record, with all labels that he gave it."""
+    given = entry.get("annotations") or []
+    if not isinstance(given, list) or not all(isinstance(annotation, dict) for annotation in given):
+        raise AnnotationError(f"{source}, row {at}: annotations is not a list of objects. Export the file again.")
+    labels: dict[str | None, list[str]] = {}
+    for annotation in given:
+        user = one_text(annotation.get("user"), source, at, "user")
+        if "start_offset" in annotation:
+            rows.add(item, user, {}, "region")
+            continue
+        label = one_text(annotation.get("label"), source, at, "label")
+        labels.setdefault(user, []).extend([] if label is None else [label])
+    for user, chosen in labels.items():
+        rows.add(item, user, {QUESTION: chosen or None}, "no_worker" if chosen and user is None else None)
+    if not given:
+        rows.add(item, None, {})
+
+
+def _refusal(document: Document, rows: Collector) -> str | None:
+    if "region" in rows.reason and not rows.answers:
+        return f"{document.name} marks spans, not classes of whole items, so there is nothing to aggregate."
+    if "no_worker" in rows.reason and not any(rows.worker):
+        return (
+            f"{document.name} does not say whose labels these are: the project shares its annotations, or the file is "
+            "not a member's. In doccano, untick 'Share annotations across all users' and export one file per member."
+        )
+    return None

@@ -1,0 +1,255 @@
+"""SageMaker Ground Truth: what each worker answered, in the folder of a labelling job.
+
+Item: the number of the data object, told by a directory or `datasetObjectId`, which is a line of the job's manifest
+(`source-ref` or `source`). Worker: `workerMetadata.identityData.sub` of a private workforce, otherwise `workerId`.
+Label: what stands under the name of the template's element in `answerContent`.
+The output manifest alone holds what was made of the answers, so nothing can be computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import orjson
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Folder, Records, parse
+from manyhands.io.formats.ground_truth_manifest import Manifest, is_manifest, names_sources, read_manifest
+from manyhands.io.json_files import as_text
+from manyhands.io.judgements import Collector, Judgements, Wishes
+from manyhands.io.names import listed
+from manyhands.io.times import parse_time
+
+FORMAT = "ground-truth"
+_RESPONSES, _REQUESTS = "worker-response", "consolidation-request"
+_OUTPUT = "manifests/output/output.manifest"
+# What stands under an element whose workers mark parts of an item rather than choose a label for it.
+_REGIONS = {"boundingBoxes", "polygons", "polylines", "keypoints", "cuboids", "entities", "labeledImage", "instances"}
+_REGIONS |= {"annotatedResult"}
+Answers = dict[str, str | list[str]]
+
+
+class Response(NamedTuple):
+    """One worker's answer to the data object `number`; neither worker nor content where nobody answered."""
+
+    place: str
+    number: str
+    worker: str | None
+    content: Any
+    time: Any = None
+
+
+def recognise(document: Document) -> str | None:
+    """By the directories of a job, or by the keys that its files have."""
+    if isinstance(document, Folder):
+        return FORMAT if any(_kind(name) or f"/{name}".endswith(f"/{_OUTPUT}") for name in document.members) else None
+    if isinstance(document, Records):
+        found = _is_response(document.value) or _is_request(document.value) or is_manifest(document)
+        return FORMAT if found else None
+    return None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """Worker responses where there are any, otherwise consolidation requests, otherwise the manifest's own labels."""
+    wishes.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
+    if isinstance(document, Folder):
+        return _read_folder(document, wishes)
+    if isinstance(document, Records) and is_manifest(document):
+        return read_manifest(document, wishes)
+    if isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value)):
+        notes = _unnumbered(document)
+        return _judgements(document.name, _responses(document), Manifest([]), wishes, notes)
+    raise AnnotationError(
+        f"{document.name} is no part of a Ground Truth job. Give the folder that has annotations/ in it."
+    )
+
+
+def _read_folder(folder: Folder, wishes: Wishes) -> Judgements:
+    kinds = {name: kind for name in folder.members if (kind := _kind(name))}
+    used = _RESPONSES if _RESPONSES in kinds.values() else _REQUESTS
+    files = [name for name, kind in kinds.items() if kind == used]
+    above = -4 if used == _RESPONSES else -3
+    jobs = sorted({"/".join(PurePosixPath(name).parts[:above]) for name in files})
+    if len(jobs) > 1:
+        raise AnnotationError(f"{folder.name} holds several jobs ({listed(jobs)}). Give the folder of one of them.")
+    manifest, called = _manifest_of(folder)
+    if not files:
+        if manifest is None:
+            raise AnnotationError(
+                f"{folder.name} has no {_RESPONSES}/iteration-*/ in it. Give the folder of a whole job."
+            )
+        return read_manifest(manifest, wishes)
+    said = f"Answers were taken from {len(files)} file(s) of {used}"
+    said += f", and the names of items from {called}." if called else "; there is no manifest that names their items."
+    lines = Manifest(manifest.objects, called) if manifest is not None else Manifest([])
+    return _judgements(folder.name, _all_responses(folder, files), lines, wishes, {"files_used": said})
+
+
+def _all_responses(folder: Folder, files: list[str]) -> Iterator[Response]:
+    for name in files:
+        document = parse(folder.members[name])
+        known = isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value))
+        if not known:
+            raise AnnotationError(
+                f"{document.name} has no `answers` of workers, as its place in the job says. Remove it."
+            )
+        assert isinstance(document, Records)
+        yield from _responses(document)
+
+
+def _responses(document: Records) -> Iterator[Response]:
+    """The answers of one file: of one data object in a worker response, of several in a consolidation request."""
+    if isinstance(document.value, dict):
+        index = _index_in(document.name) or PurePosixPath(document.name).stem or document.name
+        answers = document.value["answers"]
+        if not answers:
+            yield Response(document.name, index, None, None)
+        for at, answer in enumerate(answers, start=1):
+            place = f"{document.name}, answer {at}"
+            if not isinstance(answer, dict):
+                raise AnnotationError(f"{place}: not an object but {type(answer).__name__}. Fetch the file again.")
+            time = answer.get("submissionTime")
+            yield Response(place, index, worker_of(answer), answer.get("answerContent"), time)
+        return
+    for at, entry in enumerate(document.value, start=1):
+        yield from _requested(entry, f"{document.name}, object {at}")
+
+
+def _requested(entry: Any, place: str) -> Iterator[Response]:
+    """The answers to one data object of a consolidation request; their content is JSON inside a string."""
+    index = entry.get("datasetObjectId") if isinstance(entry, dict) else None
+    if not isinstance(index, str | int) or isinstance(index, bool) or str(index).strip() == "":
+        raise AnnotationError(f"{place}: no datasetObjectId, so its item is unknown. Fetch the file again.")
+    annotations = entry.get("annotations") or []
+    if not isinstance(annotations, list) or not all(isinstance(annotation, dict) for annotation in annotations):
+        raise AnnotationError(f"{place}: `annotations` is not a list of objects. Fetch the file again.")
+    if not annotations:
+        yield Response(place, str(index), None, None)
+    for annotation in annotations:
+        data = annotation.get("annotationData")
+        content = data.get("content") if isinstance(data, dict) else None
+        try:
+            content = orjson.loads(content) if isinstance(content, str) and content.strip() else content
+        except orjson.JSONDecodeError as error:
+            raise AnnotationError(f"{place}: the content of an annotation is not JSON: {error.msg}.") from None
+        yield Response(place, str(index), worker_of(annotation), content, annotation.get("submissionTime"))
+
+
+def _judgements(
+    source: str, responses: Iterator[Response], manifest: Manifest, wishes: Wishes, notes: Mapping[str, str]
+) -> Judgements:
+    """All responses under the names of their items, and the objects of the manifest that nobody answered."""
+    given = [(response, *answers_of(response.content)) for response in responses]
+    answered = {response.number for response, _, _ in given}
+    items, item_said, more = manifest.items(answered, wishes.item)
+    elements = {element for _, answers, _ in given for element in answers}
+    if wishes.label is not None and wishes.label not in elements:
+        raise AnnotationError(f"{source} has no element {wishes.label!r}. It has: {listed(sorted(elements))}.")
+    rows, unread = Collector(), 0
+    for response, answers, marks_regions in given:
+        if wishes.label is not None:
+            answers = {wishes.label: answers[wishes.label]} if wishes.label in answers else {}
+        reason = "no_worker" if answers and not response.worker else None
+        if not answers and marks_regions:
+            reason = "region"
+        time = parse_time(response.time)
+        unread += time is None and response.time is not None
+        rows.add(items.get(response.number, response.number), response.worker, answers, reason, time)
+    for index, name in items.items():
+        if index not in answered:
+            rows.add(name, None, {})
+    mapping = {
+        "item": item_said,
+        "worker": "workerMetadata.identityData.sub or workerId",
+        "label": "answerContent.<element>",
+        "time": "submissionTime",
+    }
+    told = {**notes, **more}
+    if unread:
+        told["unread_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
+    return rows.judgements(source, FORMAT, mapping=mapping, notes=told)
+
+
+def worker_of(answer: Mapping[str, Any]) -> str | None:
+    """The worker in the words of the private workforce, which outlast a job, otherwise his id."""
+    metadata = answer.get("workerMetadata")
+    identity = metadata.get("identityData") if isinstance(metadata, dict) else None
+    sub = identity.get("sub") if isinstance(identity, dict) else None
+    name = sub if isinstance(sub, str) and sub.strip() else answer.get("workerId")
+    return as_text(name) if isinstance(name, str | int) and str(name).strip() else None
+
+
+def answers_of(content: Any) -> tuple[Answers, bool]:
+    """The answer under each element of the template, and whether there are marks on parts of the item instead."""
+    found: Answers = {}
+    marks_regions = False
+    for element, value in content.items() if isinstance(content, dict) else ():
+        answer = _answer(value)
+        if answer is not None:
+            found[element] = answer
+        elif isinstance(value, dict):
+            marks_regions = marks_regions or not _REGIONS.isdisjoint(value)
+    return found, marks_regions
+
+
+def _answer(value: Any) -> str | list[str] | None:
+    """A label, several, the options that were ticked, or a plain value; None where there is nothing of the kind."""
+    if isinstance(value, dict):
+        for key in ("label", "labels"):
+            if key in value:
+                return None if isinstance(value[key], dict) else _answer(value[key])
+        ticked = value and all(isinstance(option, bool) for option in value.values())
+        return [option for option, is_ticked in value.items() if is_ticked] if ticked else None
+    if isinstance(value, list):
+        return [text for entry in value if not isinstance(entry, dict | list) and (text := as_text(entry)) is not None]
+    return as_text(value)
+
+
+def _is_response(value: Any) -> bool:
+    answers = value.get("answers") if isinstance(value, dict) else None
+    if not isinstance(answers, list):
+        return False
+    known = all("workerId" in entry or "answerContent" in entry for entry in answers if isinstance(entry, dict))
+    return known and (any(isinstance(entry, dict) for entry in answers) or len(value) == 1)
+
+
+def _is_request(value: Any) -> bool:
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and "datasetObjectId" in first and "annotations" in first
+
+
+def _unnumbered(document: Records) -> dict[str, str]:
+    """A worker response does not say which object it is about; only the directory does."""
+    if not isinstance(document.value, dict) or _index_in(document.name):
+        return {}
+    said = "The file does not say which item was answered, so its own name was taken; give the job's folder instead."
+    return {"item_unknown": said}
+
+
+def _index_in(name: str) -> str | None:
+    """The number of the data object, as the directory around a worker response tells it."""
+    parts = PurePosixPath(name).parts
+    return parts[-2] if len(parts) > 1 and parts[-2].isdecimal() else None
+
+
+def _kind(name: str) -> str | None:
+    """What a member of a job's folder holds, by its directories; other folders may stand before them."""
+    parts = PurePosixPath(name).parts
+    if not name.endswith(".json"):
+        return None
+    if len(parts) > 2 and parts[-3].startswith("iteration-") and parts[-2].isdecimal():
+        return _RESPONSES if len(parts) == 3 or parts[-4] == _RESPONSES else None
+    requests = len(parts) > 2 and parts[-2].startswith("iteration-") and parts[-3] == _REQUESTS
+    return _REQUESTS if requests else None
+
+
+def _manifest_of(folder: Folder) -> tuple[Records | None, str]:
+    """The output manifest of the job, or the only manifest there is, and what it is called."""
+    found = [name for name in folder.members if name.endswith(".manifest")]
+    output = [name for name in found if f"/{name}".endswith(f"/{_OUTPUT}")]
+    chosen = output if len(output) == 1 else found
+    document = parse(folder.members[chosen[0]]) if len(chosen) == 1 else None
+    is_one = isinstance(document, Records) and names_sources(document)
+    return (document, chosen[0]) if is_one and isinstance(document, Records) else (None, "")

@@ -1,0 +1,222 @@
+"""Label Studio's JSON-MIN and CSV exports: one row per annotation, one column per question and per key of the data.
+
+Nothing marks which columns are questions, so it is told by what they hold: an answer as an object, a value without any
+annotation, a difference between two annotations of one task. Columns that remain in doubt stay candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, Answer, as_answer
+from manyhands.io.formats.long import objects_as_table
+from manyhands.io.judgements import Judgements, Wishes, find_column
+from manyhands.io.names import listed
+from manyhands.io.times import parse_times
+
+_MARKS = {"id", "annotator", "annotation_id"}
+_TIMES = ("updated_at", "created_at")
+_OWN = _MARKS | {*_TIMES, "lead_time", "agreement", "history", "inner_id", "project", "draft_created_at", "unique_id"}
+_DATA_PREFIX = "_data_"  # of a key of the data that is called like a question
+_ANSWER_KEYS = frozenset(VALUE_KEYS.values())
+_LOST = (
+    "This export leaves out skipped annotations, drafts and reviews, and does not say which annotations are the ground "
+    "truth. Export JSON to have them told apart."
+)
+
+
+def recognise_flat(document: Document) -> str | None:
+    """A table or a list of flat objects with the columns that Label Studio adds to every task."""
+    if isinstance(document, Table):
+        return "label-studio-csv" if _has_marks(document.header) else None
+    if isinstance(document, Records) and _has_marks(document.first):
+        return "label-studio-min"
+    return None
+
+
+def read_flat(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """Every annotation as a row; a task without one is a row without a worker."""
+    table = _as_table(document)
+    cells = {name: _blank_as_null(table.column(at)) for at, name in enumerate(table.header)}
+    item_column = "id"
+    if wishes.item is not None:
+        at = find_column(table.header, wishes.item.removeprefix("data."), "item", table.name)
+        item_column = table.header[at]
+    answers, regional = _find_questions(table.name, cells, wishes)
+    time_column = next((name for name in _TIMES if name in cells), None)
+    time, notes = parse_times(cells[time_column]) if time_column else (None, {})
+    reason = _reasons(cells, answers, regional)
+    return Judgements(
+        table.name,
+        format_name,
+        item=cells[item_column],
+        worker=cells["annotator"],
+        answers=answers,
+        reason=reason,
+        time=time,
+        mapping=_mapping(item_column, list(answers), time_column),
+        notes=(document.notes if isinstance(document, Records) else {}) | notes | _notes(cells["annotator"]),
+        refusal=_refusal(table.name, regional) if not answers and regional else None,
+    )
+
+
+def _has_marks(names: Any) -> bool:
+    return set(names) >= _MARKS and any(name in names for name in (*_TIMES, "lead_time"))
+
+
+def _as_table(document: Document) -> Table:
+    if isinstance(document, Records) and document.objects:
+        document = objects_as_table(document.name, document.objects)
+    if not isinstance(document, Table) or not _has_marks(document.header):
+        raise AnnotationError(
+            f"{document.name} is not a JSON-MIN or CSV export of Label Studio: it lacks the columns "
+            f"{', '.join(sorted(_MARKS))}. Leave --format out."
+        )
+    return document
+
+
+def _blank_as_null(column: pl.Series) -> pl.Series:
+    stripped = column.str.strip_chars()
+    return column if (stripped != "").all() else column.set(stripped == "", None)
+
+
+def _find_questions(source: str, cells: dict[str, pl.Series], wishes: Wishes) -> tuple[dict[str, pl.Series], list[str]]:
+    """The answers by question, and the columns that speak of parts of items."""
+    others = [name for name in cells if name not in _OWN and not name.startswith(_DATA_PREFIX)]
+    wanted = _wanted(source, list(cells), wishes)
+    if wishes.label is not None:
+        return {str(wanted): _answers(cells[str(wanted)])}, []
+    unlabelled = cells["annotator"].is_null()
+    differs, several = _within_tasks(cells, others)
+    sure, doubtful, constant, regional = [], [], [], []
+    for name in others:
+        column = cells[name]
+        if column.filter(unlabelled).count() or not column.count():
+            continue  # data, which a task has before anyone has said anything
+        kinds = {_kind(cell) for cell in _structured(column)}
+        if "region" in kinds:
+            regional.append(name)
+        elif "answer" in kinds or name in differs:
+            sure.append(name)
+        elif several and not unlabelled.any():
+            constant.append(name)
+        else:
+            doubtful.append(name)
+    found = sure + doubtful or ([] if regional else constant)
+    return {name: _answers(cells[name]) for name in cells if name in found or name == wanted}, regional
+
+
+def _wanted(source: str, header: Sequence[str], wishes: Wishes) -> str | None:
+    """The column that the user named as the question or the label."""
+    if wishes.label is not None:
+        return header[find_column(header, wishes.label, "label", source)]
+    if wishes.question is None:
+        return None
+    name = wishes.question if wishes.question in header else wishes.question.rpartition("=")[0]
+    return name if name in header else None
+
+
+def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[set[str], bool]:
+    """The columns that differ between two annotations of a task, and whether any task has two."""
+    columns = [cells[name].rename(str(at)) for at, name in enumerate(names)]
+    rows = pl.DataFrame([cells["id"].rename("id"), *columns]).filter(cells["annotator"].is_not_null())
+    by_task = rows.group_by("id").agg(pl.len().alias("rows"), pl.exclude("id").n_unique()).filter(pl.col("rows") > 1)
+    different = {name for at, name in enumerate(names) if (by_task[str(at)] > 1).any()}
+    return different, len(by_task) > 0
+
+
+def _structured(column: pl.Series) -> list[Any]:
+    """The cells that are JSON objects or lists, each once, as what they stand for."""
+    texts = column.filter(column.str.contains(r"^\s*[\[{]")).unique()
+    return [found for found in map(_parsed, texts) if found is not None]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def _kind(cell: Any) -> str | None:
+    """Whether a cell says something of a part of the item, answers a question, or is neither."""
+    entries = [entry for entry in (cell if isinstance(cell, list) else [cell]) if isinstance(entry, dict)]
+    if any(len(entry) > 1 and not REGION_KEYS.isdisjoint(entry) for entry in entries):
+        return "region"
+    return "answer" if any(not _ANSWER_KEYS.isdisjoint(entry) for entry in entries) else None
+
+
+def _answers(column: pl.Series) -> pl.Series:
+    """A column of answers: text, or lists of text where some cell holds several choices."""
+    texts = column.unique().drop_nulls().to_list()
+    read = {text: _read_cell(text) for text in texts if text.lstrip()[:1] in ("{", "[")}
+    if not read:
+        return column
+    if any(isinstance(answer, list) for answer in read.values()):
+        lists = {text: [answer] if isinstance(answer, str) else answer for text, answer in read.items()}
+        return pl.Series(
+            [None if text is None else lists.get(text, [text]) for text in column], dtype=pl.List(pl.String)
+        )
+    return column.replace(read)
+
+
+def _read_cell(text: str) -> Answer | None:
+    """The answer in a cell of JSON; a cell that is no answer of Label Studio is the text that it is."""
+    found = _parsed(text)
+    if isinstance(found, list) and found and all(isinstance(entry, str) for entry in found):
+        return as_answer(found)
+    if _kind(found) != "answer":
+        return text
+    answers: list[str] = []
+    for entry in found if isinstance(found, list) else [found]:
+        keys = [key for key in entry if key in _ANSWER_KEYS] if isinstance(entry, dict) else []
+        for answer in [as_answer(entry[key]) for key in keys] or [as_answer(entry)]:
+            answers += [] if answer is None else [answer] if isinstance(answer, str) else answer
+    return answers[0] if len(answers) == 1 else answers or None
+
+
+def _reasons(cells: dict[str, pl.Series], answers: dict[str, pl.Series], regional: Sequence[str]) -> pl.Series | None:
+    """`region` for annotations that speak of parts alone; `no_worker` for those whose author is not given."""
+    nothing = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(cells["id"]))
+    somewhere, answered = nothing, nothing
+    for name in regional:
+        somewhere = somewhere | cells[name].is_not_null()
+    for column in answers.values():
+        answered = answered | column.is_not_null()
+    nameless = cells["annotator"].is_null() & cells["annotation_id"].is_not_null()
+    rows = pl.DataFrame({"region": somewhere & ~answered, "no_worker": nameless})
+    if not any(rows.select(pl.all().any()).row(0)):
+        return None
+    said = pl.when("region").then(pl.lit("region")).when("no_worker").then(pl.lit("no_worker"))
+    return rows.select(said.alias("reason")).to_series()
+
+
+def _mapping(item: str, questions: list[str], time: str | None) -> dict[str, str]:
+    mapping = {"item": item, "worker": "annotator", "label": listed(questions)}
+    return mapping if time is None else mapping | {"time": time}
+
+
+def _notes(workers: pl.Series) -> dict[str, str]:
+    notes = {"marks_lost": _LOST}
+    ids = workers.unique().drop_nulls()
+    numbers, addresses = ids.filter(ids.str.contains(r"^\d+$")), ids.filter(ids.str.contains("@"))
+    if len(numbers) and len(addresses):
+        notes["mixed_worker_ids"] = (
+            f"{len(numbers)} worker(s) go by a number and {len(addresses)} by an e-mail address; "
+            "one person may go by both. Export JSON, which tells."
+        )
+    return notes
+
+
+def _refusal(source: str, regional: Sequence[str]) -> str:
+    return (
+        f"{source} has answers on parts of items alone ({listed(regional)}). "
+        "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
+    )

@@ -1,0 +1,287 @@
+"""Labelbox: data rows with the labels of one or several projects (export v2), and the retired export v1.
+
+A classification inside an answer is a question of its own, `question/subquestion`. Where a file holds the labels of
+several projects, questions are called `project/question`, and only the labels of the project that is meant are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field, set_times
+from manyhands.io.judgements import Collector, Judgements, Wishes
+from manyhands.io.names import listed
+
+Answers = dict[str, str | list[str]]
+_V1 = {"Labeled Data", "Label", "Created By"}
+_ITEM_KEYS = ("global_key", "external_id", "id")
+_ITEM_KEYS_V1 = ("Global Key", "External ID", "DataRow ID")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where in which file we are, for sentences about what is wrong there."""
+
+    source: str
+    row: int
+
+    def text(self, value: Any, what: str) -> str | None:
+        return one_text(value, self.source, self.row, what)
+
+    def part(self, value: Any, kind: type[Any], what: str) -> Any:
+        """An object or a list; an empty one where there is nothing."""
+        if value is None:
+            return kind()
+        if not isinstance(value, kind):
+            named = "an object" if kind is dict else "a list"
+            raise AnnotationError(f"{self.source}, row {self.row}: {what} is not {named}. Export the file again.")
+        return value
+
+    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.part(value, list, what)
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise AnnotationError(
+                    f"{self.source}, row {self.row}: an entry of {what} is not an object. Export again."
+                )
+        return entries
+
+
+@dataclass(frozen=True)
+class _Label:
+    """One label of a data row, or a data row that has none in a project."""
+
+    project: str | None
+    item: str
+    worker: str | None
+    answers: Answers
+    reason: str | None = None
+    time: Any = None
+
+
+def recognise(document: Document) -> str | None:
+    if isinstance(document, Table):
+        return "labelbox" if set(document.header) >= _V1 else None
+    first = document.first if isinstance(document, Records) else {}
+    v2 = isinstance(first.get("data_row"), dict) and "projects" in first
+    return "labelbox" if v2 or first.keys() >= _V1 else None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """One judgement per label, and one without a label for every data row that has none."""
+    wishes.refuse("worker", "Labelbox", "created_by")
+    name = document.name
+    entries = _table_rows(document) if isinstance(document, Table) else objects_of(document, "Labelbox")
+    v1 = any(entry.keys() >= _V1 for entry in entries)
+    names: dict[str, str] = {}
+    labels: list[_Label] = []
+    for at, entry in enumerate(entries, start=1):
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, _Place(name, at), wishes.item, names))
+    if wishes.item and labels and not any(label.item for label in labels):
+        inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
+        raise refuse_unknown_field(wishes.item, "item", name, inner)
+    rows = Collector()
+    labels = _of_one_project(labels, names, wishes, name)
+    for label in labels:
+        rows.add(label.item, label.worker, label.answers, label.reason)
+        if label.reason == "gold_account":
+            for question, answer in label.answers.items():
+                rows.gold[question][label.item] = (answer,) if isinstance(answer, str) else tuple(answer)
+    notes = set_times(rows, [label.time for label in labels])
+    only_question(rows, wishes, name)
+    return rows.judgements(
+        name,
+        format_name,
+        mapping=_mapping(v1, wishes.item),
+        notes=getattr(document, "notes", {}) | notes | (_NOTE_V1 if v1 else {}),
+        refusal=_refusal(name, rows),
+    )
+
+
+_NOTE_V1 = {"retired_export": "This is Labelbox's export v1, in which benchmark labels are not told from others."}
+
+
+def _mapping(v1: bool, item: str | None) -> dict[str, str]:
+    if v1:
+        where = {"item": item or ", else ".join(_ITEM_KEYS_V1), "worker": "Created By"}
+        return where | {"label": "Label.classifications[].answer", "time": "Created At"}
+    return {
+        "item": item or "data_row." + ", else ".join(_ITEM_KEYS),
+        "worker": "label_details.created_by",
+        "label": "annotations.classifications[]",
+        "time": "label_details.created_at",
+    }
+
+
+def _labels_v2(
+    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
+) -> Iterator[_Label]:
+    data_row = entry.get("data_row")
+    if not isinstance(data_row, dict):
+        raise AnnotationError(f"{place.source}, row {place.row} has no data_row. Remove it, or export the file again.")
+    item = _item(data_row, entry, item_field, _ITEM_KEYS, place)
+    projects = place.part(entry.get("projects"), dict, "projects")
+    for project, held in projects.items():
+        content = place.part(held, dict, f"projects.{project}")
+        names[project] = place.text(content.get("name"), "a project's name") or project
+        given = place.objects(content.get("labels"), "labels")
+        for label in given:
+            yield _label_v2(label, project, item, place)
+        if not given:
+            yield _Label(project, item, None, {})
+    if not projects:
+        yield _Label(None, item, None, {})
+
+
+def _label_v2(label: Mapping[str, Any], project: str, item: str, place: _Place) -> _Label:
+    details = place.part(label.get("label_details"), dict, "label_details")
+    performance = place.part(label.get("performance_details"), dict, "performance_details")
+    annotations = place.part(label.get("annotations"), dict, "annotations")
+    worker = place.text(details.get("created_by"), "created_by") or None
+    answers = _answers(annotations.get("classifications"), place)
+    parts = bool(annotations.get("objects") or annotations.get("frames") or annotations.get("segments"))
+    skipped = performance.get("skipped") is True
+    reason = _reason(worker, answers, skipped, parts, details.get("is_benchmark_reference") is True)
+    return _Label(project, item, worker, answers, reason, details.get("created_at"))
+
+
+def _labels_v1(
+    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
+) -> Iterator[_Label]:
+    project = place.text(entry.get("Project Name"), "Project Name") or ""
+    names[project] = project
+    label = entry.get("Label")
+    skipped = str(entry.get("Skipped")).lower() == "true" or label == "Skip"
+    content = {} if skipped or label == "" else place.part(_from_json(label), dict, "Label")
+    worker = place.text(entry.get("Created By"), "Created By") or None
+    if {"classifications", "objects"} & content.keys():
+        answers = _answers(content.get("classifications"), place)
+    else:  # the oldest form: an answer by question
+        found = {question: _one_or_several(answer, question, place) for question, answer in content.items()}
+        answers = {question: answer for question, answer in found.items() if answer}
+    reason = _reason(worker, answers, skipped, bool(content.get("objects")), False)
+    item = _item(entry, entry, item_field, _ITEM_KEYS_V1, place)
+    yield _Label(project, item, worker, answers, reason, entry.get("Created At"))
+
+
+def _from_json(label: Any) -> Any:
+    """A label as it stands in JSON, or as the text that CSV makes of it."""
+    if not isinstance(label, str):
+        return label
+    try:
+        return orjson.loads(label)
+    except orjson.JSONDecodeError:
+        return label
+
+
+def _table_rows(table: Table) -> list[dict[str, Any]]:
+    return [dict(zip(table.header, row)) for row in table.frame.iter_rows()]
+
+
+def _item(
+    data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: _Place
+) -> str:
+    """The item's name; with a field of the user's own it may be empty, which is only wrong where all are."""
+    if wanted is not None:
+        found = field_of(data_row, wanted)
+        return place.text(field_of(entry, wanted) if found is None else found, wanted) or ""
+    for key in keys:
+        item = place.text(data_row.get(key), key)
+        if item:
+            return item
+    raise AnnotationError(f"{place.source}, row {place.row} has none of {', '.join(keys)}. Name a field with --item.")
+
+
+def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, benchmark: bool) -> str | None:
+    if benchmark:
+        return "gold_account"
+    if skipped:
+        return "skipped"
+    if parts and not answers:
+        return "region"
+    return "no_worker" if answers and worker is None else None
+
+
+def _answers(classifications: Any, place: _Place) -> Answers:
+    """The answers of a label by question; those inside an answer follow it, without recursion however deep they lie."""
+    answers: Answers = {}
+    left = [("", classifications)]
+    while left:
+        above, found = left.pop()
+        for one in place.objects(found, "classifications"):
+            question = above + (_named(one, place) or "?")
+            several = one.get("checklist_answers") or one.get("answers")
+            single = one.get("radio_answer") or one.get("answer")
+            if isinstance(single, list):
+                single, several = None, single
+            if several:
+                chosen = [(_named(option, place), option) for option in place.objects(several, f"{question}: answers")]
+                answers[question] = [text for text, _ in chosen if text]
+                left += [(f"{question}/{text}/", option.get("classifications")) for text, option in chosen]
+            elif isinstance(single, dict):
+                text = _named(single, place)
+                answers |= {question: text} if text else {}
+                left.append((f"{question}/", single.get("classifications")))
+            else:
+                content = place.part(one.get("text_answer"), dict, f"{question}: text_answer").get("content")
+                text = place.text(content if single is None else single, question)
+                answers |= {question: text} if text else {}
+    return answers
+
+
+def _named(entry: Mapping[str, Any], place: _Place) -> str | None:
+    """The stable name of a question or an answer, else the one that people see, which may change."""
+    value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
+    return value or name or place.text(entry.get("title"), "title")
+
+
+def _one_or_several(answer: Any, question: str, place: _Place) -> str | list[str]:
+    if isinstance(answer, list):
+        return [text for text in (place.text(entry, question) for entry in answer) if text]
+    return place.text(answer, question) or ""
+
+
+def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes, source: str) -> list[_Label]:
+    """The labels of the project that is meant: those of another leave none of its questions open."""
+    answered = list(dict.fromkeys(label.project for label in labels if label.answers and label.project is not None))
+    if not answered:
+        return labels
+    if len(answered) == 1:
+        return [label for label in labels if label.project in (answered[0], None)]
+    unique = len({ids[project] for project in answered}) == len(answered)
+    prefix = {project: f"{ids[project] if unique else project}/" for project in answered}
+    asked = {
+        prefix[label.project] + q: label.project for label in labels if label.project in prefix for q in label.answers
+    }
+    wanted = wishes.question or wishes.label
+    if wanted is None:
+        raise AnnotationError(
+            f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."
+        )
+    meant = asked.get(wanted) or asked.get(wanted.rpartition("=")[0])
+    if meant is None:
+        raise AnnotationError(f"{source} has no question {wanted!r}. It has: {listed(list(asked))}.")
+    return [
+        _Label(
+            meant, one.item, one.worker, {prefix[meant] + q: a for q, a in one.answers.items()}, one.reason, one.time
+        )
+        for one in labels
+        if one.project in (meant, None)
+    ]
+
+
+def _refusal(source: str, rows: Collector) -> str | None:
+    if "no_worker" in rows.reason and not any(rows.worker):
+        return (
+            f"{source} does not say who made the labels. Export again with label details ticked "
+            '(params={"label_details": True, "performance_details": True}).'
+        )
+    if "region" in rows.reason and not rows.answers:
+        return f"{source} marks objects, not classes of whole data rows, so there is nothing to aggregate."
+    return None

@@ -1,0 +1,215 @@
+"""Published data sets: the judgements of an item in lists, in dictionaries by worker, or only counted.
+
+- `lists`: `{"id": ..., "annotator_ids": [...], "labels": [...]}` per item, as JSON or as a table with list columns
+- `lewidi`: Le-Wi-Di, an object by item; in 2023 with comma-joined workers and labels, in 2025 with labels by worker
+- `peerannot`: `{"item": {"worker": label}}`
+- `counts`: so many votes for each class, without saying whose (`vote_counts.py`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import orjson
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Folder, Records, Table, parse
+from manyhands.io.formats.long import COMMON_NAMES, has_roles
+from manyhands.io.formats.vote_counts import is_counts, read_counts
+from manyhands.io.json_files import as_text
+from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
+from manyhands.io.names import plain, shorten
+
+QUESTION = "label"
+_WORKERS = ["annotator_ids", "annotators", "annotator_id", "annotator", "worker_ids", "workers", "worker_id", "worker"]
+_WORKERS += ["user_ids", "users", "rater_ids", "raters", "coder_ids", "coders"]
+_LABELS = ["labels", "label", "annotations", "annotation", "answers", "ratings", "responses", "votes", "judgments"]
+_ITEMS = (*COMMON_NAMES["item"], "uid", "idx", "index")
+_ENTRIES_LOOKED_AT = 100  # the first items of a file may have no labels
+_ANSWERS, _METADATA = "answers.json", "metadata.json"
+
+
+def recognise(document: Document) -> str | None:
+    """By lists side by side, by what every item of the data set has, or by votes that are counted."""
+    if isinstance(document, Folder):
+        return "peerannot" if _answers_in(document) else None
+    if isinstance(document, Records) and isinstance(document.value, dict):
+        return _recognise_object(document.value)
+    if isinstance(document, Table) and has_roles(document.header) and not _list_columns(document):
+        return None
+    if _list_columns(document):
+        return "lists"
+    return "counts" if is_counts(document) else None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """The judgements of every item, one row each; an item with none is a row without a label."""
+    if format_name == "counts":
+        return read_counts(document, wishes, _ITEMS)
+    if format_name == "lists":
+        return _read_lists(document, wishes)
+    for role in ("item", "worker", "label"):
+        wishes.refuse(role, format_name, "the keys of its objects")
+    if isinstance(document, Folder) and (found := _answers_in(document)):
+        document = parse(document.members[found])
+    if not isinstance(document, Records) or not isinstance(document.value, dict):
+        raise AnnotationError(
+            f"{document.name} is not one JSON object with an entry per item, as {format_name} has it."
+        )
+    if _is_metadata(document.value):
+        raise AnnotationError(f"{document.name} describes a data set; its answers are in {_ANSWERS}. Give that file.")
+    return _read_object(document, format_name)
+
+
+def _recognise_object(value: dict[str, Any]) -> str | None:
+    if _is_metadata(value):
+        return "peerannot"
+    entries = [entry for entry, _ in zip(value.values(), range(_ENTRIES_LOOKED_AT))]
+    if not entries or not all(isinstance(entry, dict) for entry in entries):
+        return None
+    if any(isinstance(entry.get("annotations"), str | dict) and "annotators" in entry for entry in entries):
+        return "lewidi"
+    scalars = all(isinstance(label, str | int | float) for entry in entries for label in entry.values())
+    return "peerannot" if scalars and any(entries) else None
+
+
+def _is_metadata(value: dict[str, Any]) -> bool:
+    return {"n_classes", "n_task"} <= value.keys() or {"n_classes", "n_workers"} <= value.keys()
+
+
+def _answers_in(folder: Folder) -> str | None:
+    """The answers of a peerannot data set, which has its metadata beside them."""
+    found = [name for name in folder.members if PurePosixPath(name).name == _ANSWERS]
+    beside = found and str(PurePosixPath(found[0]).with_name(_METADATA)) in folder.members
+    return found[0] if len(found) == 1 and beside else None
+
+
+def _read_object(document: Records, format_name: str) -> Judgements:
+    """An object by item: labels by worker, or workers and labels joined by commas."""
+    rows = Collector()
+    for item, entry in document.value.items():
+        where = f"{document.name}, item {shorten(item)!r}"
+        if not isinstance(entry, dict):
+            raise AnnotationError(f"{where}: not an object but {type(entry).__name__}. Correct it.")
+        given = entry if format_name == "peerannot" else entry.get("annotations")
+        if isinstance(given, dict):
+            pairs = [(worker, label) for worker, label in given.items()]
+        else:
+            workers, labels = _parts(entry.get("annotators"), where), _parts(given, where)
+            _refuse_uneven(where, workers, labels)
+            pairs = list(zip(workers, labels))
+        _add(rows, item, pairs, where)
+    by_worker = (
+        "the keys within each entry, or `annotators`" if format_name == "lewidi" else "the keys within each entry"
+    )
+    label = "annotations" if format_name == "lewidi" else "their values"
+    mapping = {"item": "the keys of the file", "worker": by_worker, "label": label}
+    return rows.judgements(document.name, format_name, mapping=mapping, notes=document.notes)
+
+
+def _parts(joined: Any, where: str) -> list[str | None]:
+    """What stands between the commas; a list is taken as it is."""
+    if joined is None or joined == "":
+        return []
+    if isinstance(joined, list):
+        return [None if entry is None else _text(entry, where) for entry in joined]
+    return [part.strip() for part in _text(joined, where).split(",")]
+
+
+def _read_lists(document: Document, wishes: Wishes) -> Judgements:
+    """Workers and labels of every item in two lists of the same length."""
+    header, entries = _entries(document)
+    place = _list_columns(document) or (None, None)
+    worker = _key(header, wishes.worker, "worker", place[0], document.name)
+    label = _key(header, wishes.label, "label", place[1], document.name)
+    usual = next((name for wanted in _ITEMS for name in header if plain(name) == plain(wanted)), None)
+    item = usual if wishes.item is None else header[find_column(header, wishes.item, "item", document.name)]
+    rows = Collector()
+    for number, entry in enumerate(entries, start=1):
+        name = str(number) if item is None else as_text(entry.get(item))
+        where = f"{document.name}, item {shorten(name or '')!r}"
+        if name is None or not name.strip():
+            raise AnnotationError(f"{document.name}, entry {number}: no {item}, so its item is unknown. Fill it in.")
+        workers, labels = _list(entry.get(worker), where, worker), _list(entry.get(label), where, label)
+        _refuse_uneven(where, workers, labels)
+        _add(rows, name, list(zip(workers, labels)), where, label)
+    mapping = {"item": item or "the number of the entry", "worker": f"{worker}[]", "label": f"{label}[]"}
+    notes = document.notes if isinstance(document, Records) else {}
+    return rows.judgements(document.name, "lists", mapping=mapping, notes=dict(notes))
+
+
+def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, question: str = QUESTION) -> None:
+    """One row per worker and label, or one without either."""
+    for worker, label in pairs:
+        name = None if worker is None else _text(worker, where)
+        if label is None:
+            rows.add(item, name, {})
+        elif name is None or not name.strip():
+            raise AnnotationError(f"{where}: a label without a worker. Fill the worker in, or remove the label.")
+        else:
+            several = isinstance(label, list)
+            texts = [_text(one, where) for one in (label if several else [label]) if one is not None]
+            rows.add(item, name, {question: texts if several else texts[0]})
+    if not pairs:
+        rows.add(item, None, {})
+
+
+def _text(value: Any, where: str) -> str:
+    if isinstance(value, list | dict):
+        raise AnnotationError(f"{where}: a {type(value).__name__} stands where a worker or a label should. Correct it.")
+    return as_text(value) or ""
+
+
+def _refuse_uneven(where: str, workers: list[Any], labels: list[Any]) -> None:
+    if len(workers) != len(labels):
+        raise AnnotationError(f"{where}: {len(workers)} worker(s) but {len(labels)} label(s). Correct the entry.")
+
+
+def _key(header: list[str], wanted: str | None, role: str, usual: str | None, name: str) -> str:
+    if wanted is not None:
+        return header[find_column(header, wanted, role, name)]
+    if usual is None:
+        raise AnnotationError(f"{name} has no list of {role}s under a usual name. Name its key with --{role} KEY.")
+    return usual
+
+
+def _entries(document: Document) -> tuple[list[str], Iterator[dict[str, Any]]]:
+    """The items of the file by key; cells of a table are lists written as JSON."""
+    if isinstance(document, Records) and document.objects:
+        return list(dict.fromkeys(key for entry in document.objects for key in entry)), iter(document.objects)
+    if isinstance(document, Table):
+        return document.header, (dict(zip(document.header, cells)) for cells in document.frame.iter_rows())
+    raise AnnotationError(f"{document.name} is not a list of items with a list of workers and one of labels each.")
+
+
+def _list_columns(document: Document) -> tuple[str, str] | None:
+    """The keys of the workers and of the labels, where both are lists."""
+    if isinstance(document, Table):
+        first = [dict(zip(document.header, row)) for row in document.frame.head(_ENTRIES_LOOKED_AT).iter_rows()]
+    else:
+        first = document.objects[:_ENTRIES_LOOKED_AT] if isinstance(document, Records) else []
+    lists = dict.fromkeys(key for entry in first for key, value in entry.items() if _is_list(value))
+    found = [next((key for wanted in names for key in lists if plain(key) == wanted), None) for names in _PLAIN]
+    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
+
+
+_PLAIN = tuple([plain(name) for name in names] for names in (_WORKERS, _LABELS))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, str) and value.startswith("[") and value.endswith("]"))
+
+
+def _list(value: Any, where: str, key: str) -> list[Any]:
+    if value is None or value == "":
+        return []
+    if isinstance(value, str) and _is_list(value):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            raise AnnotationError(f"{where}: {key} is not a list in JSON: {shorten(value)}. Write it as one.") from None
+    if not isinstance(value, list):
+        raise AnnotationError(f"{where}: {key} is not a list but {type(value).__name__}. Correct the entry.")
+    return value

@@ -1,0 +1,159 @@
+"""Long tables: one row per judgement, with a column each for item, worker and label.
+
+Such a table may come as CSV, TSV, Parquet, XLSX, a data frame, JSON lines or a list of flat objects. A column of times
+decides which of two answers is the later one, a column of gold tells what is known, and a column that names the
+question separates several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records, Table, Words
+from manyhands.io.json_files import as_text
+from manyhands.io.judgements import Judgements, Wishes, find_column
+from manyhands.io.names import listed, plain, shorten
+from manyhands.io.times import parse_times
+
+_USUAL = {  # the most usual name first
+    "item": "item task item_id task_id unit unit_id question question_id example example_id post_id comment_id "
+    "document_id doc_id text_id sentence_id image_id instance_id id",
+    "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id user user_id username labeler "
+    "labeller judge performer",
+    "label": "label answer class response annotation judgment judgement rating value vote",
+    "time": "timestamp submitted_at created_at time date submitted",
+    "gold": "gold gold_label golden truth ground_truth true_label",
+    "question": "question attribute field",
+}
+COMMON_NAMES = {role: tuple(names.split()) for role, names in _USUAL.items()}
+_NEEDED = ("item", "worker", "label")
+
+
+def recognise(document: Document) -> str | None:
+    """Any table is taken for a long one in the end; the sentence of `read` says what is missing."""
+    if isinstance(document, Table):
+        return "long"
+    if isinstance(document, Words):
+        return "long" if _covers(document.rows[0]) else None
+    if isinstance(document, Records):
+        return "long" if document.objects and _covers(list(document.first)) else None
+    return None
+
+
+def has_roles(header: Sequence[str]) -> bool:
+    """Whether a header names item, worker and label in the usual words."""
+    return _covers(header)
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """The rows of a table as judgements, one each."""
+    table = as_table(document)
+    place: dict[str, int] = {}
+    for role in _NEEDED:
+        place[role] = _find_needed(table, role, getattr(wishes, role))
+    for role in ("time", "gold", "question"):
+        found = _find_common(table.header, role)
+        if len(found) == 1 and found[0] not in place.values():
+            place[role] = found[0]
+    table, question = _one_question(table, place, wishes)
+    label = table.column(place["label"])
+    mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
+    time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
+    return Judgements(
+        table.name,
+        format_name,
+        item=table.column(place["item"]),
+        worker=table.column(place["worker"]),
+        answers={question: label},
+        time=time,
+        mapping=mapping,
+        gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
+        notes=notes | (document.notes if isinstance(document, Records) else {}),
+        beside=table.frame,
+    )
+
+
+def as_table(document: Document) -> Table:
+    """A document as a table: flat objects become rows, lines of words their cells."""
+    if isinstance(document, Table):
+        return document
+    if isinstance(document, Words):
+        header, rows = document.rows[0], document.rows[1:]
+        uneven = next((at for at, row in enumerate(rows, start=2) if len(row) != len(header)), None)
+        if uneven is not None:
+            raise AnnotationError(
+                f"{document.name}, line {uneven}: {len(rows[uneven - 2])} words where the header has {len(header)}."
+            )
+        columns = {str(at): [row[at] for row in rows] for at in range(len(header))}
+        return Table(document.name, pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), header)
+    if isinstance(document, Records) and document.objects:
+        return objects_as_table(document.name, document.objects)
+    raise AnnotationError(f"{document.name} is not a table with one row per judgement. See docs/formats.md.")
+
+
+def objects_as_table(name: str, objects: Sequence[dict[str, Any]]) -> Table:
+    """A list of objects as rows; every key that any of them has is a column."""
+    header = list(dict.fromkeys(key for entry in objects for key in entry))
+    columns = {str(at): [as_text(entry.get(key)) for entry in objects] for at, key in enumerate(header)}
+    return Table(name, pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), header)
+
+
+def gold_of(items: pl.Series, gold: pl.Series) -> dict[str, tuple[str, ...]]:
+    """Items with a known answer; several different ones are all right."""
+    known = pl.DataFrame({"item": items, "gold": gold}).drop_nulls().unique(maintain_order=True)
+    found: dict[str, tuple[str, ...]] = {}
+    for item, answer in known.iter_rows():
+        if answer.strip():
+            found[item] = (*found.get(item, ()), answer)
+    return found
+
+
+def _covers(header: Sequence[str]) -> bool:
+    return all(_find_common(header, role) for role in _NEEDED)
+
+
+def _find_common(header: Sequence[str], role: str) -> list[int]:
+    """The places of the columns whose name is the most usual one for a role."""
+    names = [plain(name) for name in header]
+    for wanted in COMMON_NAMES[role]:
+        found = [at for at, name in enumerate(names) if name == plain(wanted)]
+        if found:
+            return found
+    return []
+
+
+def _find_needed(table: Table, role: str, name: str | None) -> int:
+    if name is not None:
+        return find_column(table.header, name, role, table.name)
+    found = _find_common(table.header, role)
+    if not found:
+        raise AnnotationError(
+            f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. "
+            f"Name the right one with --{role} COLUMN."
+        )
+    if len(found) > 1:
+        alike = sorted({table.header[at] for at in found})
+        said = " and ".join(repr(shorten(column)) for column in alike)
+        remedy = f"Name the right one with --{role} COLUMN." if len(alike) == len(found) else "Rename all but one."
+        raise AnnotationError(f"{table.name} has {len(found)} columns for the {role}, called {said}. {remedy}")
+    return found[0]
+
+
+def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str]:
+    """Only the rows of the question that is meant, where a column names it; else its name is the label column's."""
+    own_name = table.header[place["label"]]
+    if "question" not in place:
+        return table, own_name
+    column = table.column(place["question"])
+    names = sorted(name for name in column.unique().drop_nulls() if name.strip())
+    if len(names) < 2 and wishes.question is None:
+        return table, own_name
+    if wishes.question is None or wishes.question not in names:
+        what = "holds answers to several questions" if wishes.question is None else f"has no {wishes.question!r}"
+        raise AnnotationError(f"{table.name} {what}: {listed(names)}. Pick one with --question NAME.")
+    chosen = Table(table.name, table.frame.filter((column == wishes.question).fill_null(False)), table.header)
+    return chosen, wishes.question

@@ -1,0 +1,109 @@
+"""Tasks that show several items at once: `Input.id1` belongs to `Answer.q1`, `Input.id2` to `Answer.q2`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.formats.choosing_items import usual_item
+from manyhands.io.names import listed, plain
+
+_NUMBERED = re.compile(r"(.*?)[ _-]?(?<![0-9])([0-9]{1,6})", re.DOTALL)
+Series = dict[str, dict[int, str]]  # name without its number -> number -> name
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The names that belong to each of the items of a task."""
+
+    numbers: list[int]
+    inputs: Series
+    answers: Series
+
+    def take_apart(self, columns: Mapping[str, pl.Series], series: Series) -> dict[str, pl.Series]:
+        """One row per item and task in place of one per task, the items of a task one after another."""
+        n_rows = len(next(iter(columns.values())))
+        by_task = np.arange(len(self.numbers) * n_rows).reshape(len(self.numbers), n_rows).T.ravel()
+        return {
+            stem: _stacked([columns[names[n]] if n in names else None for n in self.numbers], n_rows).gather(by_task)
+            for stem, names in series.items()
+        }
+
+    def repeat(self, column: pl.Series) -> pl.Series:
+        """What holds for a whole task, for each of its items."""
+        return column.gather(np.repeat(np.arange(len(column)), len(self.numbers)))
+
+
+def find_numbered(
+    inputs: Collection[str], answers: Collection[str], wanted: str | None, prefixes: tuple[str, str], source: str
+) -> Numbered | None:
+    """How the items of a task are numbered, or None where a task is one item.
+
+    It is one item where the user names a single column, or where one without a number is called an item's id.
+    """
+    given, asked = _series(inputs), _series(answers)
+    stems = {plain(text) for stem in given for text in (stem, prefixes[0] + stem)}
+    in_no_series = set(inputs) - {name for names in given.values() for name in names.values()}
+    if not given or not asked or (wanted is not None and plain(wanted) not in stems):
+        return None
+    numbers = sorted({number for names in asked.values() for number in names})
+    if wanted is None and usual_item(filter(_is_id, in_no_series)) and not usual_item(given):
+        return None
+    fitting = {stem: names for stem, names in given.items() if sorted(names) == numbers}
+    if not fitting:
+        nearest = max(given.values(), key=lambda names: len(names.keys() & set(numbers)))
+        raise AnnotationError(_lonely(nearest, asked, numbers, prefixes, source))
+    return Numbered(numbers, fitting, {stem or "answer": names for stem, names in asked.items()})
+
+
+def span(names: Mapping[int, str], prefix: str) -> str:
+    """The first and the last of a series, for the mapping."""
+    ordered = [prefix + names[number] for number in sorted(names)]
+    return f"{ordered[0]} to {ordered[-1]}"
+
+
+def _is_id(name: str) -> bool:
+    """Whether a usual name is that of an item alone; a `question` may be the same for all of them."""
+    return plain(name).endswith("id") or plain(name) in ("item", "unit")
+
+
+def _series(names: Iterable[str]) -> Series:
+    """Names that differ in a number at the end of their first part; a number alone does not make a series."""
+    found: Series = defaultdict(dict)
+    for name in names:
+        head, dot, rest = name.partition(".")
+        match = _NUMBERED.fullmatch(head)
+        if match:
+            found[match[1] + dot + rest].setdefault(int(match[2]), name)
+    return {stem: numbered for stem, numbered in found.items() if len(numbered) > 1}
+
+
+def _lonely(given: Mapping[int, str], asked: Series, numbers: list[int], prefixes: tuple[str, str], source: str) -> str:
+    answers = {number: name for names in asked.values() for number, name in names.items()}
+    without = [prefixes[0] + given[number] for number in sorted(given.keys() - set(numbers))]
+    without += [prefixes[1] + answers[number] for number in sorted(set(numbers) - given.keys())]
+    return (
+        f"{source} seems to have several items in a row, but {listed(without)} has no partner with the same number "
+        f"among the {prefixes[0]}* and {prefixes[1]}* columns. Remove it, or name the only item of a row with --item."
+    )
+
+
+def _stacked(columns: list[pl.Series | None], n_rows: int) -> pl.Series:
+    """Columns one under another, as lists where one of them has lists; nulls for a number that has none."""
+    lists = any(column is not None and column.dtype != pl.String for column in columns)
+    dtype = pl.List(pl.String) if lists else pl.String()
+    whole = []
+    for column in columns:
+        if column is None:
+            whole.append(pl.Series("", [None] * n_rows, dtype=dtype))
+        elif lists and column.dtype == pl.String:
+            whole.append(pl.Series("", [None if text is None else [text] for text in column], dtype=dtype))
+        else:
+            whole.append(column.rename(""))
+    return pl.concat(whole)

@@ -1,0 +1,156 @@
+"""Scale AI: tasks with one answer to each field, or conversations with annotations on their messages.
+
+Scale never says who worked on a task, so everything is the word of one worker called `scale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Document, Records
+from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field, set_times
+from manyhands.io.judgements import Collector, Judgements, Wishes
+
+WORKER = "scale"
+_NOTE = (
+    "Scale does not say who gave an answer, so all answers count as those of one worker. Use them as gold, or as one "
+    "voice beside those of others; alone they are no crowd."
+)
+
+
+def recognise(document: Document) -> str | None:
+    if not isinstance(document, Records):
+        return None
+    value = document.value
+    first = _tasks(value)[0] if isinstance(value, dict) and _tasks(value) else document.first
+    if not isinstance(first, dict) or "task_id" not in first or "status" not in first:
+        return None
+    parts = isinstance(first.get("response"), dict) or isinstance(first.get("params"), dict)
+    return "scale" if parts or isinstance(first.get("threads"), list) else None
+
+
+def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+    """One judgement per task; of a conversation, one per message, turn or thread that has annotations."""
+    wishes.refuse("worker", "Scale", "nothing (it names none)")
+    name = document.name
+    value = document.value if isinstance(document, Records) else None
+    tasks = objects_of(Records(name, _tasks(value)) if isinstance(value, dict) else document, "Scale")
+    if wishes.item and tasks and all(field_of(task, wishes.item) is None for task in tasks):
+        raise refuse_unknown_field(wishes.item, "item", name, [key for task in tasks for key in task])
+    rows, times = Collector(), []
+    for at, task in enumerate(tasks, start=1):
+        item = _item(task, wishes.item, name, at)
+        done = task.get("status") == "completed"
+        for part, answers, region in _answered(task, name, at):
+            reason = "draft" if not done else "region" if region and not answers else None
+            rows.add(item + part, WORKER, answers, reason)
+            times.append(task.get("completed_at"))
+    notes = set_times(rows, times)
+    only_question(rows, wishes, name)
+    regions = "region" in rows.reason and not rows.answers
+    return rows.judgements(
+        name,
+        format_name,
+        mapping={
+            "item": wishes.item or "unique_id, else task_id",
+            "worker": f"nowhere; all are called {WORKER!r}",
+            "label": "response.annotations, or annotations of messages",
+            "time": "completed_at",
+        },
+        notes=getattr(document, "notes", {}) | notes | {"one_voice": _NOTE},
+        refusal=f"{name} marks parts of items, not classes, so there is nothing to aggregate." if regions else None,
+    )
+
+
+def _tasks(value: dict[str, Any]) -> list[Any]:
+    """The tasks of a page that the API lists, or the one task that a file holds."""
+    docs = value.get("docs")
+    return docs if isinstance(docs, list) and "task_id" not in value else [value]
+
+
+def _item(task: Mapping[str, Any], wanted: str | None, source: str, at: int) -> str:
+    for key in ("unique_id", "task_id") if wanted is None else (wanted,):
+        item = one_text(field_of(task, key), source, at, key)
+        if item:
+            return item
+    raise AnnotationError(f"{source}, row {at} has no {wanted or 'task_id'}. Name another field with --item FIELD.")
+
+
+def _answered(task: Mapping[str, Any], source: str, at: int) -> Iterator[tuple[str, dict[str, str | list[str]], bool]]:
+    """Every part of a task that was annotated: what its name ends in, the answers, and whether some are no classes."""
+    threads = _objects(task.get("threads"), source, at, "threads")
+    if not threads:
+        given = _response(task, source, at)
+        answers = {field: _labels(value, source, at, field) for field, value in given.items()}
+        regions = None in answers.values() or _is_list_of_marks(task)
+        yield "", {field: answer for field, answer in answers.items() if answer}, regions
+        return
+    found = False
+    for part, given_here in _annotated(threads, source, at):
+        found = True
+        named = [(one_text(entry.get("key"), source, at, "key"), entry.get("value")) for entry in given_here]
+        answers = {key: _labels(value, source, at, key) for key, value in named if key is not None}
+        yield part, {key: answer for key, answer in answers.items() if answer}, None in answers.values()
+    if not found:
+        yield "", {}, False
+
+
+def _annotated(threads: list[dict[str, Any]], source: str, at: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The threads, turns and messages with annotations, by the path to them."""
+    for t, thread in enumerate(threads):
+        thread_id = one_text(thread.get("id"), source, at, "a thread's id") or str(t)
+        above = f"/{thread_id}" if len(threads) > 1 else ""
+        inner = [(above, thread)]
+        for u, turn in enumerate(_objects(thread.get("turns"), source, at, "turns")):
+            turn_path = f"{above}/{one_text(turn.get('id'), source, at, 'the id of a turn') or u}"
+            messages = _objects(turn.get("messages"), source, at, "messages")
+            ids = [one_text(message.get("id"), source, at, "a message's id") for message in messages]
+            inner += [(turn_path, turn)]
+            inner += [(f"{turn_path}/{ids[m] or m}", message) for m, message in enumerate(messages)]
+        for path, held in inner:
+            annotations = _objects(held.get("annotations"), source, at, "annotations")
+            if annotations:
+                yield path, annotations
+
+
+def _response(task: Mapping[str, Any], source: str, at: int) -> dict[str, Any]:
+    """The answers by field: of a text collection under `annotations`, of a categorisation under `category`."""
+    response = task.get("response")
+    if response is None or _is_list_of_marks(task):
+        return {}
+    if isinstance(response, dict):
+        fields = response.get("annotations")
+        if isinstance(fields, dict):
+            return fields
+        if fields is None:
+            return {"category": response["category"]} if "category" in response else {}
+    raise AnnotationError(f"{source}, row {at}: response has no annotations by field. Export the task again.")
+
+
+def _is_list_of_marks(task: Mapping[str, Any]) -> bool:
+    response = task.get("response")
+    return isinstance(response, dict) and isinstance(response.get("annotations"), list)
+
+
+def _labels(value: Any, source: str, at: int, what: str) -> str | list[str] | None:
+    """One answer, or several; "" where there is none, and None for what is no class."""
+    if isinstance(value, dict):
+        if "response" not in value:
+            return None
+        value = value["response"]
+    if not isinstance(value, list):
+        return None if isinstance(value, dict) else one_text(value, source, at, what) or ""
+    flat = [inner for entry in value for inner in (entry if isinstance(entry, list) else [entry])]
+    if any(isinstance(entry, dict | list) for entry in flat):
+        return None
+    return [text for text in (one_text(entry, source, at, what) for entry in flat) if text]
+
+
+def _objects(value: Any, source: str, at: int, what: str) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise AnnotationError(f"{source}, row {at}: {what} is not a list of objects. Export the task again.")
+    return value

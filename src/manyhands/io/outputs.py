@@ -1,0 +1,54 @@
+"""The files of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from manyhands.aggregation.base import Aggregator
+from manyhands.exceptions import ParameterError
+from manyhands.io.plain import to_json
+from manyhands.io.reading import Reading
+from manyhands.io.results import label_frame, to_csv
+from manyhands.io.write_back import jsonl, label_studio_predictions, label_studio_tasks, parquet
+
+FILES = ("labels.csv", "workers.csv", "summary.json")
+KINDS = ("jsonl", "parquet", "label-studio")
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    strange = [kind for kind in kinds if kind not in KINDS]
+    if strange:
+        raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+
+
+def result_files(
+    model: Aggregator,
+    reading: Reading,
+    paths: Sequence[str],
+    tables: Mapping[str, pl.DataFrame],
+    told: Mapping[str, Any],
+    kinds: Sequence[str],
+) -> dict[str, bytes]:
+    """Every file by name: the tables as CSV, the summary, and the labels in further forms."""
+    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(told))}
+    labels = label_frame(model)  # machine formats get every id as it came
+    if "jsonl" in kinds:
+        files["labels.jsonl"] = jsonl(labels)
+    if "parquet" in kinds:
+        files["labels.parquet"] = parquet(labels)
+    if "label-studio" in kinds:
+        files["label_studio.json"] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
+    return files
+
+
+def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
+    """Predictions on the tasks of a Label Studio export, or new tasks where the labels came from elsewhere."""
+    given = labels.filter(pl.col("label").is_not_null())
+    known = {item: (label, sure) for item, label, sure in given.select("item", "label", "confidence").iter_rows()}
+    if reading.format != "label-studio":
+        return label_studio_tasks(known, model_version=version)
+    item = None if reading.columns["item"] == "id" else reading.columns["item"]
+    return label_studio_predictions(list(paths), known, question=reading.question, item=item, model_version=version)

@@ -1,0 +1,97 @@
+"""What a reading holds, in numbers: coverage, balance, agreement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyhands import metrics
+from manyhands.annotations import Annotations
+from manyhands.io.plain import as_plain
+from manyhands.io.reading import Reading
+from manyhands.io.results import class_names, count_components
+
+_N_BOOTSTRAP = 200
+_N_EXAMPLES = 3
+
+
+def overview(reading: Reading) -> dict[str, Any]:
+    """Everything `manyhands inspect` tells, ready for JSON; nothing in it depends on the clock or the machine."""
+    told = {"schema": 1} | describe_reading(reading)
+    if reading.refusal is None:
+        told |= describe_crowd(reading.annotations)
+        told["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
+        told["examples"] = _examples(reading.annotations)
+    plain: dict[str, Any] = as_plain(told)
+    return plain
+
+
+def describe_reading(reading: Reading) -> dict[str, Any]:
+    """What was read, from where, and what became of every row."""
+    return {
+        "source": reading.source,
+        "format": reading.format,
+        "columns": reading.columns,
+        "question": reading.question,
+        "questions": reading.questions,
+        "ledger": reading.ledger.as_dict(),
+        "n_gold": len(reading.gold),
+        "workers_known": reading.workers_known,
+        "refusal": reading.refusal,
+        "notes": reading.notes,
+    }
+
+
+def describe_crowd(annotations: Annotations) -> dict[str, Any]:
+    """How many labels there are, on what, by whom, of which class."""
+    per_item = annotations.n_labels
+    per_worker = np.bincount(annotations.worker, minlength=annotations.n_workers)
+    pairs = len(np.unique(annotations.item.astype(np.int64) * max(annotations.n_workers, 1) + annotations.worker))
+    cells = max(annotations.n_items * annotations.n_workers, 1)
+    counts = np.bincount(annotations.label, minlength=annotations.n_classes)
+    return {
+        "n_items": annotations.n_items,
+        "n_workers": annotations.n_workers,
+        "n_classes": annotations.n_classes,
+        "n_annotations": annotations.n_annotations,
+        "n_unlabelled": int((per_item == 0).sum()),
+        "n_labelled_once": int((per_item == 1).sum()),
+        "labels_per_item": _spread(per_item),
+        "labels_per_worker": _spread(per_worker),
+        "density": pairs / cells,
+        "sparsity": 1 - pairs / cells,
+        "n_components": count_components(annotations),
+        "labels": dict(zip(class_names(annotations.classes), counts.tolist())),
+        "imbalance": metrics.imbalance_ratio(annotations) if annotations.n_annotations else None,
+    }
+
+
+def describe_agreement(annotations: Annotations, level: str = "nominal", **options: Any) -> list[dict[str, Any]]:
+    """Percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its interval."""
+    found = {
+        "percent agreement": metrics.percent_agreement(annotations, **options),
+        "Fleiss' kappa": metrics.fleiss_kappa(annotations, **options),
+        f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(annotations, level=level, **options),
+    }
+    return [
+        {"measure": name, "value": a.value, "low": a.low, "high": a.high, "n_items": a.n_items, "reason": a.reason}
+        for name, a in found.items()
+    ]
+
+
+def _spread(counts: np.ndarray[Any, Any]) -> dict[str, float]:
+    if not len(counts):
+        return {"mean": 0.0, "least": 0, "median": 0.0, "most": 0}
+    mean, median = round(float(counts.mean()), 3), float(np.median(counts))
+    return {"mean": mean, "least": int(counts.min()), "median": median, "most": int(counts.max())}
+
+
+def _examples(annotations: Annotations) -> list[dict[str, str]]:
+    n = min(_N_EXAMPLES, annotations.n_annotations)
+    columns = {
+        "item": annotations.item_ids[annotations.item[:n]],
+        "worker": annotations.worker_ids[annotations.worker[:n]],
+        "label": annotations.classes[annotations.label[:n]],
+    }
+    return [dict(zip(columns, map(str, row))) for row in zip(*columns.values())]

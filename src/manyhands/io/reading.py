@@ -1,0 +1,174 @@
+"""`read`: from an export to Annotations, with an account of every row."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from manyhands.annotations import Annotations
+from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.io.choosing import choose_question, describe_questions
+from manyhands.io.documents import Document, Folder, open_document, parse
+from manyhands.io.formats import read_document
+from manyhands.io.judgements import Judgements, Wishes, joined
+from manyhands.io.ledger import Ledger
+from manyhands.io.names import find_look_alikes, listed, look_alike_note
+from manyhands.io.settling import Settings, code_rows, settle
+
+_LIKE_NOTHING = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # words that often stand for a missing label
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Annotations, where they stood in the file, what became of every row, and what a person should know.
+
+    Attributes
+    ----------
+    source, format, question : the file, what it was recognised as, and the question whose answers these are
+    columns : where item, worker, label and the like stood
+    questions : how many rows answer each question of the file
+    gold : the items whose answer the file itself says is known
+    workers_known : False where votes were counted without saying whose they are
+    refusal : what cannot be done with this file, where nothing can; `annotations` are then empty
+    """
+
+    annotations: Annotations
+    columns: dict[str, str]
+    ledger: Ledger
+    notes: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    format: str = "long"
+    question: str = ""
+    questions: dict[str, int] = field(default_factory=dict)
+    gold: dict[str, str] = field(default_factory=dict)
+    workers_known: bool = True
+    refusal: str | None = None
+
+
+def read_annotations(path: Any, **options: Any) -> Annotations:
+    """Read the labels of an export of any known format as `Annotations`; all options are those of `manyhands.io.read`.
+
+    Parameters
+    ----------
+    path : a file, a folder, a zip, a list of files (batches of one job), "-" for standard input, or a data frame
+    **options : see `manyhands.io.read`, which also tells what became of every row
+    """
+    reading = read(path, **options)
+    if reading.refusal is not None:
+        raise AnnotationError(reading.refusal)
+    return reading.annotations
+
+
+def read(
+    path: Any,
+    *,
+    item: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    question: str | None = None,
+    format: str | None = None,
+    duplicates: str = "last",
+    missing: str | Sequence[str] = (),
+    combinations: bool = False,
+    encoding: str | None = None,
+    item_ids: Any = None,
+    worker_ids: Any = None,
+    classes: Any = None,
+    types: Mapping[str, Callable[[str], Any]] | None = None,
+) -> Reading:
+    """Read an export of any known format.
+
+    Parameters
+    ----------
+    path : a file, a folder, a zip, a list of files (batches of one job), "-" for standard input, or a data frame
+    item, worker, label : the columns or fields to take them from, where they are not the usual ones
+    question : which question's answers to read, where there are several; `name=choice` asks about one of many choices
+    format : the name of the format, where it is not to be recognised (docs/formats.md)
+    duplicates : which of a worker's answers to an item counts: last, first, all, or error to refuse them
+    missing : labels that mean that there is none, beside blank cells
+    combinations : take every combination of choices as a class, where several may be chosen
+    encoding : of text files that are not UTF-8
+    item_ids, worker_ids, classes : as in `Annotations.from_triples`: the caller's own, in his order
+    types : what to read as other than text, such as {"label": int}
+    """
+    missing = (missing,) if isinstance(missing, str) else tuple(missing)
+    wishes = Wishes(item, worker, label, question, missing)
+    settings = Settings(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)
+    several = isinstance(path, list | tuple)
+    documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
+    parts = [read_document(document, wishes, format) for document in documents]
+    if not parts:
+        raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
+    reading = _settled(joined(parts), question, combinations, settings)
+    for code_word, sentence in reading.notes.items():
+        warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
+    return reading
+
+
+def _documents(path: Any, encoding: str | None) -> list[Document]:
+    """One document, or the files of a folder that is no format of its own."""
+    from manyhands.io.formats import recognises_folder
+
+    document = open_document(path, encoding)
+    if not isinstance(document, Folder) or recognises_folder(document):
+        return [document]
+    return [parse(source, encoding) for source in document.members.values() if source.size]
+
+
+def _settled(judgements: Judgements, question: str | None, combinations: bool, settings: Settings) -> Reading:
+    """The question that is meant, the rows that count, and the notes on them."""
+    if judgements.refusal is not None and not judgements.answers:
+        name, labels = "", pl.Series([None] * len(judgements), dtype=pl.String)
+    else:
+        name, labels = choose_question(judgements, question, combinations)
+    rows, questions = code_rows(judgements, labels, settings.missing), describe_questions(judgements)
+    del labels
+    judgements.release()
+    annotations, ledger = settle(judgements, rows, settings)
+    gold = {item: known[0] for item, known in judgements.gold.get(name, {}).items() if len(known) == 1}
+    return Reading(
+        annotations,
+        judgements.mapping,
+        ledger,
+        judgements.notes | _notes_on_names(annotations),
+        judgements.source,
+        judgements.format,
+        name,
+        questions,
+        gold,
+        judgements.workers_known,
+        judgements.refusal,
+    )
+
+
+def _notes_on_names(annotations: Annotations) -> dict[str, str]:
+    """Ids and classes that a person may have meant otherwise."""
+    notes = {}
+    ids = (annotations.item_ids, annotations.worker_ids, annotations.classes)
+    texts = [[value for value in values.tolist() if isinstance(value, str)] for values in ids]
+    pairs = [pair for values in texts if not "".join(values).isascii() for pair in find_look_alikes(values)]
+    if pairs:
+        notes["look_alike_ids"] = look_alike_note(pairs)
+    folded: dict[str, list[str]] = {}
+    for name in texts[-1]:
+        folded.setdefault(name.strip().casefold(), []).append(name)
+    alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
+    if alike:
+        notes["look_alike_classes"] = (
+            f"Some classes differ only in case or spaces, and were kept apart: {listed(alike)}."
+        )
+    nothings = [name for name in texts[-1] if name.strip().casefold() in _LIKE_NOTHING]
+    if nothings:
+        notes["class_like_nothing"] = (
+            f"{_kept_as_classes(nothings)}. Where that means that there is no label, add --missing {nothings[0]}."
+        )
+    return notes
+
+
+def _kept_as_classes(names: list[str]) -> str:
+    said = " and ".join(map(repr, names))
+    return f"{said} was kept as a class" if len(names) == 1 else f"{said} were kept as classes"

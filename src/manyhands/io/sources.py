@@ -1,0 +1,232 @@
+"""Where bytes come from: files, folders, zip and gzip archives, standard input; each opened within limits.
+
+Nothing is ever unpacked to disk, so the name of a member cannot lead anywhere; names that try are refused all the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import mmap
+import os
+import stat
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import BinaryIO
+
+from manyhands.exceptions import AnnotationError, LimitError
+
+MOST_MEMBERS = 10_000  # of a zip
+MOST_FILES = 200_000  # of a folder; Ground Truth writes a file per item
+MOST_BYTES = 2 << 30  # unpacked, of a whole archive
+MOST_RATIO = 100  # unpacked to packed
+_RATIO_FROM = 10 << 20  # bytes; below that nobody is harmed by repetitive text
+_PIECE = 1 << 20  # bytes unpacked at a time
+_SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # what file managers leave behind
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others cannot be unpacked piece by piece
+
+GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+_EMPTY_ZIP = b"PK\x05\x06"
+# What zipfile raises on archives that are damaged, or made to do damage.
+_BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError, zlib.error, struct.error)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file by name: on disk (`path`), or already in memory (`held`)."""
+
+    name: str
+    path: Path | None = None
+    held: bytes | None = None
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, by which a file is known."""
+        if self.held is not None:
+            return self.held[:4096]
+        with self._open() as file:
+            return file.read(4096)
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    def read(self) -> bytes:
+        """All of it."""
+        if self.held is not None:
+            return self.held
+        with self._open() as file:
+            return file.read()
+
+    def find(self, wanted: bytes) -> int:
+        """Where the bytes `wanted` stand first, or -1; a file on disk is looked through, not loaded."""
+        if self.held is not None or not self.size:
+            return self.read().find(wanted)
+        with self._open() as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(wanted)
+
+    @property
+    def size(self) -> int:
+        if self.held is not None:
+            return len(self.held)
+        assert self.path is not None
+        return self.path.stat().st_size
+
+    def _open(self) -> BinaryIO:
+        assert self.path is not None
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise AnnotationError(f"{self.name} cannot be opened: {error.strerror}.") from None
+
+
+def open_path(path: str | Path) -> Source | dict[str, Source]:
+    """The file at `path` (unpacked where it is gzipped), or the members of a folder or zip by name."""
+    if str(path) == "-":
+        return unpack(Source("standard input", held=sys.stdin.buffer.read()))
+    try:
+        path = Path(path)
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        said = f"{path} does not exist. Give the path of an export: a file, a folder or a zip."
+        raise AnnotationError(said) from None
+    except (OSError, TypeError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        raise AnnotationError(f"{str(path)[:200]!r} cannot be opened: {told}. Give the path of an export.") from None
+    if stat.S_ISDIR(kind):
+        return dict(_folder_members(path))
+    if not stat.S_ISREG(kind):
+        raise AnnotationError(f"{path} is neither a file nor a folder. Give the path of an export.")
+    source = unpack(Source(str(path), path))
+    return dict(zip_members(source)) if is_archive(source) else source
+
+
+def unpack(source: Source) -> Source:
+    """A gzipped file as what is inside it; any other as it is."""
+    if not source.head.startswith(GZIP):
+        return source
+    packed = source.read()
+    most = min(MOST_BYTES, max(len(packed) * MOST_RATIO, _RATIO_FROM))
+    try:
+        with gzip.open(io.BytesIO(packed)) as file:
+            content = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise AnnotationError(f"{source.name} is not a whole gzip file: {error}. Fetch it again.") from None
+    if len(content) > most:
+        raise LimitError(
+            f"{source.name} unpacks to more than {most:,} bytes, {MOST_RATIO} times its size. "
+            "Unpack it yourself if you trust it."
+        )
+    if content.startswith(GZIP):
+        raise AnnotationError(f"{source.name} is gzipped twice. Unpack it once.")
+    return Source(source.name[:-3] if source.suffix == ".gz" else source.name, held=content)
+
+
+def is_archive(source: Source) -> bool:
+    """Whether this is a zip of files, rather than a workbook, which is a zip too."""
+    if not source.head.startswith((ZIP, _EMPTY_ZIP)):
+        return False
+    return not any(name.startswith("xl/") for name in open_zip(source).namelist())
+
+
+def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
+    """The files in a zip by name, each read whole within the limits."""
+    archive = open_zip(source)
+    check_zip(archive, source.name)
+    for entry in archive.infolist():
+        if entry.is_dir() or _is_litter(entry.filename):
+            continue
+        content = b"".join(unpack_member(archive, entry, source.name))
+        member = unpack(Source(f"{source.name}/{entry.filename}", held=content))
+        if is_archive(member):
+            raise AnnotationError(f"{member.name} is a zip within a zip. Unpack the outer one and give that folder.")
+        yield entry.filename, member
+
+
+def unpack_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
+    """The content of a member piece by piece, so that one which lies about its size is found out before it harms."""
+    try:
+        with archive.open(entry) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+    except _BROKEN as error:
+        raise AnnotationError(f"{name}: {entry.filename!r} cannot be unpacked: {error}. Fetch it again.") from None
+
+
+def check_zip(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse an archive that is too large once unpacked, or whose names lead out of it."""
+    entries = archive.infolist()
+    packed, unpacked = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
+    if len(entries) > MOST_MEMBERS:
+        raise LimitError(f"{name} has {len(entries):,} members; at most {MOST_MEMBERS:,} are read from a zip.")
+    if unpacked > MOST_BYTES:
+        raise LimitError(f"{name} unpacks to {unpacked:,} bytes; at most {MOST_BYTES:,} are read from a zip.")
+    if unpacked > max(packed * MOST_RATIO, _RATIO_FROM):
+        raise LimitError(f"{name} unpacks to more than {MOST_RATIO} times its size, as harmful archives do.")
+    seen = set()
+    for entry in entries:
+        called = entry.orig_filename  # zipfile cuts the other name at a NUL
+        if _leads_out(called) or stat.S_ISLNK(entry.external_attr >> 16):
+            raise AnnotationError(f"{name} has a member called {called[:200]!r}, which leads out of it: not read.")
+        if called in seen:
+            raise AnnotationError(f"{name} has two members called {called[:200]!r}. Unpack it and give the folder.")
+        if entry.flag_bits & 1:
+            raise AnnotationError(f"{name} is protected by a password. Unpack it yourself and give the folder.")
+        if entry.compress_type not in _METHODS:
+            raise AnnotationError(f"{name}: {called[:200]!r} is packed in an odd way. Unpack it and give the folder.")
+        seen.add(called)
+
+
+def open_zip(source: Source) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source.path if source.held is None and source.path else io.BytesIO(source.read()))
+    except _BROKEN as error:
+        raise AnnotationError(f"{source.name} is not a whole zip file: {error}. Fetch it again.") from None
+
+
+def _leads_out(name: str) -> bool:
+    windows = PureWindowsPath(name)
+    parts = PurePosixPath(name).parts + windows.parts
+    return bool(PurePosixPath(name).is_absolute() or windows.drive or windows.root or ".." in parts or "\0" in name)
+
+
+def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
+    """All files below a folder, in order of their names; links that lead out of it are not followed."""
+    root = folder.resolve()
+    for name in sorted(_file_names(folder)):
+        path = folder / name
+        if path.is_file() and path.resolve().is_relative_to(root):
+            yield name, unpack(Source(str(path), path))
+
+
+def _file_names(folder: Path) -> Iterator[str]:
+    """What is called a file below a folder; nobody is made to wait for the rest where there are too many."""
+
+    def refuse(error: OSError) -> None:
+        raise AnnotationError(f"{error.filename} cannot be opened: {error.strerror}.") from None
+
+    count = 0
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        for name in names:
+            relative = (Path(parent) / name).relative_to(folder).as_posix()
+            if _is_litter(relative):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                raise LimitError(f"{folder} has more than {MOST_FILES:,} files. Give a folder that holds one export.")
+            yield relative
+
+
+def _is_litter(name: str) -> bool:
+    return any(part in _SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts)

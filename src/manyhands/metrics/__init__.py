@@ -1,0 +1,39 @@
+"""Figures about labels: how right, how well calibrated, how much in agreement, how balanced.
+
+    truth         accuracy, balanced accuracy, macro F1
+    calibration   log loss, Brier score, calibration error
+    agreement     percent agreement, Fleiss' kappa, agreement per item
+    alpha         Krippendorff's alpha, overall and per class
+    pairs         agreement and Cohen's kappa of every two workers
+    balance       imbalance ratio
+
+    votes distances scales bootstrap   what these are made of
+
+A figure that is undefined is NaN with a reason, never 0 or 1.
+"""
+
+from manyhands.metrics.agreement import Agreement, fleiss_kappa, item_agreement, percent_agreement
+from manyhands.metrics.alpha import ClassAgreement, class_agreement, krippendorff_alpha
+from manyhands.metrics.balance import imbalance_ratio
+from manyhands.metrics.calibration import brier, ece, log_loss
+from manyhands.metrics.pairs import PairAgreement, pair_agreement
+from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
+
+__all__ = [
+    "Agreement",
+    "ClassAgreement",
+    "PairAgreement",
+    "accuracy",
+    "balanced_accuracy",
+    "brier",
+    "class_agreement",
+    "ece",
+    "fleiss_kappa",
+    "imbalance_ratio",
+    "item_agreement",
+    "krippendorff_alpha",
+    "log_loss",
+    "macro_f1",
+    "pair_agreement",
+    "percent_agreement",
+]

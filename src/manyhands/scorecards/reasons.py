@@ -1,0 +1,105 @@
+"""Flags in plain sentences: what was seen, and what was to be expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manyhands.annotations import Annotations
+from manyhands.dependence import OneVoice
+from manyhands.kernels import Array
+from manyhands.scorecards.copying import Couples
+from manyhands.scorecards.knowledge import MIN_CHECKED, Knowledge
+from manyhands.scorecards.witnesses import Mask, Witnesses
+
+FLAGS = ("random", "one-class", "inverted", "copying", "too-few-labels")
+
+_LONGEST = 40  # characters of a name
+_MOST_NAMES = 3
+
+Flagged = list[dict[str, str]]  # for each worker, {flag: sentence}
+
+
+def explain(
+    witnesses: Witnesses, n_checked: Array, knowledge: Knowledge, voices: Sequence[OneVoice], couples: Couples
+) -> tuple[Flagged, list[tuple[int, ...]]]:
+    """The flags of each worker with a sentence for each, and the workers that each of them copies or is copied by."""
+    votes = witnesses.annotations
+    flagged: Flagged = [{} for _ in range(votes.n_workers)]
+    enough = witnesses.used.sum(axis=1) >= MIN_CHECKED
+    _explain_knowledge(flagged, witnesses, knowledge)
+    partners = _explain_copying(flagged, votes, enough, voices, couples)
+    told = np.array([bool(reasons) for reasons in flagged])
+    n_labels = np.bincount(votes.worker, minlength=votes.n_workers)
+    for w in np.flatnonzero(~told & ~knowledge.is_informative):
+        flagged[w]["too-few-labels"] = _too_few(int(n_labels[w]), int(n_checked[w]))
+    return flagged, partners
+
+
+def _explain_knowledge(flagged: Flagged, witnesses: Witnesses, knowledge: Knowledge) -> None:
+    n_checked = witnesses.used.sum(axis=1)
+    classes = witnesses.annotations.classes.tolist()
+    for w in np.flatnonzero(knowledge.is_random):
+        flagged[w]["random"] = (
+            f"right on about {knowledge.right[w]:.0f} of {n_checked[w]:.0f} items, "
+            f"where the same labels in random order would be right on {knowledge.right_by_chance[w]:.0f}"
+        )
+    for w in np.flatnonzero(knowledge.is_inverted):
+        flagged[w]["inverted"] = (
+            f"right on about {knowledge.right[w]:.0f} of {n_checked[w]:.0f} items, fewer than the "
+            f"{knowledge.right_by_chance[w]:.0f} that the same labels in random order would reach"
+        )
+    for w in np.flatnonzero(knowledge.is_one_class):
+        k = knowledge.favourite[w]
+        name, said, met = shown(classes[k]), witnesses.used[w, k], witnesses.met[w, k]
+        flagged[w]["one-class"] = (
+            f"said {name} for {said:.0f} of {n_checked[w]:.0f} items, of which about {met:.0f} are {name}"
+        )
+
+
+def _explain_copying(
+    flagged: Flagged, votes: Annotations, enough: Mask, voices: Sequence[OneVoice], couples: Couples
+) -> list[tuple[int, ...]]:
+    names = votes.worker_ids.tolist()
+    partners: list[set[int]] = [set() for _ in names]
+    order = np.argsort(couples.n_equal - couples.n_expected, kind="stable")  # the strongest evidence is told
+    for c in order:
+        pair = int(couples.x[c]), int(couples.y[c])
+        for w, other in (pair, pair[::-1]):
+            if enough[w]:
+                partners[w].add(other)
+                flagged[w]["copying"] = (
+                    f"same label as {shown(names[other])} on {couples.n_equal[c]:.0f} of {couples.n_shared[c]:.0f} "
+                    f"shared items, where {couples.n_expected[c]:.0f} were to be expected"
+                )
+    for voice in voices:
+        members = [int(w) for w in np.flatnonzero(voice.members)]
+        for w in members:
+            if enough[w]:
+                others = [other for other in members if other != w]
+                partners[w].update(others)
+                flagged[w]["copying"] = (
+                    f"answers as one voice with {_names([names[other] for other in others])}: they agree on "
+                    f"{voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
+                )
+    return [tuple(sorted(p)) for p in partners]
+
+
+def _too_few(n_labels: int, n_checked: int) -> str:
+    if n_checked == 0:
+        return "gave no label" if n_labels == 0 else f"nobody else speaks to any of the {n_labels} items they labelled"
+    return f"{n_checked} labels that others can speak to do not tell a guesser from an honest worker"
+
+
+def _names(values: Sequence[Any]) -> str:
+    said = [shown(value) for value in values[:_MOST_NAMES]]
+    rest = len(values) - len(said)
+    return ", ".join(said) + (f" and {rest} more" if rest else "")
+
+
+def shown(value: Any) -> str:
+    """A name in one line: quoted, escaped, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,165 @@
+"""`manyhands aggregate`: gold, comparison, privacy, spreadsheets, writing back, and a kill in the middle."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from manyhands.cli.app import run
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+VOTES = "task,worker,label\n1,a@x.org,x\n1,b,x\n1,c,y\n2,a@x.org,y\n2,b,y\n3,a@x.org,x\n3,c,x\n4,b,\n"
+
+
+@pytest.fixture
+def votes(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(VOTES)
+    return str(path)
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_gold_decides(votes, tmp_path):
+    """What is known is not inferred, and the summary says how much was known."""
+    (tmp_path / "gold.csv").write_text("item,label\n1,y\n")
+    out = tmp_path / "out"
+    assert run(["aggregate", votes, "--gold", str(tmp_path / "gold.csv"), "-o", str(out), "-q"]) == 0
+    assert rows_of(out / "labels.csv")[0]["label"] == "y"
+    assert json.loads((out / "summary.json").read_text())["n_gold_used"] == 1
+
+
+def test_the_gold_of_an_export_is_used_only_if_asked(tmp_path, capsys):
+    """A control item's answer is known to the file; a file without any says so."""
+    sample = str(SAMPLES / "toloka" / "assignments.tsv")
+    assert run(["aggregate", sample, "-q", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["n_gold"] == 1 and told["n_gold_used"] == 0
+    assert run(["aggregate", sample, "--use-gold", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_gold_used"] == 1
+    assert run(["aggregate", str(SAMPLES / "nltk" / "triples.txt"), "--use-gold"]) == 3
+    assert "no known answers" in capsys.readouterr().err
+
+
+def test_all_methods_can_be_compared(votes, tmp_path, capsys):
+    """A table of methods, a table of the items in dispute, and both are named."""
+    out = tmp_path / "out"
+    assert run(["aggregate", votes, "--compare", "-o", str(out)]) == 0
+    err = capsys.readouterr().err
+    assert "The methods differ on 0 of 4 items" in err and "methods.csv" in err
+    assert {row["method"] for row in rows_of(out / "methods.csv")} >= {"kos", "mace", "majority-vote"}
+    assert rows_of(out / "differences.csv") == []
+
+
+def test_no_worker_id_is_written(votes, tmp_path, capsys):
+    """Neither in a file nor on the terminal."""
+    out = tmp_path / "out"
+    assert run(["aggregate", votes, "--pseudonymise", "--compare", "-o", str(out)]) == 0
+    written = b"".join(path.read_bytes() for path in out.iterdir())
+    assert b"x.org" not in written and "x.org" not in capsys.readouterr().err
+    assert [row["worker"] for row in rows_of(out / "workers.csv")] == ["worker-001", "worker-002", "worker-003"]
+
+
+def test_spreadsheets_run_nothing(tmp_path):
+    """Cells that a spreadsheet would run get an apostrophe in CSV; machine formats stay as they are."""
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n=1+1,@w,-2\n=1+1,b,+x\n")
+    plain, safe = tmp_path / "plain", tmp_path / "safe"
+    assert run(["aggregate", str(path), "-o", str(plain), "-q", "--write", "parquet"]) == 0
+    assert run(["aggregate", str(path), "-o", str(safe), "-q", "--write", "parquet", "--spreadsheet-safe"]) == 0
+    assert rows_of(plain / "labels.csv")[0]["item"] == "=1+1"
+    assert rows_of(safe / "labels.csv")[0]["item"] == "'=1+1"
+    assert {row["worker"] for row in rows_of(safe / "workers.csv")} == {"'@w", "b"}
+    assert (plain / "labels.parquet").read_bytes() == (safe / "labels.parquet").read_bytes()
+    assert pl.read_parquet(safe / "labels.parquet")["item"].to_list() == ["=1+1"]
+
+
+def test_label_studio_gets_its_labels_back(tmp_path, capsys):
+    """Import, aggregate, write back, import again: the predictions are there, and count as predictions."""
+    out = tmp_path / "out"
+    export = str(SAMPLES / "label_studio" / "export.json")
+    assert run(["aggregate", export, "--question", "sentiment", "-o", str(out), "-q", "--write", "label-studio"]) == 0
+    tasks = json.loads((out / "label_studio.json").read_text())
+    result = next(task for task in tasks if task["id"] == 101)["predictions"][0]
+    assert result["result"][0]["value"] == {"choices": ["neutral"]} and 0 < result["score"] <= 1
+    capsys.readouterr()
+    assert run(["inspect", str(out / "label_studio.json"), "--question", "sentiment", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    labelled = [row for row in rows_of(out / "labels.csv") if row["label"]]
+    assert told["ledger"]["excluded"]["prediction"] == len(labelled) and told["ledger"]["kept"] == 0
+
+
+def test_unusable_files_say_why(capsys):
+    """Aggregated, without workers, or only counted: what cannot be done, and what can."""
+    for name in ("appen/aggregated.csv", "toloka/aggregated.tsv", "doccano/collaborative"):
+        assert run(["aggregate", str(SAMPLES / name)]) == 3
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    counts = str(SAMPLES / "hf" / "counts.jsonl")
+    assert run(["aggregate", counts]) == 3
+    assert "Only -m majority-vote can use it" in capsys.readouterr().err
+    assert run(["aggregate", counts, "-m", "majority-vote", "-q"]) == 0
+    assert "offensive_language" in capsys.readouterr().out
+
+
+def test_a_quality_gate(votes):
+    """Exit code 4 where too few labels are sure."""
+    assert run(["aggregate", votes, "-q", "--json", "--fail-under", "0"]) == 0
+    assert run(["aggregate", votes, "-q", "--json", "--fail-under", "1.1"]) == 4
+
+
+def test_standard_input_is_a_file(votes):
+    """`simulate | aggregate -` needs no file in between."""
+    command = [sys.executable, "-m", "manyhands", "aggregate", "-", "-q"]
+    done = subprocess.run(command, input=VOTES.encode(), capture_output=True, check=True)
+    assert done.stdout.startswith(b"item,label,confidence")
+
+
+def test_a_kill_leaves_whole_files_or_none(votes, tmp_path):
+    """At whatever moment the run dies, what is there is whole, and a second run replaces it."""
+    out = tmp_path / "out"
+    whole = tmp_path / "whole"
+    assert run(["aggregate", votes, "-q", "-o", str(whole)]) == 0
+    command = [sys.executable, "-c", _SLOW, votes, str(out)]
+    for delay in (0.0, 0.01, 0.03, 0.06):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        process.stdout.readline()  # it is about to write
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        for path in out.glob("*.*") if out.exists() else ():
+            if not path.name.startswith("."):
+                assert path.read_bytes() == (whole / path.name).read_bytes()
+    assert run(["aggregate", votes, "-q", "-o", str(out), "--force"]) == 0
+    assert (out / "labels.csv").read_bytes() == (whole / "labels.csv").read_bytes()
+
+
+_SLOW = """
+import os, sys, time
+from manyhands.cli.app import run
+sync, replace = os.fsync, os.replace
+os.fsync = lambda descriptor: (time.sleep(0.02), sync(descriptor))
+os.replace = lambda a, b: (time.sleep(0.02), replace(a, b))
+from manyhands.io import writing
+begin = writing._write_through
+writing._write_through = lambda *a: (print("writing", flush=True), begin(*a))
+sys.exit(run(["aggregate", sys.argv[1], "-q", "-o", sys.argv[2], "--force"]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to(votes, tmp_path, capsys):
+    """One sentence, and nothing else."""
+    tmp_path.chmod(0o500)
+    assert run(["aggregate", votes, "-o", str(tmp_path / "out")]) == 3
+    assert "Permission denied" in capsys.readouterr().err

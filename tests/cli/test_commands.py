@@ -1,0 +1,81 @@
+"""`agree`, `convert`, `simulate`, and what all commands share."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manyhands.cli.app import app, run
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+
+
+def test_the_commands_of_the_house():
+    """What the documents promise is there."""
+    assert set(COMMANDS) == {"inspect", "aggregate", "agree", "convert", "methods", "simulate", "demo"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_begins_with_examples(command):
+    """A new user sees what to type before what there is to choose."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "manyhands", command, "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"manyhands {command}" in shown and shown.index("Examples:") < shown.index("Options")
+    assert "\\b" not in shown
+
+
+def test_agreement_goes_to_stdout(tmp_path, capsys):
+    """Three figures with intervals; files for classes, pairs and items; JSON has the same."""
+    path = tmp_path / "stars.csv"
+    path.write_text(
+        "item,worker,label\n" + "".join(f"{i},{w},{(i + (w == 'b' and i == 3)) % 5}\n" for i in range(9) for w in "abc")
+    )
+    assert run(["agree", str(path), "--level", "interval", "-q"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["measure"] for row in rows][:2] == ["percent agreement", "Fleiss' kappa"]
+    assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
+    assert run(["agree", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["pairs"]) == 3 and len(told["classes"]) == 5
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv"}
+
+
+def test_agreement_on_an_order_that_nobody_knows(capsys):
+    """Text has no order of its own."""
+    assert run(["agree", str(SAMPLES / "long" / "triples.csv"), "--level", "ordinal"]) in (2, 3)
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["label_studio/export.json", "mturk/batch_results.csv", "prodigy/choice.jsonl"])
+def test_any_export_becomes_a_plain_table(name, tmp_path, capsys):
+    """What counts in the export is what the table holds."""
+    out = tmp_path / "ratings.csv"
+    question = ["--question", "sentiment"] if name.startswith("label_studio") else []
+    assert run(["convert", str(SAMPLES / name), *question, "-o", str(out), "-q"]) == 0
+    assert run(["inspect", str(SAMPLES / name), *question, "--json"]) == 0
+    before = json.loads(capsys.readouterr().out)
+    assert run(["inspect", str(out), "--json"]) == 0
+    after = json.loads(capsys.readouterr().out)
+    for figure in ("n_items", "n_annotations", "labels", "n_unlabelled"):
+        assert before[figure] == after[figure]
+    assert run(["convert", str(out), "-o", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert run(["convert", str(out), "-o", str(tmp_path / "ratings.docx")]) == 2
+
+
+def test_a_simulated_crowd_comes_with_its_truth(tmp_path, capsys):
+    """The same seed gives the same bytes; the truth is for every item."""
+    for name in ("one", "two"):
+        arguments = ["simulate", "-o", str(tmp_path / name), "--items", "50", "--classes", "3", "--bad-share", "0.2"]
+        assert run(arguments) == 0
+    files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
+    assert files["truth.csv"].count(b"\n") == 51 and files["planted_workers.csv"].count(b"true") == 8
+    assert run(["simulate", "--bad", "wicked"]) == 2
+    assert "wicked" in capsys.readouterr().err

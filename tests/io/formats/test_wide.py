@@ -1,0 +1,110 @@
+"""Wide tables: a row per item, a column per worker."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.io.reading import read
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "wide"
+
+
+def quietly(path, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        return read(path, **options)
+
+
+def triples(reading):
+    labels = reading.annotations
+    names = (labels.item_ids[labels.item], labels.worker_ids[labels.worker], labels.classes[labels.label])
+    return sorted(zip(*(column.tolist() for column in names)))
+
+
+@pytest.fixture
+def wide(tmp_path):
+    def write(text):
+        path = tmp_path / "x.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_blank_cells_are_no_labels_and_a_blank_row_is_an_item():
+    reading = quietly(SAMPLES / "blank.csv")
+    assert reading.format == "wide"
+    assert reading.ledger.as_dict() == {"rows_read": 9, "kept": 4, "excluded": {"no_label": 5}}
+    assert reading.annotations.item_ids.tolist() == ["item-1", "item-2", "item-3"]
+    assert triples(reading)[0] == ("item-1", "ann", "negative")
+
+
+def test_minus_one_among_whole_numbers_is_no_label():
+    reading = quietly(SAMPLES / "minus1.csv")
+    assert reading.ledger.as_dict() == {"rows_read": 6, "kept": 4, "excluded": {"no_label": 2}}
+    assert triples(reading) == [("item-1", "0", "0"), ("item-1", "1", "1"), ("item-2", "1", "2"), ("item-2", "2", "2")]
+    assert "-1 is no label" in reading.columns["label"]
+
+
+def test_minus_one_as_a_float_is_no_label_either(wide):
+    reading = quietly(wide("item,a,b,c\n1,0.0,-1.0,1.0\n2,1.0,1.0,-1.0\n"))
+    assert reading.ledger.excluded == {"no_label": 2}
+    assert reading.annotations.classes.tolist() == ["0.0", "1.0"]
+
+
+def test_minus_one_is_a_class_where_the_user_names_another_sign(wide):
+    reading = quietly(wide("item,a,b,c\n1,0,-1,1\n2,1,1,-1\n"), missing="0")
+    assert reading.annotations.classes.tolist() == ["-1", "1"]
+
+
+def test_a_worker_without_labels_is_known(wide):
+    reading = quietly(wide("item,ann,bob,idle\n1,x,y,\n2,y,y,\n"))
+    assert reading.annotations.worker_ids.tolist() == ["ann", "bob", "idle"]
+
+
+def test_all_cells_are_where_they_belong(tmp_path):
+    """Against a plain loop, on a matrix that is not square."""
+    cells = np.random.default_rng(0).integers(0, 3, (7, 4)).astype(str)
+    frame = pl.DataFrame({"item": [f"i{at}" for at in range(7)], **{f"w{at}": cells[:, at] for at in range(4)}})
+    expected = sorted((f"i{i}", f"w{w}", cells[i, w]) for i in range(7) for w in range(4))
+    assert triples(quietly(frame)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("item\n1\n", {"format": "wide"}, "has one column"),
+        ("item,a,a\n1,x,y\n", {"format": "wide"}, "several columns for the workers a"),
+        ("item,a,b\n1,x,y\n1,y,x\n", {"format": "wide"}, "several rows for the item '1'"),
+        ("item,a,b\n1,x,y\n", {"format": "wide", "item": "no"}, "Column 'no' is not in"),
+        ("item,a,b\n1,x,y\n", {"format": "wide", "worker": "a,no"}, "Column 'no' is not in"),
+        ("item,a,b\n1,x,y\n", {"format": "wide", "label": "a"}, "--label a has no meaning"),
+        ("item,a,b\n,x,y\n", {"format": "wide"}, "the item .* is blank"),
+    ],
+)
+def test_what_is_refused(wide, text, options, said):
+    with pytest.raises(AnnotationError, match=said):
+        quietly(wide(text), **options)
+
+
+def test_some_columns_as_workers(wide):
+    reading = quietly(wide("item,ann,note,bob\n1,x,see below,y\n2,y,,x\n"), format="wide", worker="ann, bob")
+    assert reading.annotations.worker_ids.tolist() == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "item,text,more\n1,a long story,b\n2,another one,c\n",  # texts share no classes
+        "item,worker,score\n1,ann,x\n2,ann,x\n",  # a worker's column
+        "name,a,b\n1,x,x\n2,x,y\n",  # no item's name on top
+        "item,a,b\n1,x,x\n1,x,y\n",  # items repeat
+    ],
+)
+def test_tables_of_another_kind_are_not_taken_for_wide(wide, text):
+    with pytest.raises(AnnotationError, match="Column for the"):
+        quietly(wide(text))

@@ -1,0 +1,79 @@
+"""Which question is meant, and several choices in one answer."""
+
+import polars as pl
+import pytest
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.choosing import choose_question, describe_questions
+from manyhands.io.judgements import Collector
+
+
+def answers(*given):
+    """One response per entry, each by another worker."""
+    rows = Collector()
+    for number, answer in enumerate(given):
+        rows.add("item", f"worker {number}", answer)
+    return rows.judgements("export.json", "some-tool")
+
+
+TWO = answers({"sentiment": ["negative"], "topic": ["delivery", "refund"]}, {"sentiment": ["neutral"]}, {"topic": []})
+
+
+def test_the_only_question_needs_no_name():
+    """A list of one choice is that choice; no choice is no answer."""
+    name, labels = choose_question(answers({"q": ["yes"]}, {"q": []}, {}), None, False)
+    assert name == "q" and labels.to_list() == ["yes", None, None]
+
+
+def test_several_questions_are_listed():
+    """Without a name the sentence lists them, and so it does for a name that is not there."""
+    with pytest.raises(AnnotationError, match=r"several questions: sentiment, topic\. Pick one with --question NAME"):
+        choose_question(TWO, None, False)
+    with pytest.raises(AnnotationError, match=r"no question 'colour'\. It has: sentiment, topic"):
+        choose_question(TWO, "colour", False)
+    assert choose_question(TWO, "sentiment", False)[1].to_list() == ["negative", "neutral", None]
+    assert describe_questions(TWO) == {"sentiment": 2, "topic": 1}
+
+
+def test_several_choices_are_asked_about():
+    """Who wants a question with several choices must say how."""
+    with pytest.raises(
+        AnnotationError, match=r"1 answer\(s\).*topic=delivery, topic=refund.*--combinations"
+    ):
+        choose_question(TWO, "topic", False)
+
+
+def test_one_choice_of_several_is_a_question_of_yes_and_no():
+    """An answer that leaves a choice out says no; an open one says nothing."""
+    both = answers({"topic": ["delivery", "refund"]}, {"topic": ["delivery"]}, {"topic": []}, {})
+    name, labels = choose_question(both, "topic=refund", False)
+    assert name == "topic=refund" and labels.to_list() == ["yes", "no", None, None]
+    with pytest.raises(AnnotationError, match=r"nobody chose 'price' for 'topic'\. Choices: delivery, refund"):
+        choose_question(both, "topic=price", False)
+
+
+def test_a_choice_of_a_single_answer_may_be_asked_about_too():
+    """`sentiment=negative` makes two classes out of many."""
+    text = answers({"s": "a"}, {"s": "b"}, {"s": " "}, {})
+    assert choose_question(text, "s=a", False)[1].to_list() == ["yes", "no", None, None]
+
+
+def test_combinations_are_classes():
+    """The order in which choices were made does not matter."""
+    sets = answers({"t": ["b", "a"]}, {"t": ["a", "b", "a"]}, {"t": ["a"]}, {"t": []}, {})
+    assert choose_question(sets, "t", True)[1].to_list() == ["a + b", "a + b", "a", None, None]
+
+
+def test_a_file_without_answers_says_so():
+    """Nothing was asked, so nothing can be read."""
+    with pytest.raises(AnnotationError, match="no answers to any question"):
+        choose_question(answers({}), None, False)
+
+
+def test_text_and_lists_of_one_question_become_lists():
+    """Batches in which a question was answered once and often go together."""
+    from manyhands.io.judgements import joined
+
+    both = joined([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
+    assert both.answers["q"].to_list() == [["a"], ["b", "c"], None]
+    assert both.answers["other"].to_list() == [None, None, "x"] and both.item.dtype == pl.String

@@ -1,0 +1,42 @@
+"""Pseudonyms."""
+
+import pytest
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.privacy import pseudonymise
+from manyhands.io.reading import read
+
+
+@pytest.fixture
+def reading(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n1,bo@x.org,x\n1,al@x.org,x\n2,bo@x.org,y\n")
+    return read(path)
+
+
+def test_the_busiest_worker_is_the_first(reading):
+    """Numbers say nothing but volume; labels stay where they were."""
+    hidden = pseudonymise(reading).annotations
+    assert hidden.worker_ids.tolist() == ["worker-002", "worker-001"]
+    assert hidden.label.tolist() == reading.annotations.label.tolist()
+
+
+def test_a_key_gives_the_same_names_everywhere(reading, tmp_path):
+    """The same key and id give the same pseudonym, another key another one, and no id is in it."""
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    names = [pseudonymise(reading, key).annotations.worker_ids.tolist() for _ in range(2)]
+    assert names[0] == names[1] and len(set(names[0])) == 2
+    key.write_bytes(b"0123456789abcdeF")
+    assert not set(names[0]) & set(pseudonymise(reading, key).annotations.worker_ids.tolist())
+    assert "x.org" not in str(names)
+
+
+@pytest.mark.parametrize("content", [None, b"short"])
+def test_a_weak_key_is_refused(reading, tmp_path, content):
+    """The sentence says how to make a good one."""
+    key = tmp_path / "key"
+    if content is not None:
+        key.write_bytes(content)
+    with pytest.raises(AnnotationError, match=r"at least 16 secret bytes\. Make one: python"):
+        pseudonymise(reading, key)
