@@ -39,6 +39,7 @@ lint: $(VENV)/ready
 
 bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/loading.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
 
 clean:

@@ -1,13 +1,15 @@
-"""Exports as they should not be: strategies that damage a good one, and a reader that keeps its notes quiet."""
+"""What the tests of formats share: reading and writing exports, and strategies that damage a good one."""
 
 import copy
 import csv
 import io
+import json
 import warnings
 
 from hypothesis import strategies as st
 
-from manyhands.exceptions import CrowdWarning
+from manyhands.exceptions import CrowdWarning, ManyhandsError
+from manyhands.io.documents import open_document
 from manyhands.io.reading import read
 
 JUNK = [
@@ -29,6 +31,15 @@ JUNK = [
     {"a": [1]},
     {"label": {}},
 ]
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
 CELLS = ["", " ", "junk", "true", "false", "[", "[1]", "{}", '{"a":{"label":[{}]}}', "a\nb", "2026", "\x00", "é"]
 
 
@@ -46,6 +57,45 @@ def triples(reading):
     return sorted(zip(*(column.tolist() for column in names)))
 
 
+def write_json(path, value):
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def lines_writer(folder, name):
+    """A function that writes objects as JSON lines, to a file of this name or another."""
+
+    def write(*objects, name=name):
+        path = folder / name
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in objects), encoding="utf-8")
+        return path
+
+    return write
+
+
+def check_broken(path, **options):
+    """What is broken is refused in a sentence of ours, or read such that the ledger tells how many labels are left."""
+    try:
+        reading = quiet_read(path, **options)
+    except ManyhandsError as error:
+        assert 10 < len(str(error)) < 2000
+    else:
+        assert reading.ledger.kept == reading.annotations.n_annotations
+
+
+def check_broken_table(data, sample, folder, format_name):
+    """Damage a sample that is a table, and read it by its name or by its looks."""
+    path = folder / f"broken-{sample.name}"
+    path.write_bytes(data.draw(broken_table(sample.read_bytes(), "\t" if sample.suffix == ".tsv" else ",")))
+    check_broken(path, format=data.draw(st.sampled_from([None, format_name])))
+
+
+def broken_entries(*samples):
+    """The list that one of these JSON files holds, or the only object as a list, after it was damaged."""
+    values = [open_document(path).value for path in samples]
+    return st.sampled_from([value if isinstance(value, list) else [value] for value in values]).flatmap(broken_json)
+
+
 @st.composite
 def broken_json(draw, value):
     """A JSON value with some keys gone, some entries replaced, and some there twice."""
@@ -59,7 +109,7 @@ def broken_json(draw, value):
         if change == "delete":
             del inside[key]
         elif change == "replace":
-            inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+            inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK) | ANY_JSON))
         elif isinstance(inside, list):
             inside.append(copy.deepcopy(inside[key]))
     return value

@@ -30,7 +30,8 @@ SIDEWAYS = {
     2: {("classifiers", "aggregation"), ("representation", "aggregation"), ("representation", "classifiers")}
     | {(a, b) for a in BESIDE for b in SECOND | BESIDE},
     3: {("cli", other) for other in THIRD}
-    | {("__main__", "cli"), ("web", "report"), ("web", "io"), ("report", "planning"), ("reproduce", "datasets"), ("datasets", "io")},
+    | {("web", "report"), ("web", "io"), ("report", "planning"), ("reproduce", "datasets"), ("datasets", "io")}
+    | {("__main__", "cli")},
 }
 
 HEAVY = {  # library -> parts of the package that may import it

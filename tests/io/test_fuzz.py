@@ -166,6 +166,8 @@ def _options(draw):
         options["format"] = draw.choice(sorted(formats.NAMES))
     if draw.random() < 0.1:
         options[draw.choice(["item", "worker", "label", "question"])] = draw.choice(KEYS)
+    if draw.random() < 0.3:
+        options["question"] = draw.choice(["sentiment", "label", "topic", "topic=refund", "result", "accept=accept"])
     if draw.random() < 0.2:
         options["combinations"] = True
     if draw.random() < 0.1:

@@ -11,12 +11,13 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.json_files import looks_like_json, parse_json
 from manyhands.io.sources import PARQUET, ZIP, Source, open_path
-from manyhands.io.text import as_utf8
+from manyhands.io.text import as_utf8, not_utf8
 from manyhands.io.text_tables import read_text_table
 from manyhands.io.workbooks import read_workbook
 
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
+_PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # known by their first bytes
 READABLE = ".csv, .tsv, .txt, .json, .jsonl, .ndjson, .parquet and .xlsx files, gzipped or in a folder or zip"
 
 
@@ -95,13 +96,15 @@ def parse(source: Source, encoding: str | None = None) -> Document:
         return _read_parquet(source)
     if source.head.startswith(ZIP):
         return Table(source.name, *read_workbook(source))
+    if source.suffix in _PACKED_SUFFIXES:
+        raise AnnotationError(f"{source.name} is not what its name says: its content is no {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
         raise AnnotationError(f"{source.name} ends in {source.suffix!r}. manyhands reads {READABLE}.")
     source = as_utf8(source, encoding)
     if source.suffix not in TABLE_SUFFIXES and looks_like_json(source):
         return Records(source.name, *parse_json(source))
     if source.suffix not in TABLE_SUFFIXES and not _has_separators(source):
-        return Words(source.name, [line.split() for line in source.read().decode().splitlines() if line.strip()])
+        return Words(source.name, _word_rows(source))
     return Table(source.name, *read_text_table(source))
 
 
@@ -109,6 +112,16 @@ def _has_separators(source: Source) -> bool:
     """Whether the first line is cells rather than words; a line of blanks says nothing."""
     line = source.head.lstrip().split(b"\n", 1)[0]
     return any(separator in line for separator in (b"\t", b",", b";"))
+
+
+def _word_rows(source: Source) -> list[list[str]]:
+    wrong = not_utf8(source)
+    if wrong is not None:
+        raise AnnotationError(wrong)
+    rows = [line.split() for line in source.read().decode().split("\n") if line.strip()]
+    if not rows:
+        raise AnnotationError(f"{source.name} holds nothing but white space. Export it again.")
+    return rows
 
 
 def _read_parquet(source: Source) -> Table:
@@ -120,7 +133,7 @@ def _read_parquet(source: Source) -> Table:
                 frame = pl.read_parquet(file)
         else:
             frame = pl.read_parquet(source.read())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        told = str(error).splitlines()[0]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        told = str(error).partition("\n")[0][:200]  # a panic is no Exception, and would pass every other handler
         raise AnnotationError(f"{source.name} cannot be read as Parquet: {told}. Write it again.") from None
     return Table(source.name, *frame_as_text(frame))

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.names import listed, plain
+from manyhands.io.names import listed, plain, shorten
 
 # Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
 OUTSIDERS = ("prediction", "gold_account", "aggregated")
@@ -35,7 +35,9 @@ class Wishes:
         """Refuse a wish that a format cannot grant, rather than overlook it."""
         wanted = getattr(self, role)
         if wanted is not None:
-            raise AnnotationError(f"{format_name} has its {role}s in {instead}, so --{role} {wanted} has no meaning.")
+            raise AnnotationError(
+                f"{format_name} has its {role}s in {instead}, so --{role} {shorten(wanted)} has no meaning."
+            )
 
 
 @dataclass

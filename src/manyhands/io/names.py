@@ -22,8 +22,9 @@ def plain(name: str) -> str:
 
 
 def shorten(name: str) -> str:
-    """The beginning of a long name."""
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+    """The beginning of a long name, on one line and without what a terminal would obey."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name[:_LONGEST])
+    return shown if len(name) <= _LONGEST else f"{shown}..."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -149,7 +149,7 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
     """Ids and classes that a person may have meant otherwise."""
     notes = {}
     ids = (annotations.item_ids, annotations.worker_ids, annotations.classes)
-    texts = [[value for value in values.tolist() if isinstance(value, str)] for values in ids]
+    texts = [_texts(values.tolist()) for values in ids]
     pairs = [pair for values in texts if not "".join(values).isascii() for pair in find_look_alikes(values)]
     if pairs:
         notes["look_alike_ids"] = look_alike_note(pairs)
@@ -167,6 +167,11 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
             f"{_kept_as_classes(nothings)}. Where that means that there is no label, add --missing {nothings[0]}."
         )
     return notes
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """Those that are text: all of them, unless another type was asked for."""
+    return values if set(map(type, values)) <= {str} else [value for value in values if isinstance(value, str)]
 
 
 def _kept_as_classes(names: list[str]) -> str:

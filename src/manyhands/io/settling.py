@@ -72,13 +72,10 @@ def settle(judgements: Judgements, rows: Rows, settings: Settings) -> tuple[Anno
     _drop_repeats(judgements, coded, reason, settings.duplicates)
     counts = Counter(dict(zip(_NAMES, np.bincount(reason, minlength=len(_NAMES)).tolist())))
     ledger = Ledger(len(reason), counts.pop("kept"), {name: n for name, n in counts.items() if n})
-    outside = np.isin(reason, [_CODE[name] for name in OUTSIDERS])
-    known = {
-        "item": ~empty["item"] & (reason != _CODE["blank"]),
-        "worker": ~empty["worker"] & ~outside & (reason != _CODE["blank"]),
-        "label": reason == 0,
-    }
-    kept = np.flatnonzero(reason == 0) if ledger.kept < len(reason) else slice(None)
+    known = {"item": ~empty["item"], "worker": ~empty["worker"], "label": reason == 0}
+    if judgements.reason is not None:
+        known["worker"] &= ~np.isin(reason, [_CODE[name] for name in OUTSIDERS])
+    kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, settings) for role in ROLES]
     return Annotations._trusted([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
 
@@ -97,8 +94,10 @@ def _given_reasons(judgements: Judgements, n_rows: int) -> npt.NDArray[np.int8]:
 
 def _empty(column: Coded, missing: Sequence[str]) -> Mask:
     """(n_rows,) where a cell says nothing: null, white space, or one of the words for a missing label."""
-    nothing = (column.values.str.strip_chars() == "") | column.values.is_in(list(missing))
-    return np.append(nothing.to_numpy(), True)[column.codes]  # code -1, null, takes the last entry
+    nothing = ((column.values.str.strip_chars() == "") | column.values.is_in(list(missing))).to_numpy()
+    if not nothing.any() and column.codes.min(initial=0) >= 0:  # so it is in most columns, of any length
+        return np.zeros(len(column.codes), bool)
+    return np.append(nothing, True)[column.codes]  # code -1, null, takes the last entry
 
 
 def _blank_lines(judgements: Judgements, candidates: Mask) -> npt.NDArray[np.intp]:
@@ -159,8 +158,9 @@ def _ids_and_codes(
     """The codes of the rows that count, and the values that they stand for: those that occur, or the caller's."""
     convert = (settings.types or {}).get(role)
     own = (settings.ids or {}).get(role)
-    present = np.zeros(len(column.values), bool)
-    present[column.codes[known]] = True
+    present = np.full(len(column.values), known.all())
+    if not known.all():
+        present[column.codes[known]] = True
     if convert is None and own is None:
         ids = (column.values if present.all() else column.values.filter(pl.Series(present))).to_numpy()
         if present.all():

@@ -1,47 +1,23 @@
 """Labelbox: labels of data rows, benchmarks, questions inside answers, several projects, the retired export."""
 
 import json
-import warnings
-from copy import deepcopy
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
-from manyhands.io.documents import Records, open_document
+from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats.labelbox import recognise
-from manyhands.io.reading import read as read_aloud
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "labelbox"
 
 
-def read(path, **options):
-    """A reading whose notes are not warned of; tests look at them by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read_aloud(path, **options)
-
-
-def labels_of(reading):
-    """(item, worker, label) of every judgement that counts."""
-    votes = reading.annotations
-    columns = votes.item_ids[votes.item], votes.worker_ids[votes.worker], votes.classes[votes.label]
-    return list(zip(*(column.tolist() for column in columns)))
-
-
 @pytest.fixture
 def export(tmp_path):
-    """A function that writes objects as JSON lines."""
-
-    def write(*objects, name="export.ndjson"):
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(entry) + "\n" for entry in objects), encoding="utf-8")
-        return path
-
-    return write
+    return lines_writer(tmp_path, "export.ndjson")
 
 
 def radio(question, answer, inner=()):
@@ -64,10 +40,10 @@ def data_row(*labels, key="a", **projects):
 
 
 def test_export():
-    reading = read(SAMPLES / "export.ndjson")
+    reading = quiet_read(SAMPLES / "export.ndjson")
     assert reading.format == "labelbox" and reading.question == "sentiment"
     assert reading.ledger.as_dict() == {"rows_read": 4, "kept": 2, "excluded": {"gold_account": 1, "skipped": 1}}
-    assert labels_of(reading) == [
+    assert triples(reading) == [
         ("item-1", "ann@example.org", "negative"),
         ("item-1", "bo@example.org", "neutral"),
     ]
@@ -81,22 +57,24 @@ def test_checklists_texts_and_questions_inside_answers(export):
     topics = [{"value": "refund", "classifications": [radio("sum", "all")]}, {"value": "delivery"}]
     topic = {"value": "topic", "checklist_answers": topics}
     text = {"name": "Remark", "text_answer": {"content": "none"}}
-    reading = read(export(data_row(label(radio("sentiment", "negative", [inner]), topic, text))), question="sentiment")
+    reading = quiet_read(
+        export(data_row(label(radio("sentiment", "negative", [inner]), topic, text))), question="sentiment"
+    )
     assert reading.questions == {"sentiment": 1, "topic": 1, "Remark": 1, "sentiment/why": 1, "topic/refund/sum": 1}
     path = export(data_row(label(topic)))
-    assert labels_of(read(path, question="topic=refund")) == [("a", "ann@example.org", "yes")]
-    assert labels_of(read(path, label="topic/refund/sum")) == [("a", "ann@example.org", "all")]
+    assert triples(quiet_read(path, question="topic=refund")) == [("a", "ann@example.org", "yes")]
+    assert triples(quiet_read(path, label="topic/refund/sum")) == [("a", "ann@example.org", "all")]
 
 
 def test_a_thousand_questions_inside_each_other(export):
     deepest = radio("q", "x")
     for _ in range(300):
         deepest = radio("q", "x", [deepest])
-    assert len(read(export(data_row(label(deepest))), question="q").questions) == 301
+    assert len(quiet_read(export(data_row(label(deepest))), question="q").questions) == 301
 
 
 def test_data_rows_without_labels(export):
-    reading = read(
+    reading = quiet_read(
         export(data_row(key="b"), data_row(label(radio("q", "x"))), {"data_row": {"id": "c"}, "projects": {}})
     )
     assert reading.ledger.as_dict() == {"rows_read": 3, "kept": 1, "excluded": {"no_label": 2}}
@@ -108,51 +86,51 @@ def test_several_projects(export):
     one, two = label(radio("q", "x")), label(radio("q", "y"), worker="bo")
     path = export(data_row(one=[one], two=[two]), data_row(one=[], two=[two], key="b"))
     with pytest.raises(AnnotationError, match="several projects: Project one/q, Project two/q"):
-        read(path)
+        quiet_read(path)
     with pytest.raises(AnnotationError, match="no question 'q'"):
-        read(path, question="q")
-    reading = read(path, question="Project one/q")
-    assert labels_of(reading) == [("a", "ann@example.org", "x")]
+        quiet_read(path, question="q")
+    reading = quiet_read(path, question="Project one/q")
+    assert triples(reading) == [("a", "ann@example.org", "x")]
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"no_label": 1}}
-    assert len(labels_of(read(path, label="Project two/q"))) == 2
-    assert labels_of(read(path, question="Project two/q=y"))[0] == ("a", "bo", "yes")
+    assert len(triples(quiet_read(path, label="Project two/q"))) == 2
+    assert triples(quiet_read(path, question="Project two/q=y"))[0] == ("a", "bo", "yes")
 
 
 def test_projects_of_one_name_go_by_their_ids(export):
     entry = data_row(one=[label(radio("q", "x"))], two=[label(radio("q", "y"))])
     entry["projects"]["two"]["name"] = "Project one"
-    assert labels_of(read(export(entry), question="two/q")) == [("a", "ann@example.org", "y")]
+    assert triples(quiet_read(export(entry), question="two/q")) == [("a", "ann@example.org", "y")]
 
 
 def test_another_project_without_labels_is_no_matter(export):
-    reading = read(export(data_row(one=[label(radio("q", "x"))], two=[])))
+    reading = quiet_read(export(data_row(one=[label(radio("q", "x"))], two=[])))
     assert reading.question == "q" and reading.ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
 
 
 def test_labels_of_nobody_are_refused(export):
     bare = {"annotations": {"classifications": [radio("q", "x")]}}
-    reading = read(export(data_row(bare)))
+    reading = quiet_read(export(data_row(bare)))
     assert reading.ledger.excluded == {"no_worker": 1} and "label_details" in reading.refusal
-    assert read(export(data_row(bare, label(radio("q", "x"))))).refusal is None
+    assert quiet_read(export(data_row(bare, label(radio("q", "x"))))).refusal is None
 
 
 def test_objects_are_no_classes(export):
-    reading = read(export(data_row(label(objects=[{"name": "box"}]))))
+    reading = quiet_read(export(data_row(label(objects=[{"name": "box"}]))))
     assert reading.ledger.excluded == {"region": 1} and "marks objects" in reading.refusal
-    assert read(export(data_row(label(radio("q", "x"), objects=[{"name": "box"}])))).ledger.kept == 1
+    assert quiet_read(export(data_row(label(radio("q", "x"), objects=[{"name": "box"}])))).ledger.kept == 1
 
 
 def test_a_benchmark_is_known_for_all_its_questions(export):
     benchmark = label(radio("q", "x"), {"value": "r", "checklist_answers": [{"value": "1"}]}, benchmark=True)
     path = export(data_row(label(radio("q", "y")), benchmark))
-    assert read(path, question="q").gold == {"a": "x"} and read(path, question="r").gold == {"a": "1"}
+    assert quiet_read(path, question="q").gold == {"a": "x"} and quiet_read(path, question="r").gold == {"a": "1"}
 
 
 def test_items_by_other_keys(export):
     path = export(data_row(label(radio("q", "x")), key=None))
-    assert labels_of(read(path))[0][0] == "e"
-    assert labels_of(read(path, item="id"))[0][0] == "dr-None"
-    assert labels_of(read(path, item="data_row.id"))[0][0] == "dr-None"
+    assert triples(quiet_read(path))[0][0] == "e"
+    assert triples(quiet_read(path, item="id"))[0][0] == "dr-None"
+    assert triples(quiet_read(path, item="data_row.id"))[0][0] == "dr-None"
 
 
 V1 = {
@@ -186,15 +164,15 @@ def test_the_retired_export(export, tmp_path, content, expected, as_table):
         path = tmp_path / "v1.csv"
         cells = [row | {"Label": json.dumps(row["Label"])} if row is not skipped else row for row in rows]
         pl.DataFrame([{key: str(cell) for key, cell in row.items()} for row in cells]).write_csv(path)
-    reading = read(path)
+    reading = quiet_read(path)
     assert reading.format == "labelbox" and "v1" in reading.notes["retired_export"]
-    assert labels_of(reading) == [("a", "ann", expected)]
+    assert triples(reading) == [("a", "ann", expected)]
     assert reading.ledger.excluded == {"skipped": 1}
 
 
 @pytest.mark.parametrize("mark", [{"Label": "Skip"}, {"Label": "", "Skipped": True}])
 def test_what_was_skipped_in_the_retired_export(export, mark):
-    reading = read(export(V1 | {"Label": {"q": "x"}}, V1 | mark))
+    reading = quiet_read(export(V1 | {"Label": {"q": "x"}}, V1 | mark))
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"skipped": 1}}
 
 
@@ -215,57 +193,16 @@ def test_what_was_skipped_in_the_retired_export(export, mark):
 )
 def test_what_is_wrong_is_said_in_one_sentence(export, entry, options, sentence):
     with pytest.raises(AnnotationError, match=sentence):
-        read(export(entry), **options)
+        quiet_read(export(entry), **options)
 
 
-JUNK = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
+@settings(max_examples=150)
+@given(entries=broken_entries(SAMPLES / "export.ndjson"))
+def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
+    recognise(Records("odd.json", entries))
+    check_broken(write_json(tmp_path_factory.getbasetemp() / "broken-labelbox.json", entries), format="labelbox")
 
 
-@st.composite
-def broken(draw, value):
-    """A copy in which some entries are gone or are something else."""
-    value = deepcopy(value)
-    for _ in range(draw(st.integers(1, 3))):
-        holder = value
-        while holder:
-            key = draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
-            if isinstance(holder[key], dict | list) and holder[key] and draw(st.integers(0, 3)):
-                holder = holder[key]
-                continue
-            if draw(st.booleans()):
-                del holder[key]
-            else:
-                holder[key] = draw(JUNK)
-            break
-    return value
-
-
-@settings(max_examples=200)
-@given(data=st.data())
-def test_whatever_is_broken_gives_one_of_our_errors(data, tmp_path_factory):
-    """Missing keys and values of other kinds are rows with a reason or one sentence, and every row is accounted for."""
-    name = data.draw(st.sampled_from(["export.ndjson"]))
-    value = open_document(SAMPLES / name).value
-    value = data.draw(broken(value if isinstance(value, list) else [value]))
-    recognise(Records("odd.json", value))
-    path = tmp_path_factory.mktemp("broken") / "odd.json"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    try:
-        ledger = read(path, format="labelbox").ledger
-    except ManyhandsError as error:
-        assert 10 < len(str(error)) < 2000
-    else:
-        assert ledger.rows_read == ledger.kept + sum(ledger.excluded.values())
-
-
-@given(JUNK)
+@given(ANY_JSON)
 def test_recognising_never_fails(value):
     assert recognise(Records("odd.json", value)) is None

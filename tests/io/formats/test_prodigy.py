@@ -1,46 +1,21 @@
 """Prodigy: choices and single labels, sessions as workers, reviewers."""
 
-import json
-import warnings
-from copy import deepcopy
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
-from manyhands.io.documents import Records, open_document
+from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import Records
 from manyhands.io.formats.prodigy import recognise
-from manyhands.io.reading import read as read_aloud
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "prodigy"
 
 
-def read(path, **options):
-    """A reading whose notes are not warned of; tests look at them by name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read_aloud(path, **options)
-
-
-def labels_of(reading):
-    """(item, worker, label) of every judgement that counts."""
-    votes = reading.annotations
-    columns = votes.item_ids[votes.item], votes.worker_ids[votes.worker], votes.classes[votes.label]
-    return list(zip(*(column.tolist() for column in columns)))
-
-
 @pytest.fixture
 def export(tmp_path):
-    """A function that writes objects as JSON lines."""
-
-    def write(*objects, name="answers.jsonl"):
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(entry) + "\n" for entry in objects), encoding="utf-8")
-        return path
-
-    return write
+    return lines_writer(tmp_path, "answers.jsonl")
 
 
 def choice(item=1, worker="news-ann", accept=("POS",), **more):
@@ -54,42 +29,42 @@ def binary(label="POS", answer="accept", **more):
 
 
 def test_choices():
-    reading = read(SAMPLES / "choice.jsonl")
+    reading = quiet_read(SAMPLES / "choice.jsonl")
     assert reading.format == "prodigy"
     assert reading.ledger.as_dict() == {
         "rows_read": 5,
         "kept": 2,
         "excluded": {"skipped": 1, "rejected": 1, "duplicate": 1},
     }
-    assert labels_of(reading) == [("111", "ann", "POS"), ("111", "bob", "POS")]
+    assert triples(reading) == [("111", "ann", "POS"), ("111", "bob", "POS")]
     assert reading.annotations.item_ids.tolist() == ["111", "112"]
     assert reading.columns["item"] == "_input_hash"
     assert "'news-'" in reading.notes["worker_prefix"] and "'news-'" in reading.columns["worker"]
 
 
 def test_a_label_that_is_turned_down():
-    reading = read(SAMPLES / "binary.jsonl")
+    reading = quiet_read(SAMPLES / "binary.jsonl")
     assert reading.ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
-    assert labels_of(reading) == [("112", "ann", "not POS")]
+    assert triples(reading) == [("112", "ann", "not POS")]
     assert reading.question == "POS"
 
 
 def test_the_later_answer_counts_whatever_its_place(export):
     early, late = choice(accept=["NEG"], _timestamp=1767603600), choice(accept=["POS"], _timestamp=1767603600.5)
-    assert labels_of(read(export(late, early))) == [("1", "ann", "POS")]
+    assert triples(quiet_read(export(late, early))) == [("1", "ann", "POS")]
 
 
 def test_every_label_of_a_binary_file_is_a_question(export):
     """A row about another label does not leave this one open, so it is not a row of this question at all."""
     path = export(binary("POS"), binary("NEG", "reject"), binary("NEG", "ignore", _input_hash=2))
     with pytest.raises(AnnotationError, match=r"several questions: POS, NEG. Pick one with --question NAME"):
-        read(path)
+        quiet_read(path)
     with pytest.raises(AnnotationError, match=r"no question 'NEUTRAL'. It has: POS, NEG"):
-        read(path, question="NEUTRAL")
-    reading = read(path, question="NEG")
+        quiet_read(path, question="NEUTRAL")
+    reading = quiet_read(path, question="NEG")
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"skipped": 1}}
-    assert labels_of(reading) == [("1", "ann", "not NEG")]
-    assert labels_of(read(path, question="NEG=not NEG")) == [("1", "ann", "yes")]
+    assert triples(reading) == [("1", "ann", "not NEG")]
+    assert triples(quiet_read(path, question="NEG=not NEG")) == [("1", "ann", "yes")]
 
 
 @pytest.mark.parametrize(
@@ -104,38 +79,38 @@ def test_every_label_of_a_binary_file_is_a_question(export):
     ],
 )
 def test_the_data_set_is_left_out_of_workers_names(export, names, expected):
-    reading = read(export(*(choice(worker=name) for name in names)))
+    reading = quiet_read(export(*(choice(worker=name) for name in names)))
     assert reading.annotations.worker_ids.tolist() == expected
     assert ("worker_prefix" in reading.notes) == (names != expected)
 
 
 def test_a_single_worker_keeps_a_hyphen_that_is_his_own(export):
     """His session does not begin alike, so the hyphen is not Prodigy's."""
-    assert read(export(choice(worker="mary-jane", _session_id="news-1"))).annotations.worker_ids == ["mary-jane"]
+    assert quiet_read(export(choice(worker="mary-jane", _session_id="news-1"))).annotations.worker_ids == ["mary-jane"]
 
 
 def test_sessions_without_a_name_may_be_phantoms(export):
     path = export(choice(worker="news-2026-01-05_10-00-00"), choice(worker="news-2026-01-06_10-00-00"), choice())
-    assert read(path).notes["phantom_workers"].startswith("2 of 3 worker(s) are sessions without a name")
-    assert "phantom_workers" not in read(SAMPLES / "choice.jsonl").notes
+    assert quiet_read(path).notes["phantom_workers"].startswith("2 of 3 worker(s) are sessions without a name")
+    assert "phantom_workers" not in quiet_read(SAMPLES / "choice.jsonl").notes
 
 
 def test_the_session_names_the_worker_where_nothing_else_does(export):
-    assert read(export(choice(worker=None, _session_id="news-bob"))).annotations.worker_ids == ["bob"]
+    assert quiet_read(export(choice(worker=None, _session_id="news-bob"))).annotations.worker_ids == ["bob"]
 
 
 def test_answers_of_nobody_are_refused(export):
     path = export(choice(worker=None), choice(worker=None, answer="ignore"))
-    reading = read(path)
+    reading = quiet_read(path)
     assert reading.ledger.excluded == {"skipped": 1, "no_worker": 1}
     assert "?session=NAME" in reading.refusal
-    reading = read(export(choice(worker=None), choice(worker="news-ann", item=2)))
+    reading = quiet_read(export(choice(worker=None), choice(worker="news-ann", item=2)))
     assert reading.ledger.excluded == {"no_worker": 1} and reading.refusal is None
 
 
 def test_a_reviewers_answer_is_gold_and_no_workers(export):
     review = choice(accept=["NEG"], worker="news-boss", versions=[{"accept": ["POS"], "sessions": ["news-ann"]}])
-    reading = read(export(choice(), review))
+    reading = quiet_read(export(choice(), review))
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"gold_account": 1}}
     assert reading.gold == {"1": "NEG"} and reading.annotations.worker_ids.tolist() == ["ann"]
     assert "reviewed" in reading.notes
@@ -143,8 +118,8 @@ def test_a_reviewers_answer_is_gold_and_no_workers(export):
 
 def test_several_choices_and_none(export):
     path = export(choice(accept=["NEG", "POS"]), choice(item=2, accept=[]))
-    reading = read(path, question="accept=NEG")
-    assert labels_of(reading) == [("1", "ann", "yes")]
+    reading = quiet_read(path, question="accept=NEG")
+    assert triples(reading) == [("1", "ann", "yes")]
     assert reading.ledger.excluded == {"no_label": 1}
     assert reading.notes["nothing_chosen"].startswith("1 answer(s)")
 
@@ -156,18 +131,18 @@ def test_spans_are_no_classes(export):
         "_input_hash": 1,
         "_session_id": "a",
     }
-    reading = read(export(spans))
+    reading = quiet_read(export(spans))
     assert reading.ledger.excluded == {"region": 1} and "spans" in reading.refusal
-    reading = read(export(choice(), {"html": "<b>", "_view_id": "html", "answer": "accept", "_input_hash": 2}))
+    reading = quiet_read(export(choice(), {"html": "<b>", "_view_id": "html", "answer": "accept", "_input_hash": 2}))
     assert reading.ledger.excluded == {"no_label": 1} and "html" in reading.notes["other_views"]
 
 
 def test_another_field_for_the_item_or_worker(export):
     path = export(choice(meta={"id": 7, "who": "x"}))
-    reading = read(path, item="meta.id", worker="meta.who")
-    assert labels_of(reading) == [("7", "x", "POS")] and reading.columns["item"] == "meta.id"
-    assert labels_of(read(path, item="text"))[0][0] == "text 1"
-    assert labels_of(read(export(choice() | {"a.b": "dotted"}), item="a.b"))[0][0] == "dotted"
+    reading = quiet_read(path, item="meta.id", worker="meta.who")
+    assert triples(reading) == [("7", "x", "POS")] and reading.columns["item"] == "meta.id"
+    assert triples(quiet_read(path, item="text"))[0][0] == "text 1"
+    assert triples(quiet_read(export(choice() | {"a.b": "dotted"}), item="a.b"))[0][0] == "dotted"
 
 
 @pytest.mark.parametrize(
@@ -185,69 +160,28 @@ def test_another_field_for_the_item_or_worker(export):
 )
 def test_what_is_wrong_is_said_in_one_sentence(export, objects, options, sentence):
     with pytest.raises(AnnotationError, match=sentence):
-        read(export(*objects), **options)
+        quiet_read(export(*objects), **options)
 
 
 def test_unreadable_times_are_noted(export):
-    reading = read(export(choice(_timestamp="soon"), choice(item=2, _timestamp=None)))
+    reading = quiet_read(export(choice(_timestamp="soon"), choice(item=2, _timestamp=None)))
     assert reading.ledger.kept == 2 and "1 time(s) could not be read" in reading.notes["unread_times"]
 
 
 def test_batches_of_single_workers_speak_of_the_same_people(export):
     """A file of one worker leaves out the data set as a file of several does."""
     paths = [export(choice(worker=name), name=f"{name}.jsonl") for name in ("news-ann", "news-bob")]
-    reading = read([*paths, export(choice(2), choice(2, worker="news-bob"), name="both.jsonl")])
+    reading = quiet_read([*paths, export(choice(2), choice(2, worker="news-bob"), name="both.jsonl")])
     assert reading.annotations.worker_ids.tolist() == ["ann", "bob"] and reading.ledger.kept == 4
 
 
-JUNK = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
+@settings(max_examples=150)
+@given(entries=broken_entries(SAMPLES / "choice.jsonl", SAMPLES / "binary.jsonl"))
+def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
+    recognise(Records("odd.json", entries))
+    check_broken(write_json(tmp_path_factory.getbasetemp() / "broken-prodigy.json", entries), format="prodigy")
 
 
-@st.composite
-def broken(draw, value):
-    """A copy in which some entries are gone or are something else."""
-    value = deepcopy(value)
-    for _ in range(draw(st.integers(1, 3))):
-        holder = value
-        while holder:
-            key = draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
-            if isinstance(holder[key], dict | list) and holder[key] and draw(st.integers(0, 3)):
-                holder = holder[key]
-                continue
-            if draw(st.booleans()):
-                del holder[key]
-            else:
-                holder[key] = draw(JUNK)
-            break
-    return value
-
-
-@settings(max_examples=200)
-@given(data=st.data())
-def test_whatever_is_broken_gives_one_of_our_errors(data, tmp_path_factory):
-    """Missing keys and values of other kinds are rows with a reason or one sentence, and every row is accounted for."""
-    name = data.draw(st.sampled_from(["choice.jsonl", "binary.jsonl"]))
-    value = open_document(SAMPLES / name).value
-    value = data.draw(broken(value if isinstance(value, list) else [value]))
-    recognise(Records("odd.json", value))
-    path = tmp_path_factory.mktemp("broken") / "odd.json"
-    path.write_text(json.dumps(value), encoding="utf-8")
-    try:
-        ledger = read(path, format="prodigy").ledger
-    except ManyhandsError as error:
-        assert 10 < len(str(error)) < 2000
-    else:
-        assert ledger.rows_read == ledger.kept + sum(ledger.excluded.values())
-
-
-@given(JUNK)
+@given(ANY_JSON)
 def test_recognising_never_fails(value):
     assert recognise(Records("odd.json", value)) is None

@@ -16,7 +16,7 @@ import orjson
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table
-from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field
+from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
 from manyhands.io.judgements import Collector, Judgements, Wishes
 from manyhands.io.names import listed, shorten
 
@@ -55,7 +55,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     nested = any("responses" in record for record in records)
     rows, no_class = Collector(), set[str]()
     for at, record in enumerate(records, start=1):
-        item = _item(record, wishes.item, name, at, records)
+        item = _id(record, name, at) if wishes.item is None else item_at(records, at, wishes.item, name)
         responses = list((_nested if nested else _flat)(record, name, at))
         _add(rows, item, responses, no_class, name, at)
         for _ in range(_count_suggestions(record, nested)):
@@ -133,17 +133,10 @@ def _a_list(value: Any, source: str, at: int, what: str) -> list[Any]:
     raise AnnotationError(f"{source}, row {at}: {what} is not a list. Export the records again.")
 
 
-def _item(record: Mapping[str, Any], wanted: str | None, source: str, at: int, records: Sequence[Any]) -> str:
-    if wanted is None:
-        item = one_text(record.get("_server_id" if record.get("id") is None else "id"), source, at, "id")
-        if item is None:
-            raise AnnotationError(f"{source}, row {at} has no id. Name another field with --item metadata.NAME.")
-        return item
-    item = one_text(field_of(record, wanted), source, at, wanted)
-    if item is None and all(field_of(other, wanted) is None for other in records):
-        raise refuse_unknown_field(wanted, "item", source, [key for other in records for key in other])
+def _id(record: Mapping[str, Any], source: str, at: int) -> str:
+    item = one_text(record.get("_server_id" if record.get("id") is None else "id"), source, at, "id")
     if item is None:
-        raise AnnotationError(f"{source}, row {at} has no {wanted}. Name another field with --item FIELD.")
+        raise AnnotationError(f"{source}, row {at} has no id. Name another field with --item metadata.NAME.")
     return item
 
 
@@ -215,8 +208,8 @@ def _notes(records: Sequence[Mapping[str, Any]], nested: bool, no_class: set[str
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
-    if "no_worker" in rows.reason and not any(rows.worker):
-        return f"{source} does not say whose responses these are. Export the records with their users from Argilla 2."
-    if "region" in rows.reason and not rows.answers:
-        return f"{source} holds rankings or spans, not classes of whole items, so there is nothing to aggregate."
-    return None
+    return refusal(
+        rows,
+        nobody=f"{source} does not say whose responses these are. Export the records with their users from Argilla 2.",
+        only_parts=f"{source} holds rankings or spans, not classes of whole items, so there is nothing to aggregate.",
+    )

@@ -14,7 +14,7 @@ import orjson
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
 from manyhands.io.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
-from manyhands.io.formats.fields import field_of, objects_of, one_text, refuse_unknown_field
+from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
 from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
 from manyhands.io.names import listed, plain
@@ -131,7 +131,7 @@ def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]
 def _add_records(rows: Collector, document: Document, worker: str, wishes: Wishes) -> None:
     objects, key = objects_of(document, "doccano"), wishes.item or "id"
     for at, entry in enumerate(objects, start=1):
-        item = _item(entry, key, document.name, at, objects)
+        item = item_at(objects, at, key, document.name)
         labels, region = _labels(entry, document.name, at)
         _add(rows, item, worker, labels, region)
 
@@ -159,15 +159,6 @@ def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], 
             rows.add(item, None, {QUESTION: label}, "no_worker")
 
 
-def _item(entry: Mapping[str, Any], key: str, source: str, at: int, objects: Sequence[Mapping[str, Any]]) -> str:
-    item = one_text(field_of(entry, key), source, at, key)
-    if item is None and all(field_of(other, key) is None for other in objects):
-        raise refuse_unknown_field(key, "item", source, [name for other in objects for name in other])
-    if item is None:
-        raise AnnotationError(f"{source}, row {at} has no {key}. Name another field with --item FIELD.")
-    return item
-
-
 def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], bool]:
     """The labels of a record, and whether they are spans of its text rather than of the whole."""
     given = entry.get("label")
@@ -185,7 +176,7 @@ def _read_older(document: Records, format_name: str, wishes: Wishes) -> Judgemen
     key = wishes.item or ("id" if by_user else "doc_id")
     notes = dict(document.notes)
     for at, entry in enumerate(objects, start=1):
-        item = _item(entry, key, name, at, objects)
+        item = item_at(objects, at, key, name)
         if by_user:
             _add_by_user(rows, entry, item, name, at)
             continue
@@ -220,11 +211,9 @@ def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: s
 
 
 def _refusal(document: Document, rows: Collector) -> str | None:
-    if "region" in rows.reason and not rows.answers:
-        return f"{document.name} marks spans, not classes of whole items, so there is nothing to aggregate."
-    if "no_worker" in rows.reason and not any(rows.worker):
-        return (
-            f"{document.name} does not say whose labels these are: the project shares its annotations, or the file is "
-            "not a member's. In doccano, untick 'Share annotations across all users' and export one file per member."
-        )
-    return None
+    return refusal(
+        rows,
+        nobody=f"{document.name} does not say whose labels these are: the project shares its annotations, or the file "
+        "is not a member's. In doccano, untick 'Share annotations across all users' and export one file per member.",
+        only_parts=f"{document.name} marks spans, not classes of whole items, so there is nothing to aggregate.",
+    )

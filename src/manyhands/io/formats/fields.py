@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -25,6 +25,14 @@ def objects_of(document: Document, tool: str) -> list[dict[str, Any]]:
     if strange is not None:
         raise AnnotationError(f"{document.name}, row {strange}: not an object, as every row of {tool} is. Remove it.")
     return entries
+
+
+def assignments_of(document: Document, find: Callable[[Any], list[Any] | None], api: str) -> list[Any]:
+    """The assignments that `find` sees in what an API listed."""
+    found = find(document.value) if isinstance(document, Records) else None
+    if found is None:
+        raise AnnotationError(f"{document.name} is no list of assignments as {api} gives it. Leave --format out.")
+    return found
 
 
 def one_text(value: Any, source: str, row: int, what: str) -> str | None:
@@ -53,6 +61,16 @@ def refuse_unknown_field(wanted: str, role: str, source: str, fields: Sequence[s
     return AnnotationError(f"Field {wanted!r} is not in {source}. It has: {there}. Name another with --{role} FIELD.")
 
 
+def item_at(objects: Sequence[Mapping[str, Any]], at: int, key: str, source: str) -> str:
+    """What names the item of the object in row `at`; the error tells a field that none has from one that is empty."""
+    item = one_text(field_of(objects[at - 1], key), source, at, key)
+    if item is None and all(field_of(other, key) is None for other in objects):
+        raise refuse_unknown_field(key, "item", source, [name for other in objects for name in other])
+    if item is None:
+        raise AnnotationError(f"{source}, row {at} has no {key}. Name another field with --item FIELD.")
+    return item
+
+
 def set_times(rows: Collector, raw: Sequence[Any]) -> Notes:
     """Give the rows their times, parsed together; the note counts those that cannot be read."""
     texts = [as_text(value) if isinstance(value, str | int | float) else None for value in raw]
@@ -69,3 +87,13 @@ def only_question(rows: Collector, wishes: Wishes, source: str) -> None:
         raise AnnotationError(f"{source} has no question {wishes.label!r}. It has: {listed(list(rows.answers))}.")
     for other in set(rows.answers) - {wishes.label}:
         del rows.answers[other]
+
+
+def refusal(rows: Collector, *, nobody: str, only_parts: str) -> str | None:
+    """One of two sentences where nothing can be aggregated: no label has a worker, or only parts of items have labels.
+
+    Both never hold at once, as a row without a worker is only called so where it has an answer.
+    """
+    if "no_worker" in rows.reason and not any(rows.worker):
+        return nobody
+    return only_parts if "region" in rows.reason and not rows.answers else None

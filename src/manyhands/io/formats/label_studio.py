@@ -114,8 +114,9 @@ class _Rows:
         self.source = source
         self.collected = Collector()
         self.times: list[str | None] = []
-        self.seen: dict[Any, str] = {}  # the same without making text of every number again
         self.names: dict[str, str] = {}  # the number of a user -> the e-mail address that stands for him elsewhere
+        self.seen: dict[Any, str] = {}  # the same without making text of every number again
+        self.numbers: dict[int, str] = {}  # users known by their number alone
         self.rejected = self.anchored = self.nameless = self.named = 0
 
     def add_task(self, task: Task, item: str | None) -> None:
@@ -170,6 +171,8 @@ class _Rows:
 
     def _worker(self, user: Any) -> str | None:
         """A user's e-mail address where the export has it, otherwise his number."""
+        if type(user) is int:
+            return self.numbers.get(user) or self.numbers.setdefault(user, str(user))
         if type(user) is not dict:
             return _name(user)
         number, address = user.get("id"), user.get("email")

@@ -14,43 +14,14 @@ import orjson
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table
-from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field, set_times
+from manyhands.io.formats.fields import field_of, objects_of, only_question, refusal, refuse_unknown_field, set_times
+from manyhands.io.formats.labelbox_answers import Answers, Place, one_or_several, read_answers
 from manyhands.io.judgements import Collector, Judgements, Wishes
 from manyhands.io.names import listed
 
-Answers = dict[str, str | list[str]]
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
 _ITEM_KEYS_V1 = ("Global Key", "External ID", "DataRow ID")
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where in which file we are, for sentences about what is wrong there."""
-
-    source: str
-    row: int
-
-    def text(self, value: Any, what: str) -> str | None:
-        return one_text(value, self.source, self.row, what)
-
-    def part(self, value: Any, kind: type[Any], what: str) -> Any:
-        """An object or a list; an empty one where there is nothing."""
-        if value is None:
-            return kind()
-        if not isinstance(value, kind):
-            named = "an object" if kind is dict else "a list"
-            raise AnnotationError(f"{self.source}, row {self.row}: {what} is not {named}. Export the file again.")
-        return value
-
-    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.part(value, list, what)
-        for entry in entries:
-            if not isinstance(entry, dict):
-                raise AnnotationError(
-                    f"{self.source}, row {self.row}: an entry of {what} is not an object. Export again."
-                )
-        return entries
 
 
 @dataclass(frozen=True)
@@ -82,7 +53,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     names: dict[str, str] = {}
     labels: list[_Label] = []
     for at, entry in enumerate(entries, start=1):
-        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, _Place(name, at), wishes.item, names))
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), wishes.item, names))
     if wishes.item and labels and not any(label.item for label in labels):
         inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
         raise refuse_unknown_field(wishes.item, "item", name, inner)
@@ -120,7 +91,7 @@ def _mapping(v1: bool, item: str | None) -> dict[str, str]:
 
 
 def _labels_v2(
-    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
+    entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
     data_row = entry.get("data_row")
     if not isinstance(data_row, dict):
@@ -139,12 +110,12 @@ def _labels_v2(
         yield _Label(None, item, None, {})
 
 
-def _label_v2(label: Mapping[str, Any], project: str, item: str, place: _Place) -> _Label:
+def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -> _Label:
     details = place.part(label.get("label_details"), dict, "label_details")
     performance = place.part(label.get("performance_details"), dict, "performance_details")
     annotations = place.part(label.get("annotations"), dict, "annotations")
     worker = place.text(details.get("created_by"), "created_by") or None
-    answers = _answers(annotations.get("classifications"), place)
+    answers = read_answers(annotations.get("classifications"), place)
     parts = bool(annotations.get("objects") or annotations.get("frames") or annotations.get("segments"))
     skipped = performance.get("skipped") is True
     reason = _reason(worker, answers, skipped, parts, details.get("is_benchmark_reference") is True)
@@ -152,7 +123,7 @@ def _label_v2(label: Mapping[str, Any], project: str, item: str, place: _Place) 
 
 
 def _labels_v1(
-    entry: Mapping[str, Any], place: _Place, item_field: str | None, names: dict[str, str]
+    entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
     project = place.text(entry.get("Project Name"), "Project Name") or ""
     names[project] = project
@@ -161,9 +132,9 @@ def _labels_v1(
     content = {} if skipped or label == "" else place.part(_from_json(label), dict, "Label")
     worker = place.text(entry.get("Created By"), "Created By") or None
     if {"classifications", "objects"} & content.keys():
-        answers = _answers(content.get("classifications"), place)
+        answers = read_answers(content.get("classifications"), place)
     else:  # the oldest form: an answer by question
-        found = {question: _one_or_several(answer, question, place) for question, answer in content.items()}
+        found = {question: one_or_several(answer, question, place) for question, answer in content.items()}
         answers = {question: answer for question, answer in found.items() if answer}
     reason = _reason(worker, answers, skipped, bool(content.get("objects")), False)
     item = _item(entry, entry, item_field, _ITEM_KEYS_V1, place)
@@ -185,7 +156,7 @@ def _table_rows(table: Table) -> list[dict[str, Any]]:
 
 
 def _item(
-    data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: _Place
+    data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: Place
 ) -> str:
     """The item's name; with a field of the user's own it may be empty, which is only wrong where all are."""
     if wanted is not None:
@@ -206,45 +177,6 @@ def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, be
     if parts and not answers:
         return "region"
     return "no_worker" if answers and worker is None else None
-
-
-def _answers(classifications: Any, place: _Place) -> Answers:
-    """The answers of a label by question; those inside an answer follow it, without recursion however deep they lie."""
-    answers: Answers = {}
-    left = [("", classifications)]
-    while left:
-        above, found = left.pop()
-        for one in place.objects(found, "classifications"):
-            question = above + (_named(one, place) or "?")
-            several = one.get("checklist_answers") or one.get("answers")
-            single = one.get("radio_answer") or one.get("answer")
-            if isinstance(single, list):
-                single, several = None, single
-            if several:
-                chosen = [(_named(option, place), option) for option in place.objects(several, f"{question}: answers")]
-                answers[question] = [text for text, _ in chosen if text]
-                left += [(f"{question}/{text}/", option.get("classifications")) for text, option in chosen]
-            elif isinstance(single, dict):
-                text = _named(single, place)
-                answers |= {question: text} if text else {}
-                left.append((f"{question}/", single.get("classifications")))
-            else:
-                content = place.part(one.get("text_answer"), dict, f"{question}: text_answer").get("content")
-                text = place.text(content if single is None else single, question)
-                answers |= {question: text} if text else {}
-    return answers
-
-
-def _named(entry: Mapping[str, Any], place: _Place) -> str | None:
-    """The stable name of a question or an answer, else the one that people see, which may change."""
-    value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
-    return value or name or place.text(entry.get("title"), "title")
-
-
-def _one_or_several(answer: Any, question: str, place: _Place) -> str | list[str]:
-    if isinstance(answer, list):
-        return [text for text in (place.text(entry, question) for entry in answer) if text]
-    return place.text(answer, question) or ""
 
 
 def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes, source: str) -> list[_Label]:
@@ -277,11 +209,9 @@ def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
-    if "no_worker" in rows.reason and not any(rows.worker):
-        return (
-            f"{source} does not say who made the labels. Export again with label details ticked "
-            '(params={"label_details": True, "performance_details": True}).'
-        )
-    if "region" in rows.reason and not rows.answers:
-        return f"{source} marks objects, not classes of whole data rows, so there is nothing to aggregate."
-    return None
+    return refusal(
+        rows,
+        nobody=f"{source} does not say who made the labels. Export again with label details ticked "
+        '(params={"label_details": True, "performance_details": True}).',
+        only_parts=f"{source} marks objects, not classes of whole data rows, so there is nothing to aggregate.",
+    )

@@ -11,6 +11,7 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records
 from manyhands.io.formats.choosing_items import keep_wanted
+from manyhands.io.formats.fields import assignments_of
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
 from manyhands.io.json_files import as_text
 from manyhands.io.judgements import Judgements, Wishes
@@ -44,11 +45,7 @@ def assignments_in(value: Any) -> list[Any] | None:
 
 def read_assignments(document: Document, wishes: Wishes) -> Judgements:
     """One judgement per assignment and question; the item is the HIT unless the user names another field."""
-    assignments = assignments_in(document.value) if isinstance(document, Records) else None
-    if assignments is None:
-        raise AnnotationError(
-            f"{document.name} is no list of assignments as the API of MTurk gives it. Leave --format out."
-        )
+    assignments = assignments_of(document, assignments_in, "the API of MTurk")
     if wishes.worker != "WorkerId":
         wishes.refuse("worker", "mturk-api", "WorkerId")
     for at, assignment in enumerate(assignments, start=1):

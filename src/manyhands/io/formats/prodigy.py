@@ -13,7 +13,7 @@ from typing import Any
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records
-from manyhands.io.formats.fields import field_of, objects_of, one_text, refuse_unknown_field, set_times
+from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal, refuse_unknown_field, set_times
 from manyhands.io.judgements import Collector, Judgements, Wishes
 from manyhands.io.names import listed, shorten
 from manyhands.io.times import Notes
@@ -186,11 +186,9 @@ def _notes_on(rows: Collector, objects: Sequence[dict[str, Any]], answers: Seque
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
-    if "no_worker" in rows.reason and not any(rows.worker):
-        return (
-            f"{source} does not say whose answers these are (no _annotator_id, no _session_id), so they cannot be "
-            "weighed. Annotate with ?session=NAME in the address of Prodigy and export again with db-out."
-        )
-    if "region" in rows.reason and not rows.answers:
-        return f"{source} marks spans, not classes of whole items, so there is nothing to aggregate."
-    return None
+    return refusal(
+        rows,
+        nobody=f"{source} does not say whose answers these are (no _annotator_id, no _session_id), so they cannot be "
+        "weighed. Annotate with ?session=NAME in the address of Prodigy and export again with db-out.",
+        only_parts=f"{source} marks spans, not classes of whole items, so there is nothing to aggregate.",
+    )

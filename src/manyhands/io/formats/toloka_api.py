@@ -10,6 +10,7 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records
 from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted
+from manyhands.io.formats.fields import assignments_of
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.json_files import as_text
@@ -43,11 +44,7 @@ def _is_assignment(value: Any) -> bool:
 
 def read_assignments(document: Document, wishes: Wishes) -> Judgements:
     """One judgement per task of an assignment and question."""
-    assignments = assignments_in(document.value) if isinstance(document, Records) else None
-    if assignments is None:
-        raise AnnotationError(
-            f"{document.name} is no list of assignments as Toloka's API gives it. Leave --format out."
-        )
+    assignments = assignments_of(document, assignments_in, "Toloka's API")
     if wishes.worker != "user_id":
         wishes.refuse("worker", "toloka-api", "user_id")
     tasks = _Tasks(document.name)

@@ -1,0 +1,80 @@
+"""What a label of Labelbox says: its classifications, and those inside their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.formats.fields import one_text
+
+Answers = dict[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in which file we are, for sentences about what is wrong there."""
+
+    source: str
+    row: int
+
+    def text(self, value: Any, what: str) -> str | None:
+        return one_text(value, self.source, self.row, what)
+
+    def part(self, value: Any, kind: type[Any], what: str) -> Any:
+        """An object or a list; an empty one where there is nothing."""
+        if value is None:
+            return kind()
+        if not isinstance(value, kind):
+            named = "an object" if kind is dict else "a list"
+            raise AnnotationError(f"{self.source}, row {self.row}: {what} is not {named}. Export the file again.")
+        return value
+
+    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.part(value, list, what)
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise AnnotationError(
+                    f"{self.source}, row {self.row}: an entry of {what} is not an object. Export again."
+                )
+        return entries
+
+
+def read_answers(classifications: Any, place: Place) -> Answers:
+    """The answers of a label by question; those inside an answer follow it, without recursion however deep they lie."""
+    answers: Answers = {}
+    left = [("", classifications)]
+    while left:
+        above, found = left.pop()
+        for one in place.objects(found, "classifications"):
+            question = above + (_named(one, place) or "?")
+            several = one.get("checklist_answers") or one.get("answers")
+            single = one.get("radio_answer") or one.get("answer")
+            if isinstance(single, list):
+                single, several = None, single
+            if several:
+                chosen = [(_named(option, place), option) for option in place.objects(several, f"{question}: answers")]
+                answers[question] = [text for text, _ in chosen if text]
+                left += [(f"{question}/{text}/", option.get("classifications")) for text, option in chosen]
+            elif isinstance(single, dict):
+                text = _named(single, place)
+                answers |= {question: text} if text else {}
+                left.append((f"{question}/", single.get("classifications")))
+            else:
+                content = place.part(one.get("text_answer"), dict, f"{question}: text_answer").get("content")
+                text = place.text(content if single is None else single, question)
+                answers |= {question: text} if text else {}
+    return answers
+
+
+def _named(entry: Mapping[str, Any], place: Place) -> str | None:
+    """The stable name of a question or an answer, else the one that people see, which may change."""
+    value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
+    return value or name or place.text(entry.get("title"), "title")
+
+
+def one_or_several(answer: Any, question: str, place: Place) -> str | list[str]:
+    if isinstance(answer, list):
+        return [text for text in (place.text(entry, question) for entry in answer) if text]
+    return place.text(answer, question) or ""
