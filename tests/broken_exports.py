@@ -100,26 +100,31 @@ def broken_entries(*samples):
 def broken_json(draw, value):
     """A JSON value with some keys gone, some entries replaced, and some there twice."""
     value = copy.deepcopy(value)
-    for _ in range(draw(st.integers(1, 4))):
-        places = list(_places(value))
-        if not places:
+    for _ in range(draw(st.sampled_from([1, 1, 2, 3]))):  # often one, as the first complaint hides the others
+        levels = list(_levels(value))
+        if not levels:
             break
-        inside, key = draw(st.sampled_from(places))
-        change = draw(st.sampled_from(["delete", "replace", "repeat"]))
+        inside, key = draw(st.sampled_from(draw(st.sampled_from(levels))))
+        change = draw(st.sampled_from(["delete", "replace", "replace", "repeat"]))
         if change == "delete":
             del inside[key]
         elif change == "replace":
-            inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK) | ANY_JSON))
+            inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK) | st.sampled_from(JUNK) | ANY_JSON))
         elif isinstance(inside, list):
             inside.append(copy.deepcopy(inside[key]))
     return value
 
 
-def _places(value):
-    if isinstance(value, dict | list):
-        for key in list(value) if isinstance(value, dict) else range(len(value)):
-            yield value, key
-            yield from _places(value[key])
+def _levels(value):
+    """All (container, key), level by level: few places are high up, and they are checked as much as the others."""
+    containers = [value]
+    while True:
+        keys = [(inside, list(inside) if isinstance(inside, dict) else range(len(inside))) for inside in containers]
+        places = [(inside, key) for inside, held in keys for key in held]
+        if not places:
+            return
+        yield places
+        containers = [inside[key] for inside, key in places if isinstance(inside[key], dict | list)]
 
 
 @st.composite

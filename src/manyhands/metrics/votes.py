@@ -163,7 +163,9 @@ def as_table(n_rows: int, *blocks: Block) -> Any:
     offsets = np.cumsum([0, *(n_columns for *_, n_columns in blocks)])
     row, column, value = (np.concatenate([block[i] for block in blocks]) for i in range(3))
     column = column + np.repeat(offsets[:-1], [len(block[0]) for block in blocks])
-    return csr_array((value, (column, row)), shape=(int(offsets[-1]), n_rows))
+    table = csr_array((value, (column, row)), shape=(int(offsets[-1]), n_rows))
+    table.sort_indices()  # older scipy keeps the order of the cells, which is that of the items
+    return table
 
 
 def as_block(value: Array) -> Block:

@@ -165,7 +165,7 @@ def test_lists_that_became_other_text_are_refused(tmp_path):
         quiet_read(path)
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(entries=broken_entries(SAMPLES / "records_nested.json", SAMPLES / "records_flat.jsonl"))
 def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
     recognise(Records("odd.json", entries))

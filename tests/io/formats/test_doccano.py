@@ -187,7 +187,7 @@ def test_files_of_members_given_one_by_one():
     assert triples(reading) == triples(quiet_read(SAMPLES / "individual"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(
     entries=broken_entries(
         SAMPLES / "individual/alice.jsonl", SAMPLES / "legacy_1x.jsonl", SAMPLES / "legacy_2018.jsonl"

@@ -196,7 +196,7 @@ def test_what_is_wrong_is_said_in_one_sentence(export, entry, options, sentence)
         quiet_read(export(entry), **options)
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(entries=broken_entries(SAMPLES / "export.ndjson"))
 def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
     recognise(Records("odd.json", entries))

@@ -175,7 +175,7 @@ def test_batches_of_single_workers_speak_of_the_same_people(export):
     assert reading.annotations.worker_ids.tolist() == ["ann", "bob"] and reading.ledger.kept == 4
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(entries=broken_entries(SAMPLES / "choice.jsonl", SAMPLES / "binary.jsonl"))
 def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
     recognise(Records("odd.json", entries))

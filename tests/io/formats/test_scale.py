@@ -134,7 +134,7 @@ def test_plain_answers_to_tasks_are_not_claimed(export):
     assert recognise(open_document(export({"task_id": 1, "worker_id": 2, "response": "x", "status": "done"}))) is None
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(entries=broken_entries(SAMPLES / "task.json", SAMPLES / "genai_task.json"))
 def test_whatever_is_broken_gives_one_of_our_errors(entries, tmp_path_factory):
     recognise(Records("odd.json", entries))
