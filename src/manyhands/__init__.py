@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.wawa import Wawa as Wawa
+    from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
+    from manyhands.classifiers.saving import load_model as load_model
+    from manyhands.classifiers.two_stage import TwoStage as TwoStage
     from manyhands.io.reading import read_annotations as read_annotations
     from manyhands.io.results import label_frame as label_frame
     from manyhands.io.results import training_frame as training_frame
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
+    "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
@@ -46,10 +50,12 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
+    "TwoStage": "manyhands.classifiers.two_stage",
     "Wawa": "manyhands.aggregation.wawa",
     "datasets": "manyhands",
     "io": "manyhands",
     "label_frame": "manyhands.io.results",
+    "load_model": "manyhands.classifiers.saving",
     "metrics": "manyhands",
     "read_annotations": "manyhands.io.reading",
     "scorecards": "manyhands",
@@ -66,7 +72,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
     home = _LAZY[name]
-    return import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)
+    return import_module(f"{home}.{name}") if home == __name__ else getattr(registry.load_module(home), name)
 
 
 def __dir__() -> list[str]:

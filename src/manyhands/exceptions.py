@@ -7,6 +7,7 @@ ManyhandsError
 ├── NotFittedError        results were asked for before `fit`           (also an AttributeError)
 ├── OutputExistsError     a file would be replaced without consent      (also a FileExistsError)
 ├── DownloadError         a file could not be fetched whole             (also an OSError)
+├── TrainingError         a training went nowhere or is another one     (also an ArithmeticError)
 ├── LimitError            a job or a file is larger than is allowed     (also a MemoryError)
 └── MissingExtraError     an optional part is not installed             (also an ImportError)
 
@@ -40,6 +41,10 @@ class OutputExistsError(ManyhandsError, FileExistsError):
 
 class DownloadError(ManyhandsError, OSError):
     """A file could not be fetched, or what came is not what was published; nothing was kept."""
+
+
+class TrainingError(ManyhandsError, ArithmeticError):
+    """A training diverged, or its checkpoint belongs to another one; the message says what to change."""
 
 
 class LimitError(ManyhandsError, MemoryError):

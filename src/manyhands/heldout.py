@@ -5,12 +5,15 @@ log sum_k p(k | the item's other labels) confusion[worker, k, label]
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.kernels import em_pass, pack
 from manyhands.noise import safe_log
+from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
 
@@ -37,17 +40,58 @@ def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Ann
     if heldout.n_annotations == 0:
         return float("nan")
     confusion = worker_confusions(training, posterior)
-    prior = posterior[training.n_labels > 0].sum(axis=0) + 1.0
-    smoothed = (posterior + 0.01 * prior / prior.sum()) / 1.01  # a vote share of 0 is not an impossibility
+    prior = class_shares(training, posterior)
+    smoothed = (posterior + 0.01 * prior) / 1.01  # a vote share of 0 is not an impossibility
     row_of = {item: i for i, item in enumerate(training.item_ids.tolist())}
     row = np.array([row_of.get(item, -1) for item in heldout.item_ids.tolist()])
-    known = np.where((row >= 0)[:, None], smoothed[row], prior / prior.sum())  # (n_items, n_classes)
+    known = np.where((row >= 0)[:, None], smoothed[row], prior)  # (n_items, n_classes)
     label_given_truth = np.log(confusion)[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
     evidence = np.log(known)
     np.add.at(evidence, heldout.item, label_given_truth)
     others = evidence[heldout.item] - label_given_truth  # (n_annotations, n_classes), unnormalised
     log_total = np.logaddexp.reduce(others, axis=1)
     return float(np.mean(np.logaddexp.reduce(others + label_given_truth, axis=1) - log_total))
+
+
+def foretelling_log_likelihood(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> float:
+    """Mean of log sum_k p(k | x) confusion[worker, k, label]: the recipe for a classifier, who sees no other labels.
+
+    `proba` (n_items, n_classes) is about the items of `heldout`, whose last worker code is one never seen;
+    `confusion` is that of `worker_confusions`, and `shares` the class frequencies in training.
+    """
+    if heldout.n_annotations == 0:
+        return float("nan")
+    smoothed = (proba + 0.01 * shares) / 1.01
+    joint = smoothed[heldout.item] * confusion[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
+    return float(np.mean(np.log(joint.sum(axis=1))))
+
+
+def class_shares(annotations: Annotations, posterior: Array) -> Array:
+    """(n_classes,) the class frequencies among labelled items, with one more item of each class."""
+    totals = posterior[annotations.n_labels > 0].sum(axis=0) + 1.0
+    return np.asarray(totals / totals.sum())
+
+
+def align(annotations: Annotations, worker_ids: npt.NDArray[Any], classes: npt.NDArray[Any], who: str) -> Annotations:
+    """These annotations in the codes of these workers and classes, with one more worker for all others.
+
+    `who` was fitted with them: the name stands in the sentence that refuses a class it does not know.
+    """
+    worker_of = {worker: w for w, worker in enumerate(worker_ids.tolist())}
+    class_of = {value: k for k, value in enumerate(classes.tolist())}
+    values = annotations.classes.tolist()
+    used = [values[k] for k in np.unique(annotations.label)]
+    check_known(used, class_of, "Classes", f"This {who} was fitted without them; fit it again.")
+    worker = np.array([worker_of.get(worker, len(worker_of)) for worker in annotations.worker_ids.tolist()], int)
+    label = np.array([class_of.get(value, 0) for value in values], int)
+    return Annotations(
+        annotations.item,
+        worker[annotations.worker],
+        label[annotations.label],
+        item_ids=annotations.item_ids,
+        worker_ids=np.arange(len(worker_of) + 1),
+        classes=classes,
+    )
 
 
 def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import MissingExtraError, ParameterError
 
 DEFAULT = "pooled-dawid-skene"
 
@@ -21,21 +24,51 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
-_METHODS = dict(sorted(_AGGREGATORS.items()))
+_CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
+    "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),
+}
+
+_KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS}
+_METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS).items()))
+
+_EXTRA_OF = {"torch": "learn", "safetensors": "learn", "pytorch_metric_learning": "learn", "imblearn": "learn"}
 
 
 def names(kind: str | None = None) -> list[str]:
-    """All method names, or those of one kind ("aggregator"), sorted."""
-    if kind not in (None, "aggregator"):
-        raise ParameterError(f"There is no kind of method called {kind!r}. There is: aggregator.")
-    return list(_METHODS)
+    """All method names, or those of one kind ("aggregator", "classifier"), sorted."""
+    if kind is not None and kind not in _KINDS:
+        raise ParameterError(f"There is no kind of method called {kind!r}. There are: {', '.join(_KINDS)}.")
+    return list(_METHODS if kind is None else _KINDS[kind])
 
 
 def get(name: str) -> type[Any]:
     """The class behind a name; its module is imported now and not before."""
     module, _, class_name = _entry(name)[0].partition(":")
-    found: type[Any] = getattr(import_module(module), class_name)
+    found: type[Any] = getattr(load_module(module), class_name)
     return found
+
+
+def load_module(module: str) -> ModuleType:
+    """Import a module of ours; where a library of an extra is missing, one sentence names the extra."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA_OF:
+            raise
+        raise MissingExtraError(
+            f"{module} needs {error.name}, which is not installed. Install it with: "
+            f"pip install 'manyhands[{_EXTRA_OF[error.name]}]'"
+        ) from None
+
+
+def summary(name: str) -> str:
+    """The first line of a method's docstring, read from its source: no method is imported to be listed."""
+    module, _, class_name = _entry(name)[0].partition(":")
+    path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
+    return (ast.get_docstring(found) or "").partition("\n")[0]
 
 
 def create(name: str, **parameters: Any) -> Any:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import re
 from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ParameterError
+
+
+class Constraint(Protocol):
+    """What a constructor parameter may be; as text, the end of a sentence that begins with "must be"."""
+
+    def allows(self, value: Any) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,76 @@ class RandomState:
         return "None, a whole number at least 0, or a numpy Generator"
 
 
-Constraint = Number | OneOf | Probabilities | RandomState
+@dataclass(frozen=True)
+class Maybe:
+    """A constraint: None, or what another constraint allows."""
+
+    other: Constraint
+
+    def allows(self, value: Any) -> bool:
+        return value is None or self.other.allows(value)
+
+    def __str__(self) -> str:
+        return f"None or {self.other}"
+
+
+class Switch:
+    """A constraint: True or False."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_)
+
+    def __str__(self) -> str:
+        return "True or False"
+
+
+class Sizes:
+    """A constraint: a tuple or list of whole numbers at least 1, such as the sizes of hidden layers; or none."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, tuple | list) and all(Number(whole=True, least=1).allows(size) for size in value)
+
+    def __str__(self) -> str:
+        return "a tuple of whole numbers at least 1"
+
+
+class Folder:
+    """A constraint: None, or the path of a folder."""
+
+    def allows(self, value: Any) -> bool:
+        return value is None or isinstance(value, str | os.PathLike)
+
+    def __str__(self) -> str:
+        return "None or the path of a folder"
+
+
+class Device:
+    """A constraint: "auto", or a device by torch's names."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, str) and re.fullmatch(r"auto|(cpu|cuda|mps|xpu)(:\d+)?", value) is not None
+
+    def __str__(self) -> str:
+        return "'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch"
+
+
+@dataclass(frozen=True)
+class NameOr:
+    """A constraint: one of a few names, or an object with this method (`__call__` for a function)."""
+
+    names: tuple[str, ...]
+    method: str
+    what: str
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self.names
+        return callable(getattr(value, self.method, None)) and (
+            self.method == "__call__" or not isinstance(value, type)
+        )
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(repr, self.names))} or {self.what}"
 
 
 def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:

@@ -21,7 +21,7 @@ def votes(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("method", registry.names())
+@pytest.mark.parametrize("method", registry.names("aggregator"))
 def test_aggregate_writes_three_files(votes, tmp_path, method):
     """Labels, workers and a summary, for every method."""
     out = tmp_path / "out"
@@ -136,7 +136,7 @@ EDGES = {  # the tables on which other tools crash, and whether there is anythin
 }
 
 
-@pytest.mark.parametrize("method", registry.names())
+@pytest.mark.parametrize("method", registry.names("aggregator"))
 @pytest.mark.parametrize("edge", EDGES)
 def test_edge_tables_end_in_a_result_or_a_sentence(tmp_path, capsys, edge, method):
     """No table, however thin, ends in a traceback; a refusal is one sentence, and nothing is written."""

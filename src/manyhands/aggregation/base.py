@@ -14,14 +14,14 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.consensus import class_totals, overall, pick_classes
 from manyhands.exceptions import CrowdWarning
-from manyhands.heldout import heldout_log_likelihood
+from manyhands.heldout import align, heldout_log_likelihood
 from manyhands.kernels import Array, em_pass, pack
 from manyhands.noise import NoiseModel, safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import ClassPrior, gold_codes, gold_offset
 from manyhands.randomness import Seed, make_generator
 from manyhands.table_model import TableFit, fit_table, n_witnesses, nobody_can_be_checked
-from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations, check_known
+from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations
 
 P = TypeVar("P")
 Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
@@ -183,21 +183,7 @@ class Aggregator(Parameters, ABC):
 
     def _align(self, annotations: Annotations) -> Annotations:
         """These annotations in the codes of `fit`, with one more worker for all whom it did not see."""
-        worker_of = {worker: w for w, worker in enumerate(self.worker_ids_.tolist())}
-        class_of = {value: k for k, value in enumerate(self.classes_.tolist())}
-        values = annotations.classes.tolist()
-        used = [values[k] for k in np.unique(annotations.label)]
-        check_known(used, class_of, "Classes", f"This {type(self).__name__} was fitted without them; fit it again.")
-        worker = np.array([worker_of.get(worker, len(worker_of)) for worker in annotations.worker_ids.tolist()])
-        label = np.array([class_of.get(value, 0) for value in values])
-        return Annotations(
-            annotations.item,
-            worker[annotations.worker],
-            label[annotations.label],
-            item_ids=annotations.item_ids,
-            worker_ids=np.arange(len(worker_of) + 1),
-            classes=self.classes_,
-        )
+        return align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
 
     def _known_gold(self, annotations: Annotations) -> Gold:
         """The gold that `fit` was given, for these items."""

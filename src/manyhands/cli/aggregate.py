@@ -17,7 +17,7 @@ from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.results import to_csv
 from manyhands.io.spreadsheet import guard_table
-from manyhands.io.writing import refuse_present, write_files
+from manyhands.writing import refuse_present, write_files
 
 NOT_SURE_ENOUGH = 4  # exit code
 _SAFE = "Keep spreadsheets from running cells of the CSV files as formulas."

@@ -18,7 +18,7 @@ from manyhands.io.overview import describe_agreement, describe_reading
 from manyhands.io.plain import to_json
 from manyhands.io.reading import Reading
 from manyhands.io.results import class_names, to_csv
-from manyhands.io.writing import write_files
+from manyhands.writing import write_files
 
 _LEVELS = "nominal (any classes), ordinal (in order) or interval (numbers)"
 

@@ -14,7 +14,7 @@ from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.triples import TARGETS, encode_table, triples_frame, wide_frame
-from manyhands.io.writing import write_files
+from manyhands.writing import write_files
 
 
 @reads

@@ -19,8 +19,8 @@ from manyhands.exceptions import CrowdWarning
 from manyhands.io.outputs import result_files
 from manyhands.io.reading import Reading, read
 from manyhands.io.results import to_csv
-from manyhands.io.writing import write_files
 from manyhands.simulate import Crowd, make_crowd
+from manyhands.writing import write_files
 
 CLASSES = np.array(["bird", "cat", "dog", "fox"], object)
 

@@ -17,7 +17,7 @@ def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON o
       manyhands methods
       manyhands methods --json
     """
-    rows = {name: (registry.get(name).__doc__ or "").strip().splitlines()[0] for name in registry.names()}
+    rows = {name: registry.summary(name) for name in registry.names()}
     if as_json:
         print(json.dumps({"schema": 1, "default": registry.DEFAULT, "methods": rows}))
         return

@@ -13,8 +13,8 @@ from manyhands.cli.options import Force, Seed
 from manyhands.cli.show import say
 from manyhands.io.results import to_csv
 from manyhands.io.triples import triples_frame
-from manyhands.io.writing import write_files
 from manyhands.simulate import ATTACKS, KINDS, Crowd, make_crowd
+from manyhands.writing import write_files
 
 
 def simulate(

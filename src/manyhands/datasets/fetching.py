@@ -18,6 +18,7 @@ from manyhands.datasets.sources import SOURCES, Remote, Source, Tables
 from manyhands.datasets.tables import Column, read_columns
 from manyhands.exceptions import AnnotationError, DownloadError, ParameterError
 from manyhands.validation import Number, check_parameters
+from manyhands.writing import write_files
 
 VARIABLE = "MANYHANDS_CACHE"
 
@@ -118,8 +119,6 @@ def _obtain(remote: Remote, home: Path, base: str, patience: Patience) -> Path:
 
 def _published_checksum(remote: Remote, home: Path, patience: Patience) -> str:
     """What the publisher states, even where the file itself comes from a mirror."""
-    from manyhands.io.writing import write_files  # manyhands.io loads polars, which nothing else here needs
-
     assert remote.checksum_file is not None
     kept = home / remote.checksum_file
     if kept.is_file():

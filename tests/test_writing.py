@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from manyhands import writing
 from manyhands.exceptions import OutputExistsError
-from manyhands.io import writing
-from manyhands.io.writing import write_files
+from manyhands.writing import write_files
 
 
 def test_nothing_is_replaced_without_force(tmp_path):

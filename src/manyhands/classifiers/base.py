@@ -1,0 +1,185 @@
+"""The base of all classifiers: the door of `fit`, the one place that stores results, prediction and score."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.aggregation.base import PRIOR_ACCURACY, Gold
+from manyhands.annotations import Annotations
+from manyhands.exceptions import AlignmentError, CrowdWarning
+from manyhands.heldout import align, class_shares, foretelling_log_likelihood, worker_confusions
+from manyhands.kernels import Array, em_pass, pack
+from manyhands.nn.inputs import Rows, as_rows, check_rows
+from manyhands.noise import safe_log
+from manyhands.parameters import Parameters
+from manyhands.priors import gold_codes, gold_offset
+from manyhands.validation import check_annotations
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method learns from; everything in it was checked."""
+
+    rows: Rows
+    annotations: Annotations
+    gold: Gold
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a method found; the base stores it.
+
+    Without a posterior of its own, that of an item is what the classifier says of x, times what each worker's
+    label then says, with confusion matrices from the classifier's own view of the training items.
+    """
+
+    module: Any  # what `_proba` asks
+    history: list[dict[str, float]] = field(default_factory=list)
+    posterior: Array | None = None  # (n_items, n_classes), of the training items
+    results: Mapping[str, Any] = field(default_factory=dict)  # attributes of the method's own, each ending in _
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class CrowdClassifier(Parameters, ABC):
+    """A classifier of features that learns from a crowd's labels.
+
+    A method implements `_learn` and `_proba`; a network method derives from `NetworkClassifier` instead.
+
+    Attributes
+    ----------
+    classes_, worker_ids_ : as in the annotations
+    worker_accuracy_ : (n_workers,) expected share of right labels, drawn toward 0.7 by one label
+    posterior_ : (n_items, n_classes) of the training items, given features and labels; rows sum to 1
+    history_ : one dict per epoch, the mean of each loss and "heldout" where labels were held out
+    module_ : the network, or the scikit-learn classifier
+    notes_ : what the data do not allow to conclude, by code; each was raised as a CrowdWarning
+    """
+
+    _fit_takes: ClassVar[str] = "(X, annotations)"
+
+    classes_: npt.NDArray[Any]
+    worker_ids_: npt.NDArray[Any]
+    worker_accuracy_: Array
+    posterior_: Array
+    history_: list[dict[str, float]]
+    module_: Any
+    notes_: dict[str, str]
+    _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`
+    _shares: Array  # (n_classes,) for `score`
+    _row_shape: tuple[int, ...]
+
+    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+        """Learn a classifier; row i of X is item i of the annotations.
+
+        Parameters
+        ----------
+        X : array, mapped file, sparse matrix, images (n, channels, height, width), tensor, or a getter of rows
+        annotations : the crowd's labels; items without any are legal
+        gold : {item: class} where the truth is known; what workers said on gold items counts as ever
+        """
+        self._check_parameters()
+        check_annotations(annotations)
+        rows = as_rows(X)
+        check_rows(rows, annotations.n_items)
+        codes = gold_codes(gold, annotations.item_ids, annotations.classes)
+        task = Task(rows, annotations, codes)
+        self._store(task, self._learn(task))
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """(n_rows, n_classes) the probability of each class, given the features alone."""
+        self._check_fitted()
+        rows = as_rows(X)
+        if rows.shape != self._row_shape:
+            raise AlignmentError(
+                f"A row of X has shape {rows.shape}, but this {type(self).__name__} was fitted with {self._row_shape}."
+            )
+        if len(rows) == 0:
+            return np.zeros((0, len(self.classes_)))
+        return self._proba(self.module_, rows)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """(n_rows,) the most probable class, in the caller's own values."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def score(self, X: Any, annotations: Annotations) -> float:
+        """Mean log-likelihood of held-out annotations; no truth is needed.
+
+        The same recipe for every method, so that scores compare: worker confusions from the training posterior, shrunk
+        toward the crowd's, then log sum_k p(k | x) confusion[worker, k, label].
+        """
+        self._check_fitted()
+        check_annotations(annotations)
+        aligned = align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
+        proba = self.predict_proba(X)
+        if len(proba) != annotations.n_items:
+            raise AlignmentError(
+                f"X has {len(proba)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
+            )
+        return foretelling_log_likelihood(proba, self._confusions, self._shares, aligned)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the fitted classifier as JSON and safetensors; `manyhands.load_model` reads it in any process."""
+        from manyhands.classifiers.saving import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
+
+    @abstractmethod
+    def _learn(self, task: Task) -> Learned:
+        """What the method learns from a checked task."""
+
+    @abstractmethod
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        """(n_rows, n_classes) what the module says of these rows."""
+
+    def _store(self, task: Task, learned: Learned) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a second fit forgets the first
+        annotations = task.annotations
+        self._row_shape = task.rows.shape
+        self.classes_, self.worker_ids_ = annotations.classes, annotations.worker_ids
+        self.module_, self.history_ = learned.module, learned.history
+        posterior = learned.posterior
+        if posterior is None:
+            posterior = combine(self._proba(learned.module, task.rows), annotations, task.gold)
+        self.posterior_ = posterior
+        self.worker_accuracy_ = expected_accuracy(annotations, posterior)
+        self._confusions = worker_confusions(annotations, posterior)
+        self._shares = class_shares(annotations, posterior)
+        for name, value in learned.results.items():
+            setattr(self, name, value)
+        self.notes_ = dict(learned.notes)
+        for code_word, sentence in self.notes_.items():
+            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
+
+
+def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:
+    """(n_items, n_classes) p(k | x, labels) ~ p(k | x) prod_w confusion[w, k, label_w], with gold where it is known.
+
+    The confusion matrices are those that the classifier's own view of the items implies, shrunk toward the crowd's.
+    """
+    log_table = np.log(worker_confusions(annotations, proba))[:-1]
+    offset, known = safe_log(proba), gold_offset(gold, annotations.n_classes)
+    offset = offset if known is None else offset + known
+    nothing = np.zeros(annotations.n_classes)
+    found = em_pass(pack(annotations), log_table, nothing, offset, want_posterior=True)
+    assert found.posterior is not None
+    return found.posterior
+
+
+def expected_accuracy(annotations: Annotations, posterior: Array) -> Array:
+    """(n_workers,) expected share of right labels, drawn toward 0.7 by one label."""
+    n_workers = annotations.n_workers
+    p_right = posterior[annotations.item, annotations.label]
+    right = np.bincount(annotations.worker, weights=p_right, minlength=n_workers)
+    return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, minlength=n_workers) + 1.0)

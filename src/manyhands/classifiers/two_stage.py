@@ -1,0 +1,186 @@
+"""Two stages: infer the truth of the training items, then train any classifier on it.
+
+    r_i = posterior of an aggregator,  then  min sum_i -log f(x_i)[argmax r_i]  (hard)  or  sum_ik -r_ik log f(x_i)[k]
+
+This gives the usual baselines: majority vote or Dawid-Skene followed by logistic regression or a network; votes with
+soft labels are known as SoftProb.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import registry
+from manyhands.annotations import Annotations
+from manyhands.classifiers.base import Learned, Task
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.consensus import pick_classes
+from manyhands.exceptions import CrowdWarning, ParameterError
+from manyhands.heldout import worker_confusions
+from manyhands.kernels import Array
+from manyhands.nn.inputs import Rows
+from manyhands.randomness import make_generator
+from manyhands.validation import Constraint, NameOr, Switch
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.aggregation.base import Aggregator
+    from manyhands.nn.batches import Batch
+
+_SOME = 1e-6  # a class less probable than this gets no copy of the row
+
+
+class TwoStage(NetworkClassifier):
+    """Aggregate the labels, then train a network or a scikit-learn classifier on the result.
+
+    Items without labels and gold teach nothing. The posterior is the aggregator's.
+
+    Parameters
+    ----------
+    aggregator : the first stage, by its name or as an instance, whose own random_state then counts
+    classifier : "network", "logistic-regression", or any scikit-learn classifier with predict_proba
+    soft : train on the posterior rather than on its largest class; rows are repeated with weights for scikit-learn
+    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
+    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
+    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+
+    Attributes
+    ----------
+    aggregator_ : the first stage, fitted
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, TwoStage
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> model = TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0], [0.0], [1.0]], votes)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    [0, 1]
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
+        "aggregator": NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggregator"),
+        "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
+        "soft": Switch(),
+    }
+
+    def __init__(
+        self,
+        aggregator: Any = registry.DEFAULT,
+        classifier: Any = "network",
+        soft: bool = False,
+        **network: Unpack[NetworkParameters],
+    ) -> None:
+        super().__init__(**network)
+        self.aggregator = aggregator
+        self.classifier = classifier
+        self.soft = soft
+
+    def _learn(self, task: Task) -> Learned:
+        if isinstance(self.classifier, str) and self.classifier == "network":
+            return super()._learn(task)
+        first = self._aggregate(task, task.annotations, make_generator(self.random_state))
+        model = fit_classifier(self._new_classifier(), task.rows.whole(), *self._targets(first))
+        return _learned(model, [], first)
+
+    def _learn_network(self, bench: Bench) -> Learned:
+        import torch
+
+        from manyhands.nn.losses import log_mixture, soft_cross_entropy
+        from manyhands.nn.train import descend
+
+        first = self._aggregate(bench.task, bench.annotations, bench.rng)  # held-out labels are unknown to both stages
+        items, target = self._targets(first)
+        place = np.full(bench.annotations.n_items, -1)
+        place[items] = np.arange(len(items))
+        soft_target = torch.from_numpy(target).float().to(bench.device)
+        log_confusion = torch.from_numpy(np.log(worker_confusions(bench.annotations, first.posterior_))).float()
+        log_column = log_confusion.transpose(1, 2).to(bench.device)  # (n_workers + 1, label, truth)
+        network = bench.network()
+        optimizer = bench.adam(network)
+
+        def step(batch: Batch) -> torch.Tensor:
+            return descend(optimizer, soft_cross_entropy(network(bench.x(batch)), soft_target[place[batch.item]]))
+
+        def log_label(batch: Batch) -> torch.Tensor:
+            log_proba = network(bench.x(batch)).log_softmax(1)[batch.row]
+            return log_mixture(log_proba, log_column[batch.worker, batch.label])
+
+        evaluate = bench.heldout_score(log_label, network)
+        history = bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate)
+        if bench.heldout is not None:
+            first = self._aggregate(bench.task, bench.task.annotations, bench.rng)  # for the posterior of all items
+        return _learned(network, history, first)
+
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        if hasattr(module, "predict_proba"):
+            return classifier_proba(module, rows.whole(), len(self.classes_))
+        return super()._proba(module, rows)
+
+    def _aggregate(self, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
+        seed = int(rng.integers(2**31))
+        if isinstance(self.aggregator, str):
+            first = registry.create_seeded(self.aggregator, seed)
+        else:
+            first = type(self.aggregator)(**self.aggregator.get_params(deep=False))
+        gold = None
+        if task.gold is not None:
+            known = np.flatnonzero(task.gold >= 0)
+            gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[task.gold[known]].tolist()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CrowdWarning)  # its notes become ours, and are raised once
+            fitted: Aggregator = first.fit(annotations, gold)
+        return fitted
+
+    def _targets(self, first: Aggregator) -> tuple[npt.NDArray[np.intp], Array]:
+        """The items that teach something, and what they teach: (n, n_classes), rows sum to 1."""
+        items = np.flatnonzero(~first.unlabelled_)
+        posterior = first.posterior_[items]
+        if self.soft:
+            return items, posterior
+        code, _ = pick_classes(posterior, np.zeros(len(items), bool))
+        return items, np.eye(posterior.shape[1])[code]
+
+    def _new_classifier(self) -> Any:
+        from sklearn.base import clone
+        from sklearn.linear_model import LogisticRegression
+
+        if isinstance(self.classifier, str):
+            return LogisticRegression(max_iter=1000)
+        return clone(self.classifier)
+
+
+def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) -> Learned:
+    return Learned(module, history, first.posterior_, {"aggregator_": first}, first.notes_)
+
+
+def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Array) -> Any:
+    """Fit a scikit-learn classifier on class codes; soft targets become repeated rows with weights."""
+    from sklearn.dummy import DummyClassifier
+
+    row, label = np.nonzero(target > _SOME)
+    if len(np.unique(label)) < 2:
+        model = DummyClassifier()  # scikit-learn's linear models refuse a single class
+    rows = X[items[row]]
+    rows = rows if rows.ndim == 2 else rows.reshape(len(rows), -1)
+    weight = target[row, label]
+    if np.all(weight == 1):
+        return model.fit(rows, label)
+    try:
+        return model.fit(rows, label, sample_weight=weight)
+    except TypeError:
+        raise ParameterError(
+            f"Soft labels need a classifier whose fit takes sample_weight; {type(model).__name__} does not. "
+            f"Set soft=False."
+        ) from None
+
+
+def classifier_proba(model: Any, X: Any, n_classes: int) -> Array:
+    """(n_rows, n_classes) a scikit-learn classifier's probabilities, with 0 for classes it never met."""
+    proba = np.zeros((X.shape[0], n_classes))
+    proba[:, model.classes_] = model.predict_proba(X if X.ndim == 2 else X.reshape(len(X), -1))
+    return np.asarray(proba / proba.sum(axis=1, keepdims=True))

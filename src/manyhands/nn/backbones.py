@@ -1,0 +1,97 @@
+"""Networks from features to logits: a perceptron, a small convolutional network, or the caller's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from manyhands.exceptions import ParameterError
+
+Backbone = str | Callable[[Any, int], nn.Module]
+NAMES = ("convnet", "mlp")
+
+
+def build(
+    backbone: Backbone,
+    shape: tuple[int, ...],
+    n_classes: int,
+    *,
+    hidden: Sequence[int] = (128,),
+    dropout: float = 0.5,
+    batch_norm: bool = False,
+) -> nn.Module:
+    """The network of this name, or what the caller's function makes of (n_features or shape, n_classes).
+
+    `shape` is that of one row of X. The network must give one logit per class and row.
+    """
+    if callable(backbone):
+        return _checked(backbone(shape[0] if len(shape) == 1 else shape, n_classes), shape, n_classes)
+    if backbone == "convnet":
+        return convnet(shape, n_classes, hidden=hidden, dropout=dropout)
+    size = int(torch.Size(shape).numel())
+    return mlp((size, *hidden, n_classes), dropout=dropout, batch_norm=batch_norm)
+
+
+def mlp(sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False) -> nn.Sequential:
+    """Linear layers of these sizes, input and output included; ReLU and dropout behind all but the last.
+
+    >>> mlp((4, 3, 2), dropout=0)
+    Sequential(
+      (0): Flatten(start_dim=1, end_dim=-1)
+      (1): Linear(in_features=4, out_features=3, bias=True)
+      (2): ReLU()
+      (3): Linear(in_features=3, out_features=2, bias=True)
+    )
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in pairwise(sizes[:-1]):
+        layers += [nn.Linear(before, after)]
+        layers += [nn.BatchNorm1d(after)] if batch_norm else []
+        layers += [nn.ReLU()]
+        layers += [nn.Dropout(dropout)] if dropout else []
+    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+
+
+def convnet(
+    shape: tuple[int, ...], n_classes: int, *, hidden: Sequence[int] = (128,), dropout: float = 0.5
+) -> nn.Sequential:
+    """Four 3x3 convolutions (32, 32, 64, 64) with ReLU, each followed by a 2x2 maximum; then a perceptron.
+
+    Batch norm follows the first convolution. Rows are (channels, height, width) of at least 46 x 46, which leaves
+    one pixel: each layer takes away a border of one and then halves.
+    """
+    if len(shape) != 3 or min(shape[1:]) < 46:
+        raise ParameterError(
+            f"The backbone 'convnet' needs images of shape (channels, height, width) of at least 46 x 46; "
+            f"the rows of X have shape {shape}."
+        )
+    layers: list[nn.Module] = []
+    side: tuple[int, ...] = shape[1:]
+    for before, after in pairwise((shape[0], 32, 32, 64, 64)):
+        layers += [nn.Conv2d(before, after, 3)]
+        layers += [nn.BatchNorm2d(after)] if len(layers) == 1 else []
+        layers += [nn.ReLU(), nn.MaxPool2d(2)]
+        side = tuple((length - 2) // 2 for length in side)
+    return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
+
+
+def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    if not isinstance(made, nn.Module):
+        raise ParameterError(
+            f"The function given as 'backbone' must make a torch Module; it made {type(made).__name__}."
+        )
+    training = made.training
+    try:
+        with torch.no_grad():
+            found = tuple(made.eval()(torch.zeros(2, *shape)).shape)
+    except RuntimeError as error:
+        raise ParameterError(f"The module given by 'backbone' cannot take rows of shape {shape}: {error}") from error
+    if found != (2, n_classes):
+        raise ParameterError(
+            f"The module given by 'backbone' must give {n_classes} logits per row; for 2 rows it gave shape {found}."
+        )
+    return made.train(training)

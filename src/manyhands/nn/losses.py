@@ -1,0 +1,29 @@
+"""Losses: plain functions of tensors, in log space."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+
+def soft_cross_entropy(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Mean over rows of -sum_k target[k] log softmax(logits)[k]; `target` (n_rows, n_classes) sums to 1 along rows."""
+    return -(target * logits.log_softmax(1)).sum(1).mean()
+
+
+def log_mixture(log_proba: torch.Tensor, log_column: torch.Tensor) -> torch.Tensor:
+    """(n_labels,) log sum_k p(k) p(label | k), from log p(k) and log p(label | k), both (n_labels, n_classes)."""
+    return torch.logsumexp(log_proba + log_column, 1)
+
+
+def negative_log_likelihood(log_label: torch.Tensor) -> torch.Tensor:
+    """Minus the mean log-probability of the observed labels; 0 where there is none."""
+    return -log_label.sum() / max(len(log_label), 1)
+
+
+def gold_cross_entropy(logits: torch.Tensor, gold: torch.Tensor | None) -> torch.Tensor:
+    """Mean cross entropy of the rows whose class is known; `gold` (n_rows,) is -1 elsewhere. 0 where none is."""
+    if gold is None:
+        return logits.new_zeros(())
+    known = (gold >= 0).sum().clamp(min=1)
+    return F.cross_entropy(logits, gold, ignore_index=-1, reduction="sum") / known

@@ -1,0 +1,43 @@
+"""A network and the rows it reads: tensors of them, and its probabilities over all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from manyhands.exceptions import ParameterError
+from manyhands.nn.inputs import Index, Rows
+
+_STRETCH = 1024  # rows that a network reads at once when it only predicts
+
+
+def as_tensor(rows: Rows, index: Index, device: torch.device | str) -> torch.Tensor:
+    """These rows as floats on the device."""
+    return torch.from_numpy(rows.take(index)).to(device)
+
+
+@torch.no_grad()
+def probabilities(network: nn.Module, rows: Rows, index: Index | None = None) -> npt.NDArray[np.float64]:
+    """(n_rows, n_classes) softmax of the network's logits, in evaluation mode; its mode is left as it was."""
+    device = next((p.device for p in network.parameters()), torch.device("cpu"))
+    index = np.arange(len(rows)) if index is None else index
+    was_training = network.training
+    network.eval()
+    stretches = np.split(index, range(_STRETCH, len(index), _STRETCH))
+    logits = [network(as_tensor(rows, stretch, device)).double().cpu() for stretch in stretches]
+    network.train(was_training)
+    return np.asarray(torch.cat(logits).softmax(1).numpy())
+
+
+def choose_device(device: str) -> torch.device:
+    """The device of this name; "auto" takes a GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(f"The parameter 'device' is {device!r}, which torch cannot use here: {reason}") from None
+    return torch.device(device)
