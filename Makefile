@@ -18,12 +18,12 @@ export MANYHANDS_DATA
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) -e '.[dev]'
+	$(BIN)/python $(PIP) -e '.[dev,learn]'
 	touch $@
 
 $(BENCH)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python $(PIP) -e '.[bench]'
+	$(BENCH)/bin/python $(PIP) -e '.[bench,learn]'
 	touch $@
 
 demo: $(VENV)/ready
@@ -41,6 +41,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/loading.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
+	$(BENCH)/bin/python benchmarks/learning.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/*.so

@@ -60,3 +60,14 @@ def votes():
         worker_ids=["ann", "bob", "nobody"],
         classes=["cat", "dog", "emu"],
     )
+
+
+@pytest.fixture
+def one_thread():
+    """torch on one thread: small networks gain nothing from more, and tests run side by side."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -14,12 +14,23 @@ def test_method_keeps_its_promise(method, check):
     check(registry.create(method))
 
 
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in testing.classifier_checks()])
+@pytest.mark.parametrize("method", registry.names("classifier"))
+def test_classifier_keeps_its_promise(method, check, one_thread):
+    """The promise is the first line of the check's docstring."""
+    check(registry.create(method))
+
+
 def test_no_check_is_left_out():
     """Every `check_` function of the package is handed out, and each has a sentence."""
-    handed_out = {function.__name__ for _, function in testing.aggregator_checks()}
-    modules = (testing.promises, testing.answers, testing.estimator)
-    written = {
-        name for m in modules for name, _ in inspect.getmembers(m, inspect.isfunction) if name.startswith("check_")
+    families = {
+        testing.aggregator_checks: (testing.promises, testing.answers, testing.estimator),
+        testing.classifier_checks: (testing.classifier_promises, testing.classifier_estimator),
     }
-    assert handed_out == written and len(handed_out) > 30
-    assert all(function.__doc__.strip().split("\n")[0].endswith(".") for _, function in testing.aggregator_checks())
+    for checks, modules in families.items():
+        handed_out = {function.__name__ for _, function in checks()}
+        written = {
+            name for m in modules for name, _ in inspect.getmembers(m, inspect.isfunction) if name.startswith("check_")
+        }
+        assert handed_out == written and len(handed_out) > 20
+        assert all(function.__doc__.strip().split("\n")[0].endswith(".") for _, function in checks())

@@ -1,6 +1,7 @@
 """One seed, one generator."""
 
 import numpy as np
+import pytest
 
 from manyhands.randomness import make_generator
 
@@ -28,3 +29,35 @@ def test_the_global_generator_is_left_alone():
     make_generator(None).random(10)
     make_generator(3).spawn(2)
     assert repr(np.random.get_state()) == before  # noqa: NPY002
+
+
+def test_torch_is_seeded_inside_and_given_back():
+    """The same draw inside for the same generator, another for the next child, and outside nothing has moved."""
+    import torch
+
+    from manyhands.randomness import torch_generator, torch_seeded
+
+    def inside(rng):
+        with torch_seeded(rng):
+            return torch.rand(3).tolist()
+
+    before = torch.get_rng_state()
+    rng = np.random.default_rng(0)
+    first, second = inside(rng), inside(rng)
+    assert first == inside(np.random.default_rng(0)) and first != second
+    assert torch.equal(torch.get_rng_state(), before)
+    draws = [torch.rand(3, generator=torch_generator(np.random.default_rng(5))).tolist() for _ in range(2)]
+    assert draws[0] == draws[1] and torch.equal(torch.get_rng_state(), before)
+
+
+def test_torch_is_given_back_after_an_error():
+    """An error inside the block does not leave the global generator seeded."""
+    import torch
+
+    from manyhands.randomness import torch_seeded
+
+    before = torch.get_rng_state()
+    with pytest.raises(ZeroDivisionError), torch_seeded(np.random.default_rng(0)):
+        torch.rand(3)
+        raise ZeroDivisionError
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,26 +1,32 @@
 """The table of contents."""
 
+import subprocess
+import sys
+
 import pytest
 
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import ParameterError
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.exceptions import MissingExtraError, ParameterError
 
 
 def test_names_are_sorted_and_in_one_style():
     """Names are kebab-case, sorted, and the source lists them in that order too."""
     names = registry.names()
-    assert names == sorted(names) == registry.names("aggregator")
-    assert list(registry._AGGREGATORS) == sorted(registry._AGGREGATORS)
+    assert names == sorted(registry.names("aggregator") + registry.names("classifier"))
+    assert all(list(entries) == sorted(entries) for entries in registry._KINDS.values())
     assert all(name == name.lower() and " " not in name and "_" not in name for name in names)
 
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_entry_leads_to_a_class(name):
-    """The module exists, the class is an aggregator, and a new one shows its fixed parameters."""
+    """The module exists, the class is of its kind, and a new one shows its fixed parameters."""
     made = registry.create(name)
-    assert isinstance(made, Aggregator) and type(made) is registry.get(name)
+    kind = Aggregator if name in registry.names("aggregator") else CrowdClassifier
+    assert isinstance(made, kind) and type(made) is registry.get(name)
     assert made.get_params() | registry._METHODS[name][1] == made.get_params()
+    assert registry.summary(name) == type(made).__doc__.strip().splitlines()[0]
 
 
 def test_parameters_are_passed_on():
@@ -39,3 +45,35 @@ def test_unknown_names_are_refused_with_what_there_is():
         registry.create("dawid")
     with pytest.raises(ParameterError, match="aggregator"):
         registry.names("classifiers of the future")
+
+
+def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
+    """A torch that cannot be imported is our error; any other missing module is a fault and stays one."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "manyhands.classifiers.crowd_layer", raising=False)
+    monkeypatch.delitem(sys.modules, "manyhands.nn.batches", raising=False)
+    with pytest.raises(MissingExtraError, match=r"crowd_layer needs torch, .*pip install 'manyhands\[learn\]'"):
+        registry.get("crowd-layer")
+    with pytest.raises(ModuleNotFoundError, match="no_such"):
+        registry.load_module("manyhands.no_such")
+
+
+def test_two_stages_need_torch_only_for_a_network():
+    """Voting and logistic regression run where torch is not installed."""
+    program = """if True:
+        import sys
+
+        class Without:
+            def find_spec(self, name, *others):
+                if name == "torch":
+                    raise ModuleNotFoundError("no torch here", name=name)
+
+        sys.meta_path.insert(0, Without())
+        import manyhands as mh
+
+        votes = mh.Annotations.from_matrix([[0, 0], [1, 1]])
+        model = mh.TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0]], votes)
+        print(*model.predict([[0.0], [1.0]]))
+    """
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0", "1"]

@@ -285,10 +285,10 @@ def _hold_out(
     annotations: Annotations, share: float, rng: np.random.Generator
 ) -> tuple[Annotations, Annotations | None]:
     """Labels to learn from and labels for the stop rule; none of the latter where there are too few to choose from."""
-    order = rng.permutation(annotations.n_annotations)
-    n_heldout = round(share * len(order))
+    n_heldout = round(share * annotations.n_annotations)
     if n_heldout == 0:
         return annotations, None
+    order = rng.permutation(annotations.n_annotations)
     return annotations.keep(np.sort(order[n_heldout:])), annotations.keep(np.sort(order[:n_heldout]))
 
 

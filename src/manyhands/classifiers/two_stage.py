@@ -161,6 +161,7 @@ def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) ->
 def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Array) -> Any:
     """Fit a scikit-learn classifier on class codes; soft targets become repeated rows with weights."""
     from sklearn.dummy import DummyClassifier
+    from sklearn.utils.validation import has_fit_parameter
 
     row, label = np.nonzero(target > _SOME)
     if len(np.unique(label)) < 2:
@@ -170,13 +171,12 @@ def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Arra
     weight = target[row, label]
     if np.all(weight == 1):
         return model.fit(rows, label)
-    try:
-        return model.fit(rows, label, sample_weight=weight)
-    except TypeError:
+    if not has_fit_parameter(model, "sample_weight"):
         raise ParameterError(
             f"Soft labels need a classifier whose fit takes sample_weight; {type(model).__name__} does not. "
             f"Set soft=False."
-        ) from None
+        )
+    return model.fit(rows, label, sample_weight=weight)
 
 
 def classifier_proba(model: Any, X: Any, n_classes: int) -> Array:

@@ -12,7 +12,7 @@ import polars as pl
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.cli.show import progress_bar, say
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.comparison import compare_methods
 from manyhands.io.gold import read_gold
 from manyhands.io.overview import describe_reading
@@ -59,6 +59,8 @@ def run_job(
 
 def refuse_unusable(reading: Reading, method: str) -> None:
     """A sentence for files from which this method cannot tell anything."""
+    if method in registry.names("classifier"):
+        raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)
     if not reading.ledger.kept:

@@ -90,16 +90,26 @@ class Confusion(nn.Module):
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) of its rows."""
         worker, place = torch.unique(batch.worker, return_inverse=True)
-        table = self.log_rows(worker).transpose(1, 2).reshape(-1, self.n_classes)  # (worker, label) x truth
-        return log_mixture(log_proba[batch.row], F.embedding(place * self.n_classes + batch.label, table))
+        free = self._free(worker)
+        column = free.view(-1, self.n_classes).index_select(0, place * self.n_classes + batch.label)
+        log_column = self._log(column) - self._log_total(free).index_select(0, place)  # (n_labels, truth)
+        return log_mixture(log_proba[batch.row], log_column)
 
     def log_rows(self, worker: torch.Tensor) -> torch.Tensor:
-        """(n, n_classes, n_classes) log C of these workers."""
-        free = F.embedding(worker, self.weight).view(-1, self.n_classes, self.n_classes)
-        if self.rows == "softmax":
-            return free.log_softmax(2)
-        positive = F.softplus(free).clamp(min=1e-30)
-        return positive.log() - positive.sum(2, keepdim=True).log()
+        """(n, truth, label) log C of these workers."""
+        free = self._free(worker)
+        return (self._log(free) - self._log_total(free).unsqueeze(1)).transpose(1, 2)
+
+    def _free(self, worker: torch.Tensor) -> torch.Tensor:
+        """(n, label, truth): the label stands first, so that its column is one stretch of memory."""
+        return self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes)
+
+    def _log(self, free: torch.Tensor) -> torch.Tensor:
+        return free if self.rows == "softmax" else F.softplus(free).clamp(min=1e-30).log()
+
+    def _log_total(self, free: torch.Tensor) -> torch.Tensor:
+        """(n, truth) the logarithm of what each row of C is divided by."""
+        return free.logsumexp(1) if self.rows == "softmax" else F.softplus(free).sum(1).log()
 
     def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
         """The mean trace of C over the distinct ones of these workers: Tanno's penalty, which lowers the diagonal."""

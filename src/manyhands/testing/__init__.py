@@ -1,6 +1,7 @@
 """What every method must satisfy: one function with a sentence for each promise.
 
-`check_aggregator` runs all checks on one aggregator; `aggregator_checks` hands them out one by one, for pytest:
+`check_aggregator` and `check_classifier` run all checks on one method; `aggregator_checks` and `classifier_checks` hand
+them out one by one, for pytest:
 
     @pytest.mark.parametrize("name, check", aggregator_checks())
     def test_my_method(name, check):
@@ -15,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.testing import answers, estimator, promises
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.testing import answers, classifier_estimator, classifier_promises, estimator, promises
 
 Check = Callable[[Aggregator], None]
+ClassifierCheck = Callable[[CrowdClassifier], None]
 
 
 def check_aggregator(aggregator: Aggregator) -> None:
@@ -33,6 +36,18 @@ def check_aggregator(aggregator: Aggregator) -> None:
 def aggregator_checks() -> Iterator[tuple[str, Check]]:
     """(name, check) for every check; a check takes an unfitted aggregator."""
     for check in _AGGREGATOR_CHECKS:
+        yield check.__name__.removeprefix("check_"), check
+
+
+def check_classifier(classifier: CrowdClassifier) -> None:
+    """Run every check on a classifier; networks are made small and are trained for a few epochs."""
+    for _, check in classifier_checks():
+        check(classifier)
+
+
+def classifier_checks() -> Iterator[tuple[str, ClassifierCheck]]:
+    """(name, check) for every check; a check takes an unfitted classifier."""
+    for check in _CLASSIFIER_CHECKS:
         yield check.__name__.removeprefix("check_"), check
 
 
@@ -74,4 +89,30 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     estimator.check_every_parameter_is_documented,
     estimator.check_every_parameter_is_validated,
     estimator.check_every_parameter_is_read,
+)
+
+_CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
+    classifier_promises.check_results_have_their_shapes,
+    classifier_promises.check_same_seed_same_result,
+    classifier_promises.check_global_generators_stay_as_they_were,
+    classifier_promises.check_perfect_workers_teach_the_truth,
+    classifier_promises.check_a_spammer_does_little_harm,
+    classifier_promises.check_bad_workers_are_seen,
+    classifier_promises.check_many_classes,
+    classifier_promises.check_items_without_labels_are_accepted,
+    classifier_promises.check_sparse_rows_are_dense_rows,
+    classifier_promises.check_a_getter_of_rows_is_an_array,
+    classifier_promises.check_unseen_workers_and_classes,
+    classifier_promises.check_thin_crowds_are_survived,
+    classifier_promises.check_gold_teaches,
+    classifier_promises.check_score_prefers_the_right_rows,
+    classifier_promises.check_inputs_stay_as_they_were,
+    classifier_promises.check_bad_rows_are_refused,
+    classifier_estimator.check_clone_and_repr_round_trip,
+    classifier_estimator.check_copies_predict_the_same,
+    classifier_estimator.check_a_second_fit_forgets_the_first,
+    classifier_estimator.check_search_and_pipeline,
+    classifier_estimator.check_every_parameter_is_documented,
+    classifier_estimator.check_every_parameter_is_validated,
+    classifier_estimator.check_every_parameter_is_read,
 )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import CrowdWarning, ManyhandsError
-from manyhands.validation import Constraint, Number
+from manyhands.validation import Constraint, Folder, Maybe, Number
 
 CLOSE = 1e-6  # EM stops near its optimum, and where it stops may depend on the order of a sum
 OF_ITEMS = ("posterior_", "labels_", "tied_", "unlabelled_", "item_ids_")
@@ -20,9 +20,9 @@ OF_WORKERS = ("worker_accuracy_", "worker_ids_")
 RESULTS = (*OF_ITEMS, *OF_WORKERS, "classes_", "n_iter_", "converged_", "history_", "notes_")
 
 
-def copy_of(aggregator: Aggregator, **changes: Any) -> Aggregator:
-    """A fresh aggregator with the same parameters, these changes, and a seed where none was given."""
-    parameters = aggregator.get_params()
+def copy_of(aggregator: Any, /, **changes: Any) -> Any:
+    """A fresh estimator with the same parameters, these changes, and a seed where none was given."""
+    parameters = aggregator.get_params(deep=False)
     if parameters.get("random_state", 0) is None:
         parameters["random_state"] = 0
     return type(aggregator)(**(parameters | changes))
@@ -125,7 +125,8 @@ def error_of(call: Callable[[], Any], kind: type[Exception], what: str = "this")
 
 def bad_values(constraint: Constraint) -> list[Any]:
     """Values that no reading of the constraint allows."""
-    bad: list[Any] = [object(), "no such value"]
+    bad: list[Any] = [object(), *([] if isinstance(constraint, Folder) else ["no such value"])]
+    constraint = constraint.other if isinstance(constraint, Maybe) else constraint
     if isinstance(constraint, Number):
         bad += [float("nan"), float("inf"), True, [1]]
         bad += [constraint.least - 1] if constraint.least is not None else []

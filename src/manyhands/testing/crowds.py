@@ -33,6 +33,20 @@ def easy_crowd(
     return coded(item, worker, label, n_items=n_items, n_workers=n_workers, n_classes=n_classes), truth
 
 
+def feature_crowd(
+    n_classes: int, *, n_items: int = 60, n_features: int = 4, seed: int = 0, **others: Any
+) -> tuple[npt.NDArray[np.float64], Annotations, Truth]:
+    """Well separated classes in a few features, with the labels of `easy_crowd`."""
+    votes, truth = easy_crowd(n_classes, n_items=n_items, seed=seed, **others)
+    return features_of(truth, n_features, seed), votes, truth
+
+
+def features_of(truth: Truth, n_features: int = 4, seed: int = 0) -> npt.NDArray[np.float64]:
+    """Rows around a centre for each class; the centres depend on nothing but the numbers of the classes."""
+    centre = np.random.default_rng(99).normal(0, 2.5, (64, n_features))
+    return centre[truth] + np.random.default_rng(seed + 1).normal(0, 0.5, (len(truth), n_features))
+
+
 def hard_crowd(n_classes: int) -> Annotations:
     """Few labels of little worth, so that starts end in different places and EM takes its time."""
     return easy_crowd(n_classes, n_items=50, n_workers=14, per_item=3, accuracy=0.55, seed=5)[0]

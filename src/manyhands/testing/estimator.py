@@ -62,9 +62,7 @@ def check_a_second_fit_forgets_the_first(aggregator: Aggregator) -> None:
 
 def check_every_parameter_is_documented(aggregator: Aggregator) -> None:
     """Every constructor parameter stands in the class docstring under Parameters, and no other does."""
-    section = re.search(r"Parameters\n\s*-+\n(.*?)(\n\s*\n|\Z)", type(aggregator).__doc__ or "", re.DOTALL)
-    named = re.findall(r"^\s*([\w, ]+?) :", section.group(1), re.MULTILINE) if section else []
-    documented = {name.strip() for names in named for name in names.split(",")}
+    documented = documented_parameters(type(aggregator))
     parameters = set(aggregator.get_params())
     assert documented == parameters, f"documented: {sorted(documented)}; in the signature: {sorted(parameters)}"
 
@@ -100,3 +98,10 @@ def check_every_parameter_is_read(aggregator: Aggregator) -> None:
     quietly(lambda: spy.fit(votes))
     unread = set(aggregator.get_params()) - read
     assert not unread, f"fit never reads {sorted(unread)}"
+
+
+def documented_parameters(cls: type[Any]) -> set[str]:
+    """The names under Parameters in a class docstring."""
+    section = re.search(r"Parameters\n\s*-+\n(.*?)(\n\s*\n|\Z)", cls.__doc__ or "", re.DOTALL)
+    named = re.findall(r"^\s*([\w, ]+?) :", section.group(1), re.MULTILINE) if section else []
+    return {name.strip() for names in named for name in names.split(",")}

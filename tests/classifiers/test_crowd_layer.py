@@ -1,0 +1,184 @@
+"""Crowd layer: limit cases, checkpoints, and what early stopping sees."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manyhands import Annotations, CrowdLayer, load_model
+from manyhands.classifiers.network import _hold_out
+from manyhands.exceptions import ParameterError, TrainingError
+from manyhands.nn import checkpoint as checkpoints
+from manyhands.progress import listening
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small crowd layer with a seed."""
+    return CrowdLayer(**(QUICK | {"random_state": 0} | changes))
+
+
+def without_worker(votes, silent):
+    """The same labels with a further worker who gave none, or as they are."""
+    names = [*votes.worker_ids.tolist(), *(["silent"] if silent else [])]
+    return Annotations(
+        votes.item, votes.worker, votes.label, item_ids=votes.item_ids, worker_ids=names, classes=votes.classes
+    )
+
+
+@pytest.mark.parametrize("form", ["mw", "vw", "vb", "vw-b"])
+def test_a_silent_worker_changes_nothing(form):
+    """To the last bit; and what is said of him is what the start says: the most probable label is the truth."""
+    X, votes, _ = feature_crowd(3)
+    alone, with_him = (quick(form=form).fit(X, without_worker(votes, silent)) for silent in (False, True))
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
+    if form != "vb":
+        assert (with_him.confusion_[-1].argmax(axis=1) == np.arange(3)).all()
+
+
+def test_workers_who_swap_two_classes_are_understood():
+    """Against four who know, one who always swaps two classes is seen in his matrix and in his accuracy."""
+    truth = np.arange(120) % 3
+    swapped = np.array([1, 0, 2])[truth]
+    votes = Annotations.from_matrix(np.column_stack([truth, truth, truth, truth, swapped]))
+    model = quick(max_epochs=40, patience=None).fit(features_of(truth), votes)
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.95
+    assert model.confusion_[4].argmax(axis=1).tolist() == [1, 0, 2]
+    assert model.worker_accuracy_.argmin() == 4
+
+
+def test_early_stopping_sees_labels_and_no_truth():
+    """Held-out labels are a share of the labels, no step sees them, and without patience all are learnt from."""
+    X, votes, _ = feature_crowd(3)
+    training, heldout = _hold_out(votes, 0.1, np.random.default_rng(0))
+    assert heldout.n_annotations == 30 and training.n_annotations == 270
+    assert training.with_more(heldout.item, heldout.worker, heldout.label) == votes
+    stopped = quick(max_epochs=200, patience=3).fit(X, votes).history_
+    score = [epoch["heldout"] for epoch in stopped]
+    assert len(score) < 200 and len(score) - 1 - int(np.argmax(score)) == 3
+    assert all("heldout" not in epoch for epoch in quick(patience=None).fit(X, votes).history_)
+    assert all("heldout" not in epoch for epoch in quick(validation=0.0).fit(X, votes).history_)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def killed(model, X, votes, epoch):
+    """Fit, and be killed after this epoch."""
+
+    def listener(done, total, what):
+        if done == epoch:
+            raise Killed
+
+    with pytest.raises(Killed), listening(listener):
+        model.fit(X, votes)
+
+
+def test_a_killed_fit_goes_on_with_the_same_result(tmp_path, monkeypatch):
+    """With dropout, shuffling and early stopping; the folder is gone when the fit is done."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, _ = feature_crowd(3)
+    whole = quick(dropout=0.3).fit(X, votes)
+    killed(quick(dropout=0.3, checkpoint=tmp_path / "kept"), X, votes, 4)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["training.checkpoint"]
+    resumed = quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
+    """SIGKILL in the middle of a fit, then the same program again: the result of a fit that nobody killed."""
+    program = """if True:
+        import os, signal, sys
+        import torch
+        from manyhands import CrowdLayer
+        from manyhands.nn import checkpoint
+        from manyhands.progress import listening
+        from manyhands.testing.classifier_promises import QUICK
+        from manyhands.testing.crowds import feature_crowd
+
+        torch.set_num_threads(1)
+        checkpoint.SECONDS = 0.0
+        X, votes, _ = feature_crowd(3)
+        model = CrowdLayer(**QUICK | {"dropout": 0.3}, checkpoint=sys.argv[1], random_state=0)
+        with listening(lambda done, *_: done == int(sys.argv[2]) and os.kill(os.getpid(), signal.SIGKILL)):
+            print(model.fit(X, votes).predict_proba(X).tobytes().hex())
+    """
+    X, votes, _ = feature_crowd(3)
+    command = [sys.executable, "-c", program, str(tmp_path / "kept")]
+    first, second = (subprocess.run([*command, epoch], capture_output=True, text=True) for epoch in ("3", "-1"))
+    assert first.returncode == -signal.SIGKILL and (first.stdout, second.stderr) == ("", "")
+    assert second.stdout.strip() == quick(dropout=0.3).fit(X, votes).predict_proba(X).tobytes().hex()
+
+
+def test_another_fit_refuses_the_checkpoint(tmp_path, monkeypatch):
+    """Other rows, labels, gold or parameters are named; a fit without a seed has no same result to go on to."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, truth = feature_crowd(3)
+    killed(quick(checkpoint=tmp_path), X, votes, 2)
+    fewer = votes.keep(np.arange(votes.n_annotations) > 0)
+    gold = {votes.item_ids[0]: votes.classes[truth[0]]}
+    for change, arguments, named in [
+        ({}, (X + 1, votes), "X"),
+        ({}, (X, fewer), "annotations"),
+        ({}, (X, votes, gold), "gold"),
+        ({"learning_rate": 0.5, "form": "vw"}, (X, votes), "form, learning_rate"),
+    ]:
+        with pytest.raises(TrainingError, match=f"belongs to another training: {named} differ"):
+            quick(checkpoint=tmp_path, **change).fit(*arguments)
+    with pytest.raises(ParameterError, match="with a checkpoint needs a random_state"):
+        quick(checkpoint=tmp_path, random_state=None).fit(X, votes)
+
+
+def test_gold_on_silent_items_teaches():
+    """Where every worker calls two classes by one name, gold tells them apart."""
+    truth = np.arange(90) % 3
+    said = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    gold = {i: int(truth[i]) for i in range(45)}
+    model = quick(max_epochs=60, patience=None).fit(features_of(truth), votes, gold)
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+
+
+def test_images_and_a_network_of_the_callers_own(tmp_path):
+    """Rows of any shape reach the caller's network; it predicts, and says in a sentence why it cannot be saved."""
+    from torch import nn
+
+    X, votes, _ = feature_crowd(2)
+    model = quick(backbone=lambda shape, n: nn.Sequential(nn.Flatten(), nn.Linear(4, n)))
+    model.fit(X.reshape(-1, 1, 2, 2), votes)
+    assert model.predict_proba(X.reshape(-1, 1, 2, 2)).shape == (60, 2)
+    with pytest.raises(ParameterError, match="made by a function of yours cannot be made again"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_device_that_is_not_there_is_refused():
+    """By the parameter's name."""
+    X, votes, _ = feature_crowd(2)
+    with pytest.raises(ParameterError, match="'device' is 'xpu:7', which torch cannot use here"):
+        quick(device="xpu:7").fit(X, votes)
+
+
+def test_what_is_no_saved_model_is_refused(tmp_path):
+    """An empty folder, a file of another model, a broken file: one sentence each."""
+    X, votes, _ = feature_crowd(2)
+    quick().fit(X, votes).save(tmp_path / "a")
+    quick(random_state=1).fit(X, votes).save(tmp_path / "b")
+    (tmp_path / "a" / "model.safetensors").write_bytes((tmp_path / "b" / "model.safetensors").read_bytes())
+    with pytest.raises(ParameterError, match="its two files do not belong together"):
+        load_model(tmp_path / "a")
+    (tmp_path / "b" / "model.json").write_text("{")
+    with pytest.raises(ParameterError, match="is not a model that can be read"):
+        load_model(tmp_path / "b")
+    with pytest.raises(ParameterError, match=r"it has no model\.json"):
+        load_model(tmp_path)

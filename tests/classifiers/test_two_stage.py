@@ -1,0 +1,106 @@
+"""Two stages: what the second learns from, and with which classifiers."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, load_model
+from manyhands.exceptions import ParameterError
+from manyhands.testing import classifier_checks
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.compare import quietly
+from manyhands.testing.crowds import feature_crowd, with_silence
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_logistic_regression_keeps_every_promise(soft):
+    """The checks of all classifiers hold without a network, but that the network's parameters are read."""
+    for name, check in classifier_checks():
+        if name != "every_parameter_is_read":
+            check(TwoStage("majority-vote", "logistic-regression", soft=soft))
+
+
+def test_hard_labels_are_training_on_the_vote():
+    """The same coefficients as fitting the classifier on the labels of the aggregator."""
+    X, votes, _ = feature_crowd(3)
+    model = TwoStage(MajorityVote(), LogisticRegression(C=0.5)).fit(X, votes)
+    code = np.searchsorted(votes.classes, MajorityVote().fit_predict(votes))
+    expected = LogisticRegression(C=0.5).fit(X, code)
+    np.testing.assert_array_equal(model.module_.coef_, expected.coef_)
+
+
+def test_soft_labels_are_training_on_every_label():
+    """SoftProb: votes as soft labels are all (row, label) pairs, each with the weight of one over its item's labels."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    model = TwoStage("majority-vote", LogisticRegression(tol=1e-8), soft=True).fit(X, votes)
+    weight = 1 / votes.n_labels[votes.item]
+    expected = LogisticRegression(tol=1e-8).fit(X[votes.item], votes.label, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-4)
+
+
+def test_items_without_labels_teach_nothing():
+    """Their rows may be anything."""
+    X, votes, _ = feature_crowd(3)
+    models = [
+        TwoStage("majority-vote", "logistic-regression").fit(np.vstack([X, np.full((1, 4), far)]), with_silence(votes))
+        for far in (0.0, 1e6)
+    ]
+    np.testing.assert_array_equal(models[0].module_.coef_, models[1].module_.coef_)
+
+
+def test_any_classifier_with_probabilities():
+    """Trees, neighbours; a class that no item was given gets probability 0."""
+    X, votes, truth = feature_crowd(3, accuracy=1.0)
+    few = votes[np.flatnonzero(truth < 2)]
+    for second in (DecisionTreeClassifier(random_state=0), KNeighborsClassifier(3)):
+        model = TwoStage(DawidSkene(), second).fit(X[truth < 2], few)
+        assert (model.predict_proba(X)[:, 2] == 0).all()
+    with pytest.raises(ParameterError, match=r"takes sample_weight; KNeighborsClassifier does not. Set soft=False"):
+        TwoStage("majority-vote", KNeighborsClassifier(3), soft=True).fit(*feature_crowd(3)[:2])
+
+
+def test_wrapped_parameters_can_be_set():
+    """As scikit-learn's searches do."""
+    model = TwoStage(DawidSkene(), LogisticRegression())
+    model.set_params(aggregator__smoothing=0.5, classifier__C=3.0, soft=True)
+    assert (model.aggregator.smoothing, model.classifier.C, model.soft) == (0.5, 3.0, True)
+    assert model.get_params()["aggregator__smoothing"] == 0.5
+    with pytest.raises(ParameterError, match="no parameter 'soft__x'"):
+        model.set_params(soft__x=1)
+
+
+def test_a_single_class_is_learnt_as_such():
+    """Where all labels name one class, so does every prediction."""
+    votes = Annotations.from_matrix([[1, 1], [1, 1]], classes=[0, 1])
+    with pytest.warns(match="single_class"):
+        model = TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0]], votes)
+    assert model.predict([[5.0]]).tolist() == [1] and "single_class" in model.notes_
+
+
+def test_logistic_regression_is_saved_and_others_refuse(tmp_path):
+    """With the aggregator's parameters and its own; a tree refuses, and nothing is written."""
+    X, votes, _ = feature_crowd(3)
+    model = TwoStage(DawidSkene(smoothing=0.3), LogisticRegression(C=0.5)).fit(X, votes)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.aggregator.smoothing == 0.3 and again.module_.C == 0.5
+    with pytest.raises(ParameterError, match="A DecisionTreeClassifier cannot be saved without a pickle"):
+        TwoStage("majority-vote", DecisionTreeClassifier()).fit(X, votes).save(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+
+
+def test_perfect_workers_are_supervised_training():
+    """To the last bit: five right labels on each item teach what the truth as the label of one worker does."""
+    X, votes, truth = feature_crowd(3, accuracy=1.0)
+    alone = Annotations(
+        np.arange(60), np.zeros(60, int), truth, item_ids=votes.item_ids, worker_ids=["truth"], classes=votes.classes
+    )
+    for aggregator in ("majority-vote", "dawid-skene"):
+        model = TwoStage(aggregator, patience=None, random_state=0, **QUICK)
+        crowd, supervised = (quietly(lambda: model.fit(X, labels).predict_proba(X)) for labels in (votes, alone))  # noqa: B023
+        np.testing.assert_array_equal(crowd, supervised)

@@ -1,0 +1,55 @@
+"""Networks from features to logits."""
+
+import pytest
+import torch
+from torch import nn
+
+from manyhands.exceptions import ParameterError
+from manyhands.nn.backbones import build, convnet, mlp
+
+
+def kinds_of(network):
+    """The names of the layers, in order."""
+    return [type(layer).__name__ for layer in network.modules() if not list(layer.children())]
+
+
+def test_mlp_has_what_was_asked_for():
+    """ReLU and dropout behind all layers but the last; batch norm where wanted; no hidden layer is legal."""
+    assert kinds_of(mlp((5, 4, 3, 2), dropout=0.5, batch_norm=True)) == [
+        "Flatten", *["Linear", "BatchNorm1d", "ReLU", "Dropout"] * 2, "Linear",
+    ]  # fmt: skip
+    assert kinds_of(mlp((5, 2), dropout=0.5)) == ["Flatten", "Linear"]
+    assert build("mlp", (2, 3), 4, hidden=(7,))(torch.zeros(6, 2, 3)).shape == (6, 4)
+
+
+def test_convnet_is_the_four_layers_of_the_paper():
+    """32, 32, 64, 64 filters of 3x3, batch norm behind the first, 7 x 7 left of 150 x 150; two classes out of 128."""
+    network = convnet((3, 150, 150), 2)
+    filters = [(m.in_channels, m.out_channels, m.kernel_size) for m in network.modules() if isinstance(m, nn.Conv2d)]
+    assert filters == [(3, 32, (3, 3)), (32, 32, (3, 3)), (32, 64, (3, 3)), (64, 64, (3, 3))]
+    assert kinds_of(network)[:4] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
+    linear = [(m.in_features, m.out_features) for m in network.modules() if isinstance(m, nn.Linear)]
+    assert linear == [(64 * 7 * 7, 128), (128, 2)]
+    assert build("convnet", (1, 46, 50), 5)(torch.zeros(2, 1, 46, 50)).shape == (2, 5)
+    with pytest.raises(ParameterError, match=r"at least 46 x 46; the rows of X have shape \(4,\)"):
+        build("convnet", (4,), 2)
+
+
+def test_a_function_of_the_callers_own():
+    """It gets the number of features, or the shape; what it makes must be a module with a logit per class."""
+    asked = []
+
+    def make(size, n_classes):
+        asked.append((size, n_classes))
+        return nn.Sequential(nn.Flatten(), nn.LazyLinear(n_classes))
+
+    assert build(make, (4,), 3)(torch.zeros(2, 4)).shape == (2, 3)
+    assert build(make, (1, 2, 2), 3).training
+    assert asked == [(4, 3), ((1, 2, 2), 3)]
+    for bad, sentence in [
+        (lambda size, n: "no module", "must make a torch Module; it made str"),
+        (lambda size, n: nn.Linear(size, n + 1), r"must give 3 logits per row; for 2 rows it gave shape \(2, 4\)"),
+        (lambda size, n: nn.Linear(size + 1, n), r"cannot take rows of shape \(4,\)"),
+    ]:
+        with pytest.raises(ParameterError, match=sentence):
+            build(bad, (4,), 3)
