@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.wawa import Wawa as Wawa
+    from manyhands.classifiers.conal import CoNAL as CoNAL
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.saving import load_model as load_model
+    from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
+    from manyhands.classifiers.trace_reg import TraceReg as TraceReg
     from manyhands.classifiers.two_stage import TwoStage as TwoStage
     from manyhands.io.reading import read_annotations as read_annotations
     from manyhands.io.results import label_frame as label_frame
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
+    "CoNAL": "manyhands.classifiers.conal",
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
     "GLAD": "manyhands.aggregation.glad",
@@ -50,6 +54,8 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
+    "SpeeLFC": "manyhands.classifiers.spee_lfc",
+    "TraceReg": "manyhands.classifiers.trace_reg",
     "TwoStage": "manyhands.classifiers.two_stage",
     "Wawa": "manyhands.aggregation.wawa",
     "datasets": "manyhands",

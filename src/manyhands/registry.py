@@ -25,18 +25,29 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
+    "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
+    "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
     "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),
 }
 
-_KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS}
-_METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS).items()))
+_REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "center": ("manyhands.representation.center:Center", {}),
+    "contrastive": ("manyhands.representation.contrastive:Contrastive", {}),
+    "lifted": ("manyhands.representation.lifted:Lifted", {}),
+    "rll": ("manyhands.representation.rll:RLL", {}),
+    "triplet": ("manyhands.representation.triplet:Triplet", {}),
+}
+
+_KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS, "representation": _REPRESENTATIONS}
+_METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS | _REPRESENTATIONS).items()))
 
 _EXTRA_OF = {"torch": "learn", "safetensors": "learn", "pytorch_metric_learning": "learn", "imblearn": "learn"}
 
 
 def names(kind: str | None = None) -> list[str]:
-    """All method names, or those of one kind ("aggregator", "classifier"), sorted."""
+    """All method names, or those of one kind ("aggregator", "classifier", "representation"), sorted."""
     if kind is not None and kind not in _KINDS:
         raise ParameterError(f"There is no kind of method called {kind!r}. There are: {', '.join(_KINDS)}.")
     return list(_METHODS if kind is None else _KINDS[kind])

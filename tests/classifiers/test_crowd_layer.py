@@ -139,13 +139,16 @@ def test_another_fit_refuses_the_checkpoint(tmp_path, monkeypatch):
         quick(checkpoint=tmp_path, random_state=None).fit(X, votes)
 
 
-def test_gold_on_silent_items_teaches():
-    """Where every worker calls two classes by one name, gold tells them apart."""
+def test_gold_teaches_what_no_worker_says():
+    """Where every worker calls two classes by one name, gold tells them apart; on items without labels too."""
     truth = np.arange(90) % 3
     said = np.minimum(truth, 1)
     votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
     gold = {i: int(truth[i]) for i in range(45)}
     model = quick(max_epochs=60, patience=None).fit(features_of(truth), votes, gold)
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+    silent = votes.keep(votes.item >= 45)
+    model = quick(max_epochs=60, patience=None).fit(features_of(truth), silent, gold)
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
 
 

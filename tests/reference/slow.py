@@ -117,6 +117,15 @@ def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of,
     return math.fsum(logs) / len(logs)
 
 
+def slow_foretelling_log_likelihood(proba, confusion, shares, heldout):
+    """Mean of log sum_k p(k | x) confusion[worker][k][label] over the held-out triples."""
+    logs = []
+    for item, worker, label in heldout:
+        belief = [(p + 0.01 * share) / 1.01 for p, share in zip(proba[item], shares)]
+        logs.append(math.log(math.fsum(b * confusion[worker][k][label] for k, b in enumerate(belief))))
+    return math.fsum(logs) / len(logs)
+
+
 def zeros(*shape):
     """Nested lists of zeros."""
     return [0.0] * shape[0] if len(shape) == 1 else [zeros(*shape[1:]) for _ in range(shape[0])]

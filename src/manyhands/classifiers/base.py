@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import PRIOR_ACCURACY, Gold
+from manyhands import registry
+from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AlignmentError, CrowdWarning
 from manyhands.heldout import align, class_shares, foretelling_log_likelihood, worker_confusions
@@ -21,7 +22,10 @@ from manyhands.nn.inputs import Rows, as_rows, check_rows
 from manyhands.noise import safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import gold_codes, gold_offset
-from manyhands.validation import check_annotations
+from manyhands.validation import NameOr, check_annotations
+
+# What a parameter that names an aggregator may be.
+AGGREGATOR = NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggregator")
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,23 @@ class CrowdClassifier(Parameters, ABC):
         self.notes_ = dict(learned.notes)
         for code_word, sentence in self.notes_.items():
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
+
+
+def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
+    """An aggregator, by its name or as an instance that stays as it is, fitted to these annotations and the gold."""
+    seed = int(rng.integers(2**31))
+    if isinstance(aggregator, str):
+        first = registry.create_seeded(aggregator, seed)
+    else:
+        first = type(aggregator)(**aggregator.get_params(deep=False))
+    gold = None
+    if task.gold is not None:
+        known = np.flatnonzero(task.gold >= 0)
+        gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[task.gold[known]].tolist()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)  # its notes become the method's, and are raised once
+        fitted: Aggregator = first.fit(annotations, gold)
+    return fitted
 
 
 def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:

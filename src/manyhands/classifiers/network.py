@@ -7,7 +7,7 @@ returns what it learnt. torch is imported when a fit begins, not before.
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from manyhands.classifiers.base import CrowdClassifier, Learned, Task
 from manyhands.exceptions import ParameterError
 from manyhands.kernels import Array
 from manyhands.nn.inputs import Rows, fingerprint
+from manyhands.parameters import Parameters
 from manyhands.randomness import Seed, make_generator, torch_seeded
 from manyhands.validation import Constraint, Device, Folder, Maybe, NameOr, Number, RandomState, Sizes, Switch
 
@@ -63,8 +64,8 @@ class NetworkParameters(TypedDict, total=False):
     random_state: Seed
 
 
-class NetworkClassifier(CrowdClassifier):
-    """A crowd classifier that is a network.
+class NetworkMethod(Parameters, ABC):
+    """What a network method is, be it a classifier or a learner of representations: parameters, a bench, a module.
 
     Parameters
     ----------
@@ -131,11 +132,6 @@ class NetworkClassifier(CrowdClassifier):
         self._clear_checkpoint()
         return learned
 
-    def _proba(self, module: Any, rows: Rows) -> Array:
-        from manyhands.nn.networks import probabilities
-
-        return probabilities(module, rows)
-
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         """An untrained `module_`, also for `load_model`; a method whose module is more than a backbone overrides it."""
         from manyhands.nn.backbones import build
@@ -170,6 +166,15 @@ class NetworkClassifier(CrowdClassifier):
                 folder.rmdir()
 
 
+class NetworkClassifier(NetworkMethod, CrowdClassifier):
+    """A crowd classifier that is a network; its parameters are those of `NetworkMethod`."""
+
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        from manyhands.nn.networks import probabilities
+
+        return probabilities(module, rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
     """What a method needs at hand while it trains; the torch generator is its own for that time.
@@ -177,7 +182,7 @@ class Bench:
     `annotations` are those to learn from; `heldout` are those that only the stop rule sees, or None.
     """
 
-    method: NetworkClassifier
+    method: NetworkMethod
     task: Task
     annotations: Annotations
     heldout: Annotations | None

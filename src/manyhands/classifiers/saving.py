@@ -1,4 +1,4 @@
-"""A fitted classifier as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
+"""A fitted classifier or learner of representations as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
 
 Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and logistic regression are saved; a
 classifier or a backbone of the caller's own is refused in one sentence.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 JSON, TENSORS = "model.json", "model.safetensors"
 _SCHEMA = 1
+_KINDS = ("classifier", "representation")
 _COUNTED = ("_confusions", "_shares")  # what `score` needs beside the results
 
 
@@ -35,7 +36,7 @@ def save_model(model: CrowdClassifier, folder: str | Path, *, force: bool = Fals
     module, arrays = _module_state(model)
     results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
     arrays |= {f"result/{name}": value for name, value in results.items() if _is_numeric(name, value)}
-    arrays |= {f"result/{name}": getattr(model, name) for name in _COUNTED}
+    arrays |= {f"result/{name}": getattr(model, name) for name in _COUNTED if hasattr(model, name)}
     tensors = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     said = {
         "schema": _SCHEMA,
@@ -73,7 +74,7 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
 
 
 def _restored(said: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    if said["method"] not in registry.names("classifier"):
+    if not any(said["method"] in registry.names(kind) for kind in _KINDS):
         raise ValueError(f"it needs the method {said['method']!r}, which this version does not have")
     model = registry.create(said["method"], **{n: _made_parameter(v) for n, v in said["parameters"].items()})
     model.classes_, model.worker_ids_ = _array(said["classes"]), _array(said["worker_ids"])
@@ -128,7 +129,7 @@ def _logistic_regression(said: dict[str, Any], state: dict[str, npt.NDArray[Any]
 
 
 def _name_of(cls: type[Any]) -> str:
-    for name in registry.names("classifier"):
+    for name in [name for kind in _KINDS for name in registry.names(kind)]:
         if registry.get(name) is cls:
             return name
     raise ParameterError(f"{cls.__name__} is not a registered method, so no other process could load it.")

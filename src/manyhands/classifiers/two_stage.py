@@ -8,7 +8,6 @@ soft labels are known as SoftProb.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -16,10 +15,10 @@ import numpy.typing as npt
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import Learned, Task
+from manyhands.classifiers.base import AGGREGATOR, Learned, Task, infer_truth
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
 from manyhands.consensus import pick_classes
-from manyhands.exceptions import CrowdWarning, ParameterError
+from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
 from manyhands.kernels import Array
 from manyhands.nn.inputs import Rows
@@ -63,7 +62,7 @@ class TwoStage(NetworkClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
-        "aggregator": NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggregator"),
+        "aggregator": AGGREGATOR,
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
         "soft": Switch(),
     }
@@ -122,19 +121,7 @@ class TwoStage(NetworkClassifier):
         return super()._proba(module, rows)
 
     def _aggregate(self, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
-        seed = int(rng.integers(2**31))
-        if isinstance(self.aggregator, str):
-            first = registry.create_seeded(self.aggregator, seed)
-        else:
-            first = type(self.aggregator)(**self.aggregator.get_params(deep=False))
-        gold = None
-        if task.gold is not None:
-            known = np.flatnonzero(task.gold >= 0)
-            gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[task.gold[known]].tolist()))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CrowdWarning)  # its notes become ours, and are raised once
-            fitted: Aggregator = first.fit(annotations, gold)
-        return fitted
+        return infer_truth(self.aggregator, task, annotations, rng)
 
     def _targets(self, first: Aggregator) -> tuple[npt.NDArray[np.intp], Array]:
         """The items that teach something, and what they teach: (n, n_classes), rows sum to 1."""

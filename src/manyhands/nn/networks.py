@@ -18,17 +18,22 @@ def as_tensor(rows: Rows, index: Index, device: torch.device | str) -> torch.Ten
     return torch.from_numpy(rows.take(index)).to(device)
 
 
-@torch.no_grad()
 def probabilities(network: nn.Module, rows: Rows, index: Index | None = None) -> npt.NDArray[np.float64]:
     """(n_rows, n_classes) softmax of the network's logits, in evaluation mode; its mode is left as it was."""
+    return np.asarray(outputs(network, rows, index).softmax(1).numpy())
+
+
+@torch.no_grad()
+def outputs(network: nn.Module, rows: Rows, index: Index | None = None) -> torch.Tensor:
+    """(n_rows, n_outputs) what the network says in evaluation mode, in 64 bits on the CPU; its mode is left as it was."""
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     index = np.arange(len(rows)) if index is None else index
     was_training = network.training
     network.eval()
     stretches = np.split(index, range(_STRETCH, len(index), _STRETCH))
-    logits = [network(as_tensor(rows, stretch, device)).double().cpu() for stretch in stretches]
+    found = [network(as_tensor(rows, stretch, device)).double().cpu() for stretch in stretches]
     network.train(was_training)
-    return np.asarray(torch.cat(logits).softmax(1).numpy())
+    return torch.cat(found)
 
 
 def choose_device(device: str) -> torch.device:

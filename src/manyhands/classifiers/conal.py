@@ -1,0 +1,170 @@
+"""CoNAL: some mistakes are everybody's, the others are a worker's own.
+
+    p = softmax(network(x)),   omega_iw = sigmoid( <unit(V x_i), unit(u_w)> )   how far worker w errs with all on item i
+    logits of worker w = omega_iw p W_common + (1 - omega_iw) p W_w             mixed are logits, not probabilities
+    loss = mean over observed labels of -log softmax(logits)[label]  -  penalty * sum_w ||W_w - W_common||_F
+
+V is two linear layers with nothing between them. All matrices start at twice the identity, and the penalty drives a
+worker's own away from the common one. With both vectors of length one, omega stays between 0.27 and 0.73.
+
+Reference: Z. Chu, J. Ma and H. Wang (2021), Learning from crowds by modeling common confusions, AAAI.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from manyhands.classifiers.base import Learned
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.kernels import Array
+from manyhands.nn.batches import AnnotationBatches, Batch
+from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+from manyhands.nn.noise_layers import CrowdLogits
+from manyhands.nn.train import descend
+from manyhands.validation import Constraint, Number, Switch
+
+
+class CoNAL(NetworkClassifier):
+    """A crowd layer in which a matrix common to all workers and one of each worker's own share the blame.
+
+    The penalty sums over the workers of a batch, so that a batch costs the same in any crowd and a worker without
+    labels changes nothing.
+
+    Parameters
+    ----------
+    embedding : length of the vectors of items and workers, whose product decides who is to blame
+    embedding_hidden : size of the layer between an item's features and its vector
+    unit_items : bring the vectors of items to length one; those of workers always are
+    penalty : how much the distance of workers' matrices from the common one counts
+    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
+    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
+    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+
+    Attributes
+    ----------
+    common_confusion_ : (n_classes, n_classes) the mistakes of everybody, were the network sure of the truth
+    common_share_ : (n_workers,) mean of omega over the items that each worker labelled; 0.5 where there are none
+    confusion_ : (n_workers, n_classes, n_classes) how each worker would answer at his mean omega
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyhands import Annotations, CoNAL
+    >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
+    >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
+    >>> model = CoNAL(learning_rate=0.01, random_state=0).fit(X, votes)
+    >>> model.predict([[0.0, 1.0], [1.0, 0.0]]).tolist()
+    [0, 1]
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
+        "embedding": Number(whole=True, least=1),
+        "embedding_hidden": Number(whole=True, least=1),
+        "unit_items": Switch(),
+        "penalty": Number(least=0),
+    }
+
+    def __init__(
+        self,
+        embedding: int = 20,
+        embedding_hidden: int = 128,
+        unit_items: bool = True,
+        penalty: float = 1e-5,
+        **network: Unpack[NetworkParameters],
+    ) -> None:
+        super().__init__(**network)
+        self.embedding = embedding
+        self.embedding_hidden = embedding_hidden
+        self.unit_items = unit_items
+        self.penalty = penalty
+
+    def _learn_network(self, bench: Bench) -> Learned:
+        network = bench.network()
+        vectors = _worker_vectors(bench, self.embedding)
+        sizes = int(np.prod(bench.task.rows.shape)), self.embedding_hidden, self.embedding
+        noise = CommonNoise(vectors, bench.n_classes, sizes, self.unit_items).to(bench.device)
+        optimizer = bench.adam(network, noise)
+
+        def step(batch: Batch) -> torch.Tensor:
+            x = bench.x(batch)
+            logits = network(x)  # (n_rows, n_classes)
+            loss = negative_log_likelihood(noise(logits.log_softmax(1), x, batch))
+            loss = loss - self.penalty * noise.distance(batch.worker)
+            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
+
+        def log_label(batch: Batch) -> torch.Tensor:
+            x = bench.x(batch)
+            log_proba: torch.Tensor = network(x).log_softmax(1)
+            return noise(log_proba, x, batch)
+
+        modules = {"network": network, "noise": noise}
+        evaluate = bench.heldout_score(log_label, *modules.values())
+        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate)
+        return Learned(network, history, results=_confusions(noise, _mean_omega(noise, bench)))
+
+
+class CommonNoise(nn.Module):
+    """The layer: a common matrix, a matrix per worker, and omega, which weighs them for each item and worker."""
+
+    def __init__(self, vectors: torch.Tensor, n_classes: int, sizes: tuple[int, int, int], unit_items: bool) -> None:
+        super().__init__()
+        self.unit_items = unit_items
+        self.own = CrowdLogits(len(vectors), n_classes, "mw", scale=2.0)
+        self.common = nn.Parameter(2.0 * torch.eye(n_classes))
+        self.workers = nn.Parameter(vectors)  # u, (n_workers, embedding)
+        self.items = nn.Sequential(nn.Flatten(), nn.Linear(sizes[0], sizes[1]), nn.Linear(sizes[1], sizes[2]))  # V
+
+    def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """(n_labels,) log-probability of each label of the batch, given log p(k | x) and x of its rows."""
+        proba, omega = log_proba.exp(), self.omega(x, batch).unsqueeze(1)
+        common = (proba @ self.common)[batch.row]
+        own = self.own.logits(proba[batch.row], batch.worker)
+        return -F.cross_entropy(omega * common + (1 - omega) * own, batch.label, reduction="none")
+
+    def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """(n_labels,) the weight of the common matrix in each label."""
+        item = self.items(x)
+        item = F.normalize(item) if self.unit_items else item
+        worker = F.normalize(F.embedding(batch.worker, self.workers))
+        return (item[batch.row] * worker).sum(1).sigmoid()
+
+    def away(self, worker: torch.Tensor) -> torch.Tensor:
+        """(n, n_classes, n_classes) W_w - W_common of these workers."""
+        assert self.own.weight is not None
+        return F.embedding(worker, self.own.weight).view(-1, *self.common.shape) - self.common
+
+    def distance(self, worker: torch.Tensor) -> torch.Tensor:
+        """The sum of ||W_w - W_common||_F over the distinct ones of these workers."""
+        return torch.linalg.matrix_norm(self.away(torch.unique(worker))).sum()
+
+
+def _worker_vectors(bench: Bench, length: int) -> torch.Tensor:
+    """Random starts from a generator of their own; one without labels has 0, so that nobody's draw depends on him."""
+    heard = np.unique(bench.annotations.worker)
+    vectors = np.zeros((bench.n_workers, length), np.float32)
+    vectors[heard] = np.random.default_rng(bench.rng.integers(2**63)).normal(size=(len(heard), length))
+    return torch.from_numpy(vectors)
+
+
+@torch.no_grad()
+def _mean_omega(noise: CommonNoise, bench: Bench) -> Array:
+    votes, total = bench.task.annotations, np.zeros(bench.n_workers)
+    for batch in AnnotationBatches(votes, 1024, device=bench.device):
+        omega = noise.omega(bench.x(batch), batch).double().cpu().numpy()
+        total += np.bincount(batch.worker.cpu().numpy(), omega, bench.n_workers)
+    n_labels = np.bincount(votes.worker, minlength=bench.n_workers)
+    return np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
+
+
+@torch.no_grad()
+def _confusions(noise: CommonNoise, share: Array) -> dict[str, Array]:
+    away = noise.away(torch.arange(len(share), device=noise.common.device)).double().cpu()
+    common = noise.common.double().cpu()
+    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * away
+    confusions = {"common_confusion_": common.softmax(1).numpy(), "confusion_": logits.softmax(2).numpy()}
+    return confusions | {"common_share_": share}

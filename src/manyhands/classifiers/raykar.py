@@ -1,0 +1,200 @@
+"""Learning from crowds: logistic regression and the workers' confusion matrices, found together by EM.
+
+    p(k | x) = softmax(x V + b)[k],   p(label = l | truth = k, worker = w) = confusion[w, k, l]
+    M: V, b by Newton steps on r, confusion from expected counts;   E: r_ik ~ p(k | x_i) prod_w confusion[w, k, label_iw]
+
+With two classes, confusion[w, 1, 1] is the paper's sensitivity and confusion[w, 0, 0] its specificity.
+
+Reference: V. Raykar et al. (2010), Learning from crowds, Journal of Machine Learning Research 11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from manyhands.annotations import Annotations
+from manyhands.classifiers.base import CrowdClassifier, Gold, Learned, Task
+from manyhands.em import EMResult, run_em
+from manyhands.kernels import Array, Packed, pack
+from manyhands.nn.crowd_em import believe, first_guess, log_confusions
+from manyhands.nn.inputs import Rows
+from manyhands.nn.softmax_regression import climb, log_proba, penalty
+from manyhands.randomness import Seed, make_generator
+from manyhands.validation import Constraint, Number, RandomState
+
+
+class Raykar(CrowdClassifier):
+    """Logistic regression learnt together with a confusion matrix per worker, by exact EM.
+
+    The paper's two coins where there are two classes, full matrices where there are more. Items without labels and
+    gold teach nothing. Standardise features of different scales, because one ridge holds all weights.
+
+    Parameters
+    ----------
+    ridge : penalty of the weights, `ridge / 2` times their squares; intercepts are free
+    right, wrong : labels added to each worker's count of right and of wrong ones, in every class; Beta and Dirichlet
+        priors that keep a worker who never met a class from an undefined matrix
+    newton_steps : of the regression in each M step, at most
+    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
+    n_init : starts; the first is from the vote shares, the others are random
+    random_state : seed of the random starts
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1
+    objective_ : (n_passes,) the penalised log-likelihood after each pass; it never falls
+    module_ : a LogisticRegression of scikit-learn with the weights found
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, Raykar
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> model = Raykar().fit([[0.0], [1.0], [0.0], [1.0]], votes)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    [0, 1]
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "ridge": Number(above=0),
+        "right": Number(above=0),
+        "wrong": Number(above=0),
+        "newton_steps": Number(whole=True, least=1),
+        "max_iter": Number(whole=True, least=1),
+        "tol": Number(least=0),
+        "n_init": Number(whole=True, least=1),
+        "random_state": RandomState(),
+    }
+
+    confusion_: Array
+    objective_: Array
+
+    def __init__(
+        self,
+        ridge: float = 1.0,
+        right: float = 1.0,
+        wrong: float = 0.5,
+        newton_steps: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Seed = None,
+    ) -> None:
+        self.ridge = ridge
+        self.right = right
+        self.wrong = wrong
+        self.newton_steps = newton_steps
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _learn(self, task: Task) -> Learned:
+        X, votes, gold = _flat(task.rows), task.annotations, task.gold
+        steps = RaykarSteps.of(X, votes, gold, self)
+        starts = [first_guess(votes, gold)]
+        for rng in make_generator(self.random_state).spawn(self.n_init - 1):
+            starts.append(0.5 * starts[0] + 0.5 * rng.dirichlet(np.ones(votes.n_classes), votes.n_items))
+        runs = [steps.run(start[steps.taught], self.max_iter, self.tol) for start in starts]
+        best = max(runs, key=lambda run: run.history[-1])
+        weights, table = best.params.weights, best.params.log_table
+        posterior, _ = believe(pack(votes), table, log_proba(X, weights), gold)
+        results = {"confusion_": np.exp(table), "objective_": np.array(best.history)}
+        return Learned(_as_module(weights, votes.n_classes, self.ridge), [], posterior, results)
+
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        X = _flat(rows)
+        if len(module.classes_) == 1:
+            return np.ones((len(rows), 1))
+        return np.exp(log_proba(X, np.vstack([module.coef_.T, module.intercept_])))
+
+
+@dataclass(frozen=True)
+class RaykarParams:
+    """What EM estimates."""
+
+    weights: Array  # (n_features + 1, n_columns), the intercept last
+    log_table: Array  # (n_workers, n_classes, n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class RaykarSteps:
+    """The two steps of `run_em`; the statistics are the posterior of the items that teach something."""
+
+    X: Any  # (n, n_features), array or scipy matrix
+    packed: Packed
+    gold: Gold
+    taught: Any  # (n,) which items
+    pseudo: Array  # (n_classes, n_classes) labels added to each cell
+    active: Any  # (n_workers,) who gave labels: what is believed of others stays out of the objective
+    method: Raykar
+    n_columns: int
+
+    @classmethod
+    def of(cls, X: Any, votes: Annotations, gold: Gold, method: Raykar) -> RaykarSteps:
+        n_classes = votes.n_classes
+        taught = np.flatnonzero(votes.n_labels > 0 if gold is None else (votes.n_labels > 0) | (gold >= 0))
+        pseudo = np.full((n_classes, n_classes), method.wrong / max(n_classes - 1, 1))
+        np.fill_diagonal(pseudo, method.right)
+        active = np.bincount(votes.worker, minlength=votes.n_workers) > 0
+        known = None if gold is None else gold[taught]
+        columns = 1 if n_classes == 2 else n_classes
+        return cls(X[taught], pack(votes[taught]), known, taught, pseudo, active, method, columns)
+
+    def run(self, start: Array, max_iter: int, tol: float) -> EMResult[RaykarParams]:
+        """EM from this posterior; where it ends with the classes under each other's names, again from the right ones.
+
+        Truth and its name are tied by the labels alone: workers who are right less often than by chance, all told,
+        mean that names were exchanged. Gold ties them better.
+        """
+        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
+        order = class_names(np.exp(found.params.log_table[self.active]))
+        if self.gold is not None or (order == np.arange(len(order))).all():
+            return found
+        posterior = self.expect(found.params)[0].reshape(-1, len(order))[:, order]
+        again = run_em(self, posterior.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
+        return again if again.history[-1] >= found.history[-1] else found
+
+    def maximise(self, statistics: Array, previous: RaykarParams | None) -> RaykarParams:
+        posterior = statistics.reshape(-1, self.packed.n_classes) + np.finfo(float).tiny
+        posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
+        before = np.zeros((self.X.shape[1] + 1, self.n_columns)) if previous is None else previous.weights
+        weights = climb(self.X, posterior, before, self.method.ridge, self.method.newton_steps)
+        return RaykarParams(weights, log_confusions(self.packed, posterior, self.pseudo))
+
+    def expect(self, params: RaykarParams) -> tuple[Array, float]:
+        log_f = log_proba(self.X, params.weights)
+        posterior, found = believe(self.packed, params.log_table, log_f, self.gold)
+        objective = found.evidence - penalty(params.weights, self.method.ridge)
+        if self.gold is not None:  # an item that only gold speaks of
+            lone = np.flatnonzero(np.diff(self.packed.start) == 0)
+            objective += float(log_f[lone, self.gold[lone]].sum())
+        return posterior.ravel(), objective + float((self.pseudo * params.log_table[self.active]).sum())
+
+
+def class_names(confusion: Array) -> Any:
+    """(n_classes,) which estimated class is which: as they are, unless all workers together do worse than chance."""
+    from scipy.optimize import linear_sum_assignment
+
+    n_workers, n_classes = confusion.shape[:2]
+    if n_classes < 2 or np.trace(confusion, axis1=1, axis2=2).sum() > n_workers:
+        return np.arange(n_classes)
+    return linear_sum_assignment(confusion.sum(axis=0).T, maximize=True)[1]
+
+
+def _flat(rows: Rows) -> Any:
+    """(n, n_features) all rows as 64-bit floats; a scipy matrix stays one."""
+    X = rows.whole()
+    return X.astype(np.float64) if X.ndim == 2 else X.reshape(len(X), -1).astype(np.float64)
+
+
+def _as_module(weights: Array, n_classes: int, ridge: float) -> Any:
+    """The weights as a LogisticRegression, which can be saved and is known everywhere."""
+    from sklearn.linear_model import LogisticRegression
+
+    module = LogisticRegression(C=1 / ridge)
+    module.coef_, module.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
+    module.classes_, module.n_features_in_ = np.arange(n_classes), len(weights) - 1
+    return module

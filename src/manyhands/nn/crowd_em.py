@@ -1,0 +1,43 @@
+"""EM with a classifier where the class frequencies stood: the steps that several methods share; needs no torch.
+
+    E   r_ik ~ f_k(x_i) prod_w confusion[w, k, label_iw]
+    M   confusion[w, k, l] ~ pseudo[k, l] + sum of r_ik over the items that w called l
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.kernels import Array, Packed, PassResult, em_pass, vote_share
+from manyhands.noise import safe_log
+from manyhands.priors import gold_offset
+
+Gold = npt.NDArray[np.int32] | None
+
+
+def first_guess(annotations: Annotations, gold: Gold) -> Array:
+    """(n_items, n_classes) where EM begins: the vote shares, gold where it is known, all classes alike elsewhere."""
+    share = vote_share(annotations)
+    share[annotations.n_labels == 0] = 1.0 / max(annotations.n_classes, 1)
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        share[known] = np.eye(annotations.n_classes)[gold[known]]
+    return share
+
+
+def log_confusions(packed: Packed, posterior: Array, pseudo: float | Array) -> Array:
+    """[worker, truth, label], from what is believed of the items and so many labels more in each cell (above 0)."""
+    nothing = np.zeros((packed.n_workers, packed.n_classes, packed.n_classes))
+    counts = em_pass(packed, nothing, np.zeros(packed.n_classes), safe_log(posterior)).counts + pseudo
+    return np.log(counts) - np.log(counts.sum(axis=2, keepdims=True))
+
+
+def believe(packed: Packed, log_table: Array, log_proba: Array, gold: Gold) -> tuple[Array, PassResult]:
+    """The E step: (n_items, n_classes) the posterior, and all that the pass gives; `log_proba` is log f(x)."""
+    known = gold_offset(gold, packed.n_classes)
+    offset = log_proba if known is None else log_proba + known
+    found = em_pass(packed, log_table, np.zeros(packed.n_classes), offset, want_posterior=True)
+    assert found.posterior is not None
+    return found.posterior, found
