@@ -21,11 +21,19 @@ def test_classifier_keeps_its_promise(method, check, one_thread):
     check(registry.create(method))
 
 
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in testing.representation_checks()])
+@pytest.mark.parametrize("method", registry.names("representation"))
+def test_representation_keeps_its_promise(method, check, one_thread):
+    """The promise is the first line of the check's docstring."""
+    check(registry.create(method))
+
+
 def test_no_check_is_left_out():
     """Every `check_` function of the package is handed out, and each has a sentence."""
     families = {
         testing.aggregator_checks: (testing.promises, testing.answers, testing.estimator),
         testing.classifier_checks: (testing.classifier_promises, testing.classifier_estimator),
+        testing.representation_checks: (testing.representation_promises, testing.representation_estimator),
     }
     for checks, modules in families.items():
         handed_out = {function.__name__ for _, function in checks()}

@@ -9,12 +9,13 @@ from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.representation.base import RepresentationLearner
 
 
 def test_names_are_sorted_and_in_one_style():
     """Names are kebab-case, sorted, and the source lists them in that order too."""
     names = registry.names()
-    assert names == sorted(registry.names("aggregator") + registry.names("classifier"))
+    assert names == sorted(name for kind in registry._KINDS for name in registry.names(kind))
     assert all(list(entries) == sorted(entries) for entries in registry._KINDS.values())
     assert all(name == name.lower() and " " not in name and "_" not in name for name in names)
 
@@ -23,8 +24,9 @@ def test_names_are_sorted_and_in_one_style():
 def test_every_entry_leads_to_a_class(name):
     """The module exists, the class is of its kind, and a new one shows its fixed parameters."""
     made = registry.create(name)
-    kind = Aggregator if name in registry.names("aggregator") else CrowdClassifier
-    assert isinstance(made, kind) and type(made) is registry.get(name)
+    kinds = {"aggregator": Aggregator, "classifier": CrowdClassifier, "representation": RepresentationLearner}
+    kind = next(kind for kind in kinds if name in registry.names(kind))
+    assert isinstance(made, kinds[kind]) and type(made) is registry.get(name)
     assert made.get_params() | registry._METHODS[name][1] == made.get_params()
     assert registry.summary(name) == type(made).__doc__.strip().splitlines()[0]
 

@@ -30,8 +30,14 @@ if TYPE_CHECKING:
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.wawa import Wawa as Wawa
+    from manyhands.classifiers.aggnet import AggNet as AggNet
     from manyhands.classifiers.conal import CoNAL as CoNAL
+    from manyhands.classifiers.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
+    from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
+    from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
+    from manyhands.classifiers.mbem import MBEM as MBEM
+    from manyhands.classifiers.raykar import Raykar as Raykar
     from manyhands.classifiers.saving import load_model as load_model
     from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
     from manyhands.classifiers.trace_reg import TraceReg as TraceReg
@@ -40,22 +46,38 @@ if TYPE_CHECKING:
     from manyhands.io.results import label_frame as label_frame
     from manyhands.io.results import training_frame as training_frame
     from manyhands.io.results import worker_frame as worker_frame
+    from manyhands.representation.center import Center as Center
+    from manyhands.representation.contrastive import Contrastive as Contrastive
+    from manyhands.representation.lifted import Lifted as Lifted
+    from manyhands.representation.rll import RLL as RLL
+    from manyhands.representation.triplet import Triplet as Triplet
 
 __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
+    "AggNet": "manyhands.classifiers.aggnet",
+    "Center": "manyhands.representation.center",
+    "CPC": "manyhands.classifiers.cpc",
     "CoNAL": "manyhands.classifiers.conal",
+    "Contrastive": "manyhands.representation.contrastive",
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
+    "DoctorNet": "manyhands.classifiers.doctor_net",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
     "KOS": "manyhands.aggregation.kos",
+    "Lifted": "manyhands.representation.lifted",
     "MACE": "manyhands.aggregation.mace",
+    "MBEM": "manyhands.classifiers.mbem",
     "MajorityVote": "manyhands.aggregation.majority_vote",
+    "MaxMIG": "manyhands.classifiers.max_mig",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
+    "RLL": "manyhands.representation.rll",
+    "Raykar": "manyhands.classifiers.raykar",
     "SpeeLFC": "manyhands.classifiers.spee_lfc",
     "TraceReg": "manyhands.classifiers.trace_reg",
+    "Triplet": "manyhands.representation.triplet",
     "TwoStage": "manyhands.classifiers.two_stage",
     "Wawa": "manyhands.aggregation.wawa",
     "datasets": "manyhands",

@@ -25,8 +25,14 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
+    "cpc": ("manyhands.classifiers.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
+    "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
+    "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
+    "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
+    "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
     "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
     "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),

@@ -32,8 +32,7 @@ from manyhands.validation import Constraint, Number, Switch
 class CoNAL(NetworkClassifier):
     """A crowd layer in which a matrix common to all workers and one of each worker's own share the blame.
 
-    The penalty sums over the workers of a batch, so that a batch costs the same in any crowd and a worker without
-    labels changes nothing.
+    The penalty sums over the workers of a batch: it costs the same in any crowd, and silent workers change nothing.
 
     Parameters
     ----------
@@ -85,27 +84,25 @@ class CoNAL(NetworkClassifier):
 
     def _learn_network(self, bench: Bench) -> Learned:
         network = bench.network()
-        vectors = _worker_vectors(bench, self.embedding)
-        sizes = int(np.prod(bench.task.rows.shape)), self.embedding_hidden, self.embedding
+        vectors, n_features = _worker_vectors(bench, self.embedding), int(np.prod(bench.task.rows.shape))
+        sizes = n_features, self.embedding_hidden, self.embedding
         noise = CommonNoise(vectors, bench.n_classes, sizes, self.unit_items).to(bench.device)
         optimizer = bench.adam(network, noise)
 
-        def step(batch: Batch) -> torch.Tensor:
+        def answers(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
             x = bench.x(batch)
             logits = network(x)  # (n_rows, n_classes)
-            loss = negative_log_likelihood(noise(logits.log_softmax(1), x, batch))
-            loss = loss - self.penalty * noise.distance(batch.worker)
+            return logits, noise(logits.log_softmax(1), x, batch)
+
+        def step(batch: Batch) -> torch.Tensor:
+            logits, log_label = answers(batch)
+            loss = negative_log_likelihood(log_label) - self.penalty * noise.distance(batch.worker)
             return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
 
-        def log_label(batch: Batch) -> torch.Tensor:
-            x = bench.x(batch)
-            log_proba: torch.Tensor = network(x).log_softmax(1)
-            return noise(log_proba, x, batch)
-
         modules = {"network": network, "noise": noise}
-        evaluate = bench.heldout_score(log_label, *modules.values())
+        evaluate = bench.heldout_score(lambda batch: answers(batch)[1], *modules.values())
         history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate)
-        return Learned(network, history, results=_confusions(noise, _mean_omega(noise, bench)))
+        return Learned(network, history, results=_results(noise, bench))
 
 
 class CommonNoise(nn.Module):
@@ -117,21 +114,18 @@ class CommonNoise(nn.Module):
         self.own = CrowdLogits(len(vectors), n_classes, "mw", scale=2.0)
         self.common = nn.Parameter(2.0 * torch.eye(n_classes))
         self.workers = nn.Parameter(vectors)  # u, (n_workers, embedding)
-        self.items = nn.Sequential(nn.Flatten(), nn.Linear(sizes[0], sizes[1]), nn.Linear(sizes[1], sizes[2]))  # V
+        self.items = nn.Sequential(nn.Flatten(), nn.Linear(*sizes[:2]), nn.Linear(*sizes[1:]))  # V, of x
 
     def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) and x of its rows."""
         proba, omega = log_proba.exp(), self.omega(x, batch).unsqueeze(1)
-        common = (proba @ self.common)[batch.row]
-        own = self.own.logits(proba[batch.row], batch.worker)
+        common, own = (proba @ self.common)[batch.row], self.own.logits(proba[batch.row], batch.worker)
         return -F.cross_entropy(omega * common + (1 - omega) * own, batch.label, reduction="none")
 
     def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) the weight of the common matrix in each label."""
-        item = self.items(x)
-        item = F.normalize(item) if self.unit_items else item
-        worker = F.normalize(F.embedding(batch.worker, self.workers))
-        return (item[batch.row] * worker).sum(1).sigmoid()
+        item = F.normalize(self.items(x)) if self.unit_items else self.items(x)
+        return (item[batch.row] * F.normalize(F.embedding(batch.worker, self.workers))).sum(1).sigmoid()
 
     def away(self, worker: torch.Tensor) -> torch.Tensor:
         """(n, n_classes, n_classes) W_w - W_common of these workers."""
@@ -152,19 +146,14 @@ def _worker_vectors(bench: Bench, length: int) -> torch.Tensor:
 
 
 @torch.no_grad()
-def _mean_omega(noise: CommonNoise, bench: Bench) -> Array:
+def _results(noise: CommonNoise, bench: Bench) -> dict[str, Array]:
     votes, total = bench.task.annotations, np.zeros(bench.n_workers)
     for batch in AnnotationBatches(votes, 1024, device=bench.device):
         omega = noise.omega(bench.x(batch), batch).double().cpu().numpy()
         total += np.bincount(batch.worker.cpu().numpy(), omega, bench.n_workers)
     n_labels = np.bincount(votes.worker, minlength=bench.n_workers)
-    return np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
-
-
-@torch.no_grad()
-def _confusions(noise: CommonNoise, share: Array) -> dict[str, Array]:
-    away = noise.away(torch.arange(len(share), device=noise.common.device)).double().cpu()
-    common = noise.common.double().cpu()
-    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * away
+    share = np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
+    common, everybody = noise.common.double().cpu(), torch.arange(bench.n_workers, device=bench.device)
+    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * noise.away(everybody).double().cpu()
     confusions = {"common_confusion_": common.softmax(1).numpy(), "confusion_": logits.softmax(2).numpy()}
     return confusions | {"common_share_": share}

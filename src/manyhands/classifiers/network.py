@@ -252,7 +252,7 @@ class Bench:
 
     def train(
         self,
-        step: Callable[[Batch], Any],
+        step: Callable[[Any], Any],
         modules: Mapping[str, nn.Module],
         optimizers: Mapping[str, torch.optim.Optimizer],
         *,

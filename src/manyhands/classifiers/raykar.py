@@ -1,7 +1,7 @@
 """Learning from crowds: logistic regression and the workers' confusion matrices, found together by EM.
 
     p(k | x) = softmax(x V + b)[k],   p(label = l | truth = k, worker = w) = confusion[w, k, l]
-    M: V, b by Newton steps on r, confusion from expected counts;   E: r_ik ~ p(k | x_i) prod_w confusion[w, k, label_iw]
+    E: r_ik ~ p(k | x_i) prod_w confusion[w, k, label_iw];   M: V, b by Newton steps on r, confusion by counting
 
 With two classes, confusion[w, 1, 1] is the paper's sensitivity and confusion[w, 0, 0] its specificity.
 
@@ -11,17 +11,18 @@ Reference: V. Raykar et al. (2010), Learning from crowds, Journal of Machine Lea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from manyhands.annotations import Annotations
-from manyhands.classifiers.base import CrowdClassifier, Gold, Learned, Task
+from manyhands.classifiers.base import CrowdClassifier, Learned, Task
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Array, Packed, pack
-from manyhands.nn.crowd_em import believe, first_guess, log_confusions
+from manyhands.nn.crowd_em import Gold, believe, class_names, first_guess, log_confusions
 from manyhands.nn.inputs import Rows
-from manyhands.nn.softmax_regression import climb, log_proba, penalty
+from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Number, RandomState
 
@@ -92,23 +93,28 @@ class Raykar(CrowdClassifier):
         self.random_state = random_state
 
     def _learn(self, task: Task) -> Learned:
-        X, votes, gold = _flat(task.rows), task.annotations, task.gold
-        steps = RaykarSteps.of(X, votes, gold, self)
-        starts = [first_guess(votes, gold)]
+        X, votes, gold = as_matrix(task.rows), task.annotations, task.gold
+        taught = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
+        steps = RaykarSteps(
+            X[taught],
+            pack(votes[taught]),
+            None if gold is None else gold[taught],
+            active=np.bincount(votes.worker, minlength=votes.n_workers) > 0,
+            n_columns=1 if votes.n_classes == 2 else votes.n_classes,
+            method=self,
+        )
+        starts = [first_guess(votes, gold)[taught]]
         for rng in make_generator(self.random_state).spawn(self.n_init - 1):
-            starts.append(0.5 * starts[0] + 0.5 * rng.dirichlet(np.ones(votes.n_classes), votes.n_items))
-        runs = [steps.run(start[steps.taught], self.max_iter, self.tol) for start in starts]
-        best = max(runs, key=lambda run: run.history[-1])
+            starts.append(0.5 * starts[0] + 0.5 * rng.dirichlet(np.ones(votes.n_classes), len(taught)))
+        best = max((steps.run(start) for start in starts), key=lambda run: run.history[-1])
         weights, table = best.params.weights, best.params.log_table
-        posterior, _ = believe(pack(votes), table, log_proba(X, weights), gold)
+        posterior, _ = believe(pack(votes), table, log_proba(X, weights, votes.n_classes), gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history)}
         return Learned(_as_module(weights, votes.n_classes, self.ridge), [], posterior, results)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        X = _flat(rows)
-        if len(module.classes_) == 1:
-            return np.ones((len(rows), 1))
-        return np.exp(log_proba(X, np.vstack([module.coef_.T, module.intercept_])))
+        weights = np.vstack([module.coef_.T, module.intercept_])
+        return np.exp(log_proba(as_matrix(rows), weights, len(module.classes_)))
 
 
 @dataclass(frozen=True)
@@ -121,34 +127,30 @@ class RaykarParams:
 
 @dataclass(frozen=True, eq=False)
 class RaykarSteps:
-    """The two steps of `run_em`; the statistics are the posterior of the items that teach something."""
+    """The two steps of `run_em`; the statistics are the posterior of the items with a label or gold."""
 
     X: Any  # (n, n_features), array or scipy matrix
     packed: Packed
     gold: Gold
-    taught: Any  # (n,) which items
-    pseudo: Array  # (n_classes, n_classes) labels added to each cell
-    active: Any  # (n_workers,) who gave labels: what is believed of others stays out of the objective
+    active: npt.NDArray[np.bool_]  # (n_workers,) who gave labels: what is believed of others is no objective
+    n_columns: int  # of the weights: 1 is the binary form, n_classes the general one
     method: Raykar
-    n_columns: int
 
-    @classmethod
-    def of(cls, X: Any, votes: Annotations, gold: Gold, method: Raykar) -> RaykarSteps:
-        n_classes = votes.n_classes
-        taught = np.flatnonzero(votes.n_labels > 0 if gold is None else (votes.n_labels > 0) | (gold >= 0))
-        pseudo = np.full((n_classes, n_classes), method.wrong / max(n_classes - 1, 1))
-        np.fill_diagonal(pseudo, method.right)
-        active = np.bincount(votes.worker, minlength=votes.n_workers) > 0
-        known = None if gold is None else gold[taught]
-        columns = 1 if n_classes == 2 else n_classes
-        return cls(X[taught], pack(votes[taught]), known, taught, pseudo, active, method, columns)
+    @cached_property
+    def pseudo(self) -> Array:
+        """(n_classes, n_classes) labels added to each cell."""
+        n_classes = self.packed.n_classes
+        pseudo = np.full((n_classes, n_classes), self.method.wrong / max(n_classes - 1, 1))
+        np.fill_diagonal(pseudo, self.method.right)
+        return pseudo
 
-    def run(self, start: Array, max_iter: int, tol: float) -> EMResult[RaykarParams]:
-        """EM from this posterior; where it ends with the classes under each other's names, again from the right ones.
+    def run(self, start: Array) -> EMResult[RaykarParams]:
+        """EM from this posterior; where that ends with classes under each other's names, again from the right ones.
 
-        Truth and its name are tied by the labels alone: workers who are right less often than by chance, all told,
-        mean that names were exchanged. Gold ties them better.
+        Labels alone tie the truth to its name: workers who, all told, are right less often than by chance mean that
+        names were exchanged. Gold ties them better.
         """
+        max_iter, tol = self.method.max_iter, self.method.tol
         found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
         order = class_names(np.exp(found.params.log_table[self.active]))
         if self.gold is not None or (order == np.arange(len(order))).all():
@@ -165,36 +167,20 @@ class RaykarSteps:
         return RaykarParams(weights, log_confusions(self.packed, posterior, self.pseudo))
 
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
-        log_f = log_proba(self.X, params.weights)
+        log_f = log_proba(self.X, params.weights, self.packed.n_classes)
         posterior, found = believe(self.packed, params.log_table, log_f, self.gold)
-        objective = found.evidence - penalty(params.weights, self.method.ridge)
-        if self.gold is not None:  # an item that only gold speaks of
+        objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.method.ridge)
+        if self.gold is not None:  # items that only gold speaks of are no part of the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())
         return posterior.ravel(), objective + float((self.pseudo * params.log_table[self.active]).sum())
-
-
-def class_names(confusion: Array) -> Any:
-    """(n_classes,) which estimated class is which: as they are, unless all workers together do worse than chance."""
-    from scipy.optimize import linear_sum_assignment
-
-    n_workers, n_classes = confusion.shape[:2]
-    if n_classes < 2 or np.trace(confusion, axis1=1, axis2=2).sum() > n_workers:
-        return np.arange(n_classes)
-    return linear_sum_assignment(confusion.sum(axis=0).T, maximize=True)[1]
-
-
-def _flat(rows: Rows) -> Any:
-    """(n, n_features) all rows as 64-bit floats; a scipy matrix stays one."""
-    X = rows.whole()
-    return X.astype(np.float64) if X.ndim == 2 else X.reshape(len(X), -1).astype(np.float64)
 
 
 def _as_module(weights: Array, n_classes: int, ridge: float) -> Any:
     """The weights as a LogisticRegression, which can be saved and is known everywhere."""
     from sklearn.linear_model import LogisticRegression
 
-    module = LogisticRegression(C=1 / ridge)
+    module = LogisticRegression(C=(2 if n_classes == 2 else 1) / ridge)  # one column stands for two
     module.coef_, module.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
     module.classes_, module.n_features_in_ = np.arange(n_classes), len(weights) - 1
     return module

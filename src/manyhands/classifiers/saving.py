@@ -1,4 +1,4 @@
-"""A fitted classifier or learner of representations as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
+"""A fitted method with features as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
 
 Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and logistic regression are saved; a
 classifier or a backbone of the caller's own is refused in one sentence.
@@ -10,18 +10,14 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
-from manyhands.classifiers.network import NetworkClassifier
 from manyhands.exceptions import ParameterError
 from manyhands.writing import write_files
-
-if TYPE_CHECKING:
-    from manyhands.classifiers.base import CrowdClassifier
 
 JSON, TENSORS = "model.json", "model.safetensors"
 _SCHEMA = 1
@@ -29,8 +25,8 @@ _KINDS = ("classifier", "representation")
 _COUNTED = ("_confusions", "_shares")  # what `score` needs beside the results
 
 
-def save_model(model: CrowdClassifier, folder: str | Path, *, force: bool = False) -> None:
-    """Write a fitted classifier; without `force`, nothing is replaced."""
+def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
+    """Write a fitted classifier or learner of representations; without `force`, nothing is replaced."""
     from safetensors.numpy import save
 
     module, arrays = _module_state(model)
@@ -91,7 +87,7 @@ def _restored(said: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Any:
     return model
 
 
-def _module_state(model: CrowdClassifier) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _module_state(model: Any) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     module = model.module_
     kind = type(module).__name__
     if kind == "LogisticRegression" and type(module).__module__.startswith("sklearn."):
@@ -109,7 +105,7 @@ def _module_state(model: CrowdClassifier) -> tuple[dict[str, Any], dict[str, npt
     return {"kind": "network"}, {f"module/{n}": t.detach().cpu().numpy() for n, t in module.state_dict().items()}
 
 
-def _network(model: NetworkClassifier, state: dict[str, npt.NDArray[Any]]) -> Any:
+def _network(model: Any, state: dict[str, npt.NDArray[Any]]) -> Any:
     import torch
 
     with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced

@@ -59,7 +59,7 @@ def run_job(
 
 def refuse_unusable(reading: Reading, method: str) -> None:
     """A sentence for files from which this method cannot tell anything."""
-    if method in registry.names("classifier"):
+    if method in [*registry.names("classifier"), *registry.names("representation")]:
         raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from manyhands.exceptions import ParameterError
 
@@ -77,6 +78,18 @@ def convnet(
         layers += [nn.ReLU(), nn.MaxPool2d(2)]
         side = tuple((length - 2) // 2 for length in side)
     return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
+
+
+class Normalise(nn.Module):
+    """Rows of length 1; what is all but 0 stays near 0, so that its gradient stays finite."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.normalize(x, eps=1e-6)
+
+
+def normalised(network: nn.Module) -> nn.Sequential:
+    """The network with outputs of length 1."""
+    return nn.Sequential(network, Normalise())
 
 
 def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:

@@ -1,7 +1,7 @@
 """EM with a classifier where the class frequencies stood: the steps that several methods share; needs no torch.
 
-    E   r_ik ~ f_k(x_i) prod_w confusion[w, k, label_iw]
-    M   confusion[w, k, l] ~ pseudo[k, l] + sum of r_ik over the items that w called l
+E   r_ik ~ f_k(x_i) prod_w confusion[w, k, label_iw]
+M   confusion[w, k, l] ~ pseudo[k, l] + sum of r_ik over the items that w called l
 """
 
 from __future__ import annotations
@@ -41,3 +41,17 @@ def believe(packed: Packed, log_table: Array, log_proba: Array, gold: Gold) -> t
     found = em_pass(packed, log_table, np.zeros(packed.n_classes), offset, want_posterior=True)
     assert found.posterior is not None
     return found.posterior, found
+
+
+def class_names(confusion: Array) -> npt.NDArray[np.intp]:
+    """(n_classes,) which estimated class is which: as they are, unless all workers together do no better than chance.
+
+    Class k under its right name is the estimated class `class_names(confusion)[k]`.
+    """
+    n_workers, n_classes = confusion.shape[:2]
+    if n_classes < 2 or np.trace(confusion, axis1=1, axis2=2).sum() > n_workers:
+        return np.arange(n_classes)
+    from scipy.optimize import linear_sum_assignment
+
+    assigned: npt.NDArray[np.intp] = linear_sum_assignment(confusion.sum(axis=0).T, maximize=True)[1]
+    return assigned

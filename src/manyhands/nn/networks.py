@@ -25,7 +25,7 @@ def probabilities(network: nn.Module, rows: Rows, index: Index | None = None) ->
 
 @torch.no_grad()
 def outputs(network: nn.Module, rows: Rows, index: Index | None = None) -> torch.Tensor:
-    """(n_rows, n_outputs) what the network says in evaluation mode, in 64 bits on the CPU; its mode is left as it was."""
+    """(n_rows, n_outputs) what the network gives in evaluation mode, on the CPU; its mode is left as it was."""
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     index = np.arange(len(rows)) if index is None else index
     was_training = network.training

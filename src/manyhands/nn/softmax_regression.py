@@ -15,25 +15,32 @@ from typing import Any
 import numpy as np
 
 from manyhands.kernels import Array
+from manyhands.nn.inputs import Rows
 
 _FREE = 1e-6  # ridge of the intercepts: next to nothing, yet a class that nobody names gets a finite one
 _CG_STEPS = 50
 _NEAR = 1e-8  # a slope below this, per row, is level
 
 
-def log_proba(X: Any, weights: Array) -> Array:
+def as_matrix(rows: Rows) -> Any:
+    """(n_rows, n_features) all rows in 64 bits; a scipy matrix stays one."""
+    X = rows.whole()
+    return X.astype(np.float64) if X.ndim == 2 else X.reshape(len(X), -1).astype(np.float64)
+
+
+def log_proba(X: Any, weights: Array, n_classes: int) -> Array:
     """(n_rows, n_classes) log p(k | x); X is an array or a scipy matrix."""
     score = np.asarray(X @ weights[:-1]) + weights[-1]
-    if weights.shape[1] == 1:
+    if _is_binary(weights, n_classes):
         return np.hstack([-np.logaddexp(0, score), -np.logaddexp(0, -score)])
     score -= score.max(axis=1, keepdims=True)
     score -= np.log(np.exp(score).sum(axis=1, keepdims=True))
     return score
 
 
-def penalty(weights: Array, ridge: float) -> float:
+def penalty(weights: Array, n_classes: int, ridge: float) -> float:
     """What the ridge takes from the objective."""
-    return 0.5 * float((_ridges(weights, ridge) * weights**2).sum())
+    return 0.5 * float((_ridges(weights, n_classes, ridge) * weights**2).sum())
 
 
 def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
@@ -44,7 +51,7 @@ def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Ar
     """
     value = _value(X, target, weights, ridge)
     for _ in range(steps):
-        p = np.exp(log_proba(X, weights))
+        p = np.exp(log_proba(X, weights, target.shape[1]))
         slope = _slope(X, target, p, weights, ridge)
         if np.abs(slope).max() <= _NEAR * len(target):
             break
@@ -62,25 +69,29 @@ def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Ar
 
 
 def _value(X: Any, target: Array, weights: Array, ridge: float) -> float:
-    return float((target * log_proba(X, weights)).sum()) - penalty(weights, ridge)
+    return float((target * log_proba(X, weights, target.shape[1])).sum()) - penalty(weights, target.shape[1], ridge)
 
 
-def _ridges(weights: Array, ridge: float) -> Array:
+def _is_binary(weights: Array, n_classes: int) -> bool:
+    return weights.shape[1] < n_classes
+
+
+def _ridges(weights: Array, n_classes: int, ridge: float) -> Array:
     """(n_features + 1, 1) the ridge of each row of the weights; half for a single column, which stands for two."""
     ridges = np.full((len(weights), 1), ridge)
     ridges[-1] = _FREE
-    return ridges / 2 if weights.shape[1] == 1 else ridges
+    return ridges / 2 if _is_binary(weights, n_classes) else ridges
 
 
 def _slope(X: Any, target: Array, p: Array, weights: Array, ridge: float) -> Array:
     """sum_i (r_i - p_i) x_i, less the ridge's pull."""
     left = (target - p)[:, p.shape[1] - weights.shape[1] :]  # a single column is that of the second class
-    return _across(X, left) - _ridges(weights, ridge) * weights
+    return _across(X, left) - _ridges(weights, p.shape[1], ridge) * weights
 
 
 def _curvature(X: Any, p: Array, weights: Array, ridge: float) -> Callable[[Array], Array]:
     """A function: minus the Hessian, times a direction."""
-    ridges, p = _ridges(weights, ridge), p[:, p.shape[1] - weights.shape[1] :]
+    ridges, p = _ridges(weights, p.shape[1], ridge), p[:, p.shape[1] - weights.shape[1] :]
 
     def product(direction: Array) -> Array:
         change = np.asarray(X @ direction[:-1]) + direction[-1]

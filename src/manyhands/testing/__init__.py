@@ -1,7 +1,7 @@
 """What every method must satisfy: one function with a sentence for each promise.
 
-`check_aggregator` and `check_classifier` run all checks on one method; `aggregator_checks` and `classifier_checks` hand
-them out one by one, for pytest:
+`check_aggregator`, `check_classifier` and `check_representation` run all checks on one method; `aggregator_checks`,
+`classifier_checks` and `representation_checks` hand them out one by one, for pytest:
 
     @pytest.mark.parametrize("name, check", aggregator_checks())
     def test_my_method(name, check):
@@ -14,13 +14,24 @@ AssertionError where a promise is broken. All data are simulated in `testing.cro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.testing import answers, classifier_estimator, classifier_promises, estimator, promises
+from manyhands.representation.base import RepresentationLearner
+from manyhands.testing import (
+    answers,
+    classifier_estimator,
+    classifier_promises,
+    estimator,
+    promises,
+    representation_estimator,
+    representation_promises,
+)
 
 Check = Callable[[Aggregator], None]
 ClassifierCheck = Callable[[CrowdClassifier], None]
+RepresentationCheck = Callable[[Any], None]  # some are those of classifiers
 
 
 def check_aggregator(aggregator: Aggregator) -> None:
@@ -48,6 +59,18 @@ def check_classifier(classifier: CrowdClassifier) -> None:
 def classifier_checks() -> Iterator[tuple[str, ClassifierCheck]]:
     """(name, check) for every check; a check takes an unfitted classifier."""
     for check in _CLASSIFIER_CHECKS:
+        yield check.__name__.removeprefix("check_"), check
+
+
+def check_representation(learner: RepresentationLearner) -> None:
+    """Run every check on a learner of representations, made small and trained for a few epochs."""
+    for _, check in representation_checks():
+        check(learner)
+
+
+def representation_checks() -> Iterator[tuple[str, RepresentationCheck]]:
+    """(name, check) for every check; a check takes an unfitted learner of representations."""
+    for check in _REPRESENTATION_CHECKS:
         yield check.__name__.removeprefix("check_"), check
 
 
@@ -115,4 +138,31 @@ _CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
     classifier_estimator.check_every_parameter_is_documented,
     classifier_estimator.check_every_parameter_is_validated,
     classifier_estimator.check_every_parameter_is_read,
+)
+
+_REPRESENTATION_CHECKS: tuple[RepresentationCheck, ...] = (
+    representation_promises.check_results_have_their_shapes,
+    representation_promises.check_same_seed_same_result,
+    representation_promises.check_global_generators_stay_as_they_were,
+    representation_promises.check_perfect_workers_teach_the_truth,
+    representation_promises.check_a_spammer_does_little_harm,
+    representation_promises.check_bad_workers_are_seen,
+    representation_promises.check_training_draws_classes_together,
+    representation_promises.check_any_aggregator_gives_the_classes,
+    representation_promises.check_many_classes,
+    representation_promises.check_items_without_labels_teach_nothing,
+    representation_promises.check_sparse_rows_are_dense_rows,
+    representation_promises.check_a_getter_of_rows_is_an_array,
+    representation_promises.check_a_class_nobody_chose_is_harmless,
+    representation_promises.check_thin_crowds_are_survived,
+    representation_promises.check_gold_teaches,
+    representation_promises.check_inputs_stay_as_they_were,
+    representation_promises.check_bad_rows_are_refused,
+    representation_estimator.check_clone_and_repr_round_trip,
+    representation_estimator.check_copies_transform_the_same,
+    representation_estimator.check_a_second_fit_forgets_the_first,
+    representation_estimator.check_pipeline_and_search,
+    representation_estimator.check_every_parameter_is_documented,
+    representation_estimator.check_every_parameter_is_validated,
+    representation_estimator.check_every_parameter_is_read,
 )

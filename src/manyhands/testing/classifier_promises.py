@@ -78,10 +78,10 @@ def check_global_generators_stay_as_they_were(classifier: CrowdClassifier) -> No
     """`fit` neither reads nor moves the global generators of numpy, of random and of torch."""
     X, votes, _ = feature_crowd(3)
     learn(classifier, X, votes)  # whatever it imports is imported by now
-    before = _global_states()
+    before = global_states()
     fitted = learn(classifier, X, votes)
     fitted.score(X, votes)
-    assert _global_states() == before, "a global generator was used"
+    assert global_states() == before, "a global generator was used"
 
 
 def check_perfect_workers_teach_the_truth(classifier: CrowdClassifier) -> None:
@@ -94,14 +94,14 @@ def check_perfect_workers_teach_the_truth(classifier: CrowdClassifier) -> None:
 def check_a_spammer_does_little_harm(classifier: CrowdClassifier) -> None:
     """A worker who labels every item at random leaves nearly all new items right."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    found = accuracy(learn(classifier, X, _with_spammer(votes)), 3)
+    found = accuracy(learn(classifier, X, with_spammer(votes)), 3)
     assert found >= 0.9, f"with one spammer, only {found:.2f} of new items are right"
 
 
 def check_bad_workers_are_seen(classifier: CrowdClassifier) -> None:
     """`worker_accuracy_` puts a worker who guesses below every other."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    found = learn(classifier, X, _with_spammer(votes)).worker_accuracy_
+    found = learn(classifier, X, with_spammer(votes)).worker_accuracy_
     assert found[-1] < found[:-1].min(), "a worker who guesses is trusted more than one who knows"
 
 
@@ -138,8 +138,8 @@ def check_a_getter_of_rows_is_an_array(classifier: CrowdClassifier) -> None:
     """Something with a length that hands out rows gives what the array gives."""
     X, votes, _ = feature_crowd(3)
     X = X.astype(np.float32)
-    array, getter = learn(classifier, X, votes), learn(classifier, _Getter(X), votes)
-    assert_equal(getter.predict_proba(_Getter(X)), array.predict_proba(X), "a getter is not read as the array")
+    array, getter = learn(classifier, X, votes), learn(classifier, Getter(X), votes)
+    assert_equal(getter.predict_proba(Getter(X)), array.predict_proba(X), "a getter is not read as the array")
 
 
 def check_unseen_workers_and_classes(classifier: CrowdClassifier) -> None:
@@ -221,7 +221,7 @@ def check_bad_rows_are_refused(classifier: CrowdClassifier) -> None:
     error_of(lambda: fitted.score(X[:-1], votes), AlignmentError, "too few rows at score")
 
 
-class _Getter:
+class Getter:
     """Hands out rows, as a torch Dataset does."""
 
     def __init__(self, rows: npt.NDArray[Any]) -> None:
@@ -236,14 +236,14 @@ class _Getter:
         return np.asarray(self._rows[i])
 
 
-def _with_spammer(votes: Annotations) -> Annotations:
+def with_spammer(votes: Annotations) -> Annotations:
     """One more worker, who labels everything at random."""
     wider = with_silence(votes)[: votes.n_items]
     label = np.random.default_rng(4).integers(0, votes.n_classes, votes.n_items)
     return wider.with_more(np.arange(votes.n_items), np.full(votes.n_items, votes.n_workers), label)
 
 
-def _global_states() -> list[str]:
+def global_states() -> list[str]:
     """What the global generators would give next; torch's only where a method has loaded it."""
     torch: Any = sys.modules.get("torch")
     states = [repr(random.getstate()), repr(np.random.get_state())]  # noqa: NPY002

@@ -1,0 +1,77 @@
+"""Features in NumPy's files: .npy, .npz with X and ids, and scipy's sparse .npz; pickles in them are refused."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import AlignmentError, AnnotationError, LimitError
+from manyhands.io.names import listed
+from manyhands.validation import check_memory
+
+ENDINGS = (".npy", ".npz")
+_SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, among others
+_BROKEN = (ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, RuntimeError)
+
+
+def read_array(path: Path) -> tuple[Any, list[str] | None]:
+    """The features, and the ids of their rows where the file has them (`ids` beside `X` in an .npz)."""
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False), None
+        with zipfile.ZipFile(path) as archive:
+            check_memory(sum(member.file_size for member in archive.infolist()), f"The arrays of {path}", "Cut it up.")
+        with np.load(path, allow_pickle=False) as arrays:
+            features = _sparse(path) if set(arrays.files) >= _SPARSE else arrays[_name_of_features(path, arrays.files)]
+            return features, as_ids(arrays["ids"], str(path)) if "ids" in arrays.files else None
+    except (AnnotationError, LimitError, FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except MemoryError:
+        raise LimitError(f"{path} holds an array that does not fit into memory.") from None
+    except _BROKEN as error:
+        raise AnnotationError(_explain(path, error)) from None
+
+
+def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
+    """Ids as the readers of exports have them: text, and whole numbers without a point."""
+    if ids.ndim != 1 or ids.dtype.kind not in "biufUS":
+        raise AlignmentError(
+            f"The ids in {where} must be a list of texts or whole numbers; they are {ids.dtype} of shape {ids.shape}."
+        )
+    if ids.dtype.kind == "S":
+        return [value.decode("utf-8", "replace") for value in ids.tolist()]
+    if ids.dtype.kind == "f":
+        if not np.all(ids == np.round(ids)):
+            raise AlignmentError(f"The ids in {where} are numbers with a fraction; give them as text.")
+        return [str(int(value)) for value in ids.tolist()]
+    return [str(value) for value in ids.tolist()]
+
+
+def _name_of_features(path: Path, names: Sequence[str]) -> str:
+    others = [name for name in names if name != "ids"]
+    if "X" in others:
+        return "X"
+    if len(others) != 1:
+        raise AnnotationError(f"{path} has no array called X. It has: {listed(others) or 'nothing'}. Save X and ids.")
+    return others[0]
+
+
+def _sparse(path: Path) -> Any:
+    from scipy.sparse import load_npz
+
+    matrix = load_npz(path)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # else an index beyond the matrix is read, wherever that may be
+    return matrix.tocsr()
+
+
+def _explain(path: Path, error: Exception) -> str:
+    told = str(error).partition("\n")[0][:200]
+    if "allow_pickle" in told or "pickle" in told.lower():
+        return f"{path} holds Python objects (a pickle), which are not read. Save numbers, and ids as text."
+    return f"{path} cannot be read as a file of NumPy: {told.rstrip('.')}. Save it again."

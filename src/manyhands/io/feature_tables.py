@@ -1,0 +1,128 @@
+"""Features in columns of a table: numbers, lists of numbers (Parquet), and text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.documents import open_document
+from manyhands.io.formats.long import COMMON_NAMES, as_table
+from manyhands.io.frames import frame_as_text
+from manyhands.io.judgements import find_column
+from manyhands.io.names import listed, plain, shorten
+
+
+@dataclass(frozen=True)
+class TableFeatures:
+    """What a table says of its rows; `ids` is None where no column has them."""
+
+    ids: list[str] | None
+    numbers: Any  # (n_rows, n_features), or None
+    texts: list[str] | None
+    columns: tuple[str, ...]  # those with numbers
+    text: tuple[str, ...]
+
+
+def read_table(
+    path: Path, id_column: str | None, columns: Sequence[str], text: Sequence[str], *, need_ids: bool
+) -> TableFeatures:
+    """The columns that are wanted (without a wish: all but the ids); rows that repeat an id word for word are one."""
+    frame = _frame(path)
+    names = frame.columns
+    at = _id_column(names, id_column, str(path), need_ids)
+    text_at = [find_column(names, name, "text", str(path)) for name in text]
+    if columns or text:
+        number_at = [find_column(names, name, "column", str(path)) for name in columns]
+    else:
+        number_at = [place for place in range(len(names)) if place != at]
+    if not number_at and not text_at:
+        raise AnnotationError(f"{path} has no column beside the ids. It has: {listed(names)}.")
+    if at is not None and need_ids:
+        used = dict.fromkeys(names[place] for place in (at, *number_at, *text_at))
+        frame = frame.select(list(used)).unique(maintain_order=True)
+    ids = None if at is None else _ids(frame, names[at], str(path))
+    numbers = [_numbers(frame[names[place]], str(path)) for place in number_at]
+    texts = [frame[names[place]].cast(pl.String).fill_null("").to_list() for place in text_at]
+    return TableFeatures(
+        ids,
+        np.concatenate(numbers, axis=1) if numbers else None,
+        ["\n".join(parts) for parts in zip(*texts)] if texts else None,
+        tuple(names[place] for place in number_at),
+        tuple(names[place] for place in text_at),
+    )
+
+
+def _frame(path: Path) -> pl.DataFrame:
+    """A table with the types of its file: text everywhere, unless it is Parquet."""
+    if path.suffix.lower() == ".parquet":
+        try:
+            with path.open("rb") as file:
+                return pl.read_parquet(file)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            told = str(error).partition("\n")[0][:200]
+            raise AnnotationError(f"{path} cannot be read as Parquet: {told}. Write it again.") from None
+    table = as_table(open_document(path))
+    repeated = sorted({name for name in table.header if table.header.count(name) > 1})
+    if repeated:
+        raise AnnotationError(f"{path} has several columns called {listed(repeated)}. Rename all but one.")
+    return pl.DataFrame({name: table.column(at) for at, name in enumerate(table.header)})
+
+
+def _id_column(names: list[str], wanted: str | None, source: str, need_ids: bool) -> int | None:
+    if wanted is not None:
+        return find_column(names, wanted, "id-column", source)
+    known = [plain(name) for name in names]
+    for name in COMMON_NAMES["item"]:
+        if plain(name) in known:
+            return known.index(plain(name))
+    if need_ids:
+        raise AnnotationError(
+            f"{source} has no column that looks like ids of items. It has: {listed(names)}. "
+            f"Name it with --id-column, or add --rows-in-order."
+        )
+    return None
+
+
+def _ids(frame: pl.DataFrame, name: str, source: str) -> list[str]:
+    column = frame_as_text(frame.select(name))[0].to_series()
+    if column.null_count():
+        row = int(column.is_null().arg_max() or 0)
+        raise AnnotationError(f"{source}: a row without an id in column {shorten(name)!r}, the {row + 1}th. Fill it.")
+    return column.to_list()
+
+
+def _numbers(column: pl.Series, source: str) -> Any:
+    """(n_rows, n) the numbers of a column; a column of lists gives as many as its lists are long."""
+    if isinstance(column.dtype, pl.List | pl.Array):
+        lengths = column.list.len() if isinstance(column.dtype, pl.List) else column.arr.len()
+        if lengths.n_unique() != 1 or lengths.null_count() or not lengths[0]:
+            raise AnnotationError(f"{source}: the lists in column {shorten(column.name)!r} are not all of one length.")
+        return _numbers(column.explode(empty_as_null=False), source).reshape(len(column), -1)
+    trimmed = column.str.strip_chars() if column.dtype == pl.String else column
+    try:
+        numbers = trimmed.cast(pl.Float64, strict=False)
+    except pl.exceptions.PolarsError:
+        numbers = pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
+    wrong = numbers.is_null() | ~numbers.is_finite()
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        shown = "nothing" if column[row] in (None, "") else shorten(repr(column[row]))
+        raise AnnotationError(
+            f"{source}: column {shorten(column.name)!r} has {shown} where a finite number should be (row {row + 1}). "
+            f"Fill it, name the columns with numbers by --column, or texts by --text."
+        )
+    return numbers.to_numpy().reshape(-1, 1)
+
+
+def read_ids(path: Path) -> list[str]:
+    """A column of ids: the one so called, or the only one."""
+    frame = _frame(path)
+    at = 0 if frame.width == 1 else _id_column(frame.columns, None, str(path), need_ids=True)
+    assert at is not None
+    return _ids(frame, frame.columns[at], str(path))

@@ -1,0 +1,169 @@
+"""AggNet: its EM beside plain loops, limit cases, and what checkpoints and early stopping keep of it."""
+
+import numpy as np
+import pytest
+
+from manyhands import AggNet, Annotations, Raykar, TwoStage
+from manyhands.classifiers.aggnet import Belief, Rounds
+from manyhands.kernels import pack
+from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn.crowd_em import believe, first_guess
+from manyhands.progress import listening
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from reference.slow_raykar import confusions, truth
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small network with a seed."""
+    return AggNet(**(QUICK | {"random_state": 0} | changes))
+
+
+def triples_of(votes):
+    return list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
+
+
+class Stand:
+    """As much of a bench as a belief needs."""
+
+    device = "cpu"
+
+    def __init__(self, votes, gold=None):
+        self.annotations, self.task = votes, self
+        self.gold = gold
+
+
+def test_a_round_of_em_is_that_of_plain_loops():
+    """From the votes: confusion matrices; then the posterior with the network's probabilities, and matrices from it."""
+    _, votes, _ = feature_crowd(3, accuracy=0.7)
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), votes.n_items)
+    belief = Belief(Stand(votes), 0.3)
+    table = confusions(first_guess(votes, None), triples_of(votes), 10, 0.3)
+    np.testing.assert_allclose(np.exp(belief.table()), table, atol=1e-12)
+    belief.update(np.log(proba))
+    posterior = truth(proba, triples_of(votes), table)
+    np.testing.assert_allclose(belief.posterior.numpy(), posterior, atol=1e-9)
+    np.testing.assert_allclose(np.exp(belief.table()), confusions(posterior, triples_of(votes), 10, 0.3), atol=1e-9)
+
+
+def test_gold_stands_in_the_posterior():
+    """At the start and after every update."""
+    _, votes, _ = feature_crowd(3, accuracy=0.7)
+    gold = np.full(votes.n_items, -1, np.int32)
+    gold[5] = 2
+    belief = Belief(Stand(votes, gold), 0.3)
+    assert belief.posterior[5].tolist() == [0, 0, 1]
+    belief.update(np.log(np.full((60, 3), 1 / 3)))
+    assert belief.posterior[5].tolist() == [0, 0, 1] and belief.posterior[6].max() < 1
+
+
+def test_the_belief_moves_when_an_epoch_ends(monkeypatch):
+    """Once per epoch and behind its last batch: every batch of an epoch has targets of one and the same round."""
+    happened = []
+    update, walk = Belief.update, Rounds.__iter__
+
+    def noted_walk(self):
+        for batch in walk(self):
+            happened.append("batch")
+            yield batch
+
+    monkeypatch.setattr(Belief, "update", lambda self, log_f: (happened.append("update"), update(self, log_f))[1])
+    monkeypatch.setattr(Rounds, "__iter__", noted_walk)
+    X, votes, _ = feature_crowd(3)
+    quick(max_epochs=2, patience=None).fit(X, votes)
+    assert happened == (["batch"] * 4 + ["update"]) * 2
+
+
+def test_the_posterior_is_an_e_step_with_all_labels():
+    """With the network's probabilities and `confusion_`, over the labels held out as well."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    model = quick().fit(X, votes)
+    expected = truth(model.predict_proba(X), triples_of(votes), model.confusion_)
+    np.testing.assert_allclose(model.posterior_, expected, atol=1e-9)
+
+
+def test_early_stopping_gives_back_the_confusions_of_its_epoch():
+    """Stopped late or cut off at its best epoch, network and confusion matrices are the same."""
+    X, votes, _ = feature_crowd(3, accuracy=0.6)
+    stopped = quick(max_epochs=60, patience=4).fit(X, votes)
+    best = int(np.argmax([epoch["heldout"] for epoch in stopped.history_])) + 1
+    assert best < len(stopped.history_)
+    cut = quick(max_epochs=best, patience=4).fit(X, votes)
+    np.testing.assert_array_equal(stopped.confusion_, cut.confusion_)
+    np.testing.assert_array_equal(stopped.predict_proba(X), cut.predict_proba(X))
+
+
+def test_perfect_workers_are_supervised_training():
+    """New items are classified as by a network that was trained on the truth."""
+    X, votes, planted = feature_crowd(3, n_items=120, accuracy=1.0)
+    fresh = features_of(np.arange(120) % 3, seed=7)
+    model = quick(patience=None).fit(X, votes)
+    supervised = TwoStage("majority-vote", **QUICK, patience=None, random_state=0).fit(X, votes)
+    assert np.mean(model.predict(fresh) == supervised.predict(fresh)) >= 0.98
+    assert (model.posterior_.argmax(axis=1) == planted).all()
+
+
+def test_spammers_who_outvote_are_seen_through():
+    """Three who know against four who always say 0: votes know one class, this knows both."""
+    planted = np.arange(200) % 2
+    rng = np.random.default_rng(0)
+    known = np.where(rng.random((200, 3)) < 0.9, planted[:, None], 1 - planted[:, None])
+    votes = Annotations.from_matrix(np.hstack([known, np.zeros((200, 4), int)]))
+    X, fresh = features_of(planted), features_of(planted, seed=7)
+    model = quick().fit(X, votes)
+    assert np.mean(model.predict(fresh) == planted) > 0.95
+    assert np.mean(TwoStage("majority-vote", random_state=0, **QUICK).fit(X, votes).predict(fresh) == planted) < 0.6
+    assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit; his rows say nothing."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    alone, with_him = quick().fit(X, votes), quick().fit(X, with_silence(votes)[:60])
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
+    np.testing.assert_allclose(with_him.confusion_[-1], 1 / 3)
+
+
+def test_a_linear_network_comes_near_to_raykar():
+    """Without hidden layers and trained for long, it is logistic regression in EM: the same posterior and matrices."""
+    _, votes, truth = feature_crowd(2, accuracy=0.75, n_items=80)
+    X = np.random.default_rng(0).normal(truth[:, None], 1.0, (80, 2))
+    exact = Raykar(ridge=1e-3, right=1.0, wrong=1.0, tol=1e-9).fit(X, votes)
+    linear = {"hidden": (), "batch_size": 80, "learning_rate": 0.1, "max_epochs": 200}
+    found = quick(**linear, smoothing=1.0, patience=None).fit(X, votes)
+    np.testing.assert_allclose(found.posterior_, exact.posterior_, atol=0.03)
+    np.testing.assert_allclose(found.confusion_, exact.confusion_, atol=0.03)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def test_a_killed_fit_goes_on_with_the_same_result(tmp_path, monkeypatch):
+    """Belief included: after the fifth epoch of EM the sixth follows."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    whole = quick(dropout=0.3).fit(X, votes)
+
+    def listener(done, total, what):
+        if done == 5:
+            raise Killed
+
+    with pytest.raises(Killed), listening(listener):
+        quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
+    resumed = quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
+    np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
+
+
+def test_believing_needs_no_workers():
+    """Of an item without labels, the classifier's word is all there is."""
+    votes = Annotations.from_matrix([[0, 1], [-1, -1]])
+    proba = np.array([[0.5, 0.5], [0.2, 0.8]])
+    posterior, found = believe(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
+    np.testing.assert_allclose(posterior, proba)
+    assert found.evidence == pytest.approx(np.log(0.25))

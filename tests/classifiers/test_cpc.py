@@ -1,0 +1,166 @@
+"""CPC: its limits, its optimum, its clusters, and how its memory is bounded."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+from manyhands import CPC, Annotations
+from manyhands.classifiers.cpc_admm import cut, pooled_state, solve
+from manyhands.exceptions import LimitError
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+
+
+def slow_objective(w, X, votes, strength, eta):
+    """The binary problem in plain loops over labels and pairs; w is (1 + n_workers, n_features + 1)."""
+    total = eta / 2 * sum(value**2 for value in w[0])
+    for item, worker, label in zip(votes.item, votes.worker, votes.label):
+        score = sum(a * b for a, b in zip(w[worker + 1], [*X[item], 1.0]))
+        total += np.log1p(np.exp(-abs(score))) + max(score, 0.0) - label * score
+    for j in range(len(w)):
+        for k in range(j + 1, len(w)):
+            total += strength * sum((a - b) ** 2 for a, b in zip(w[j], w[k])) ** 0.5
+    return total
+
+
+def standard(X):
+    """Mean 0 and spread 1, with a column of ones."""
+    return np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("edges", ["all", "target"])
+def test_a_strong_pull_is_pooled_logistic_regression(n_classes, edges):
+    """All workers' classifiers and the target are the one that logistic regression finds on every label."""
+    X, votes, _ = feature_crowd(n_classes, accuracy=0.7)
+    model = CPC(mu=1e6, eta=2.0, edges=edges).fit(X, votes)
+    Z, binary = standard(X), LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    scores = X @ model.module_.coef_.T + model.module_.intercept_
+    for column, k in enumerate([1] if n_classes == 2 else range(n_classes)):
+        expected = binary.fit(Z[votes.item], votes.label == k).coef_[0]
+        np.testing.assert_allclose(scores[:, column], Z @ expected, atol=1e-4)
+    ours = np.column_stack([model.module_.coef_, model.module_.intercept_])
+    np.testing.assert_array_equal(model.worker_coef_, np.broadcast_to(ours, model.worker_coef_.shape))
+    assert (model.cluster_ == 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_pull_the_target_is_zero(n_classes):
+    """And each worker has a logistic regression of his own."""
+    X, votes, _ = feature_crowd(n_classes, n_items=200, n_workers=3, per_item=2, accuracy=0.6)
+    model = CPC(mu=0).fit(X, votes)
+    assert (model.module_.coef_ == 0).all() and (model.module_.intercept_ == 0).all()
+    np.testing.assert_allclose(model.predict_proba(X), 1 / n_classes)
+    assert (model.cluster_ > 0).all() and len(set(model.cluster_)) == 3
+    mine = votes.worker == 1
+    alone = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
+    alone.fit(X[votes.item[mine]], votes.label[mine] == n_classes - 1)
+    expected = [*alone.coef_[0], alone.intercept_[0]]
+    np.testing.assert_allclose(model.worker_coef_[1, -1], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_between_the_limits_admm_finds_the_optimum():
+    """No worse than a general minimiser of the plain-loop objective, started in several places."""
+    X, votes, _ = feature_crowd(2, n_items=30, n_workers=3, per_item=2, accuracy=0.7, n_features=2)
+    model = CPC(mu=6.0, eta=0.5, tol=1e-9, max_iter=3000).fit(X, votes)
+    spread, mean = X.std(axis=0), X.mean(axis=0)
+    raw = np.concatenate([np.column_stack([model.module_.coef_, model.module_.intercept_])[None], model.worker_coef_])
+    w = np.column_stack([raw[:, 0, :-1] * spread, raw[:, 0, -1] + raw[:, 0, :-1] @ mean])
+    Z = standard(X)[:, :-1]
+
+    def objective(flat):
+        return slow_objective(flat.reshape(4, 3), Z, votes, 6.0 / 3, 0.5)
+
+    found = objective(w.ravel())
+    np.testing.assert_allclose(model.objective_[-1], found, rtol=1e-4)
+    other = minimize(objective, w.ravel() + 0.01, method="Powell", options={"maxfev": 4000}).fun
+    assert found < other + 1e-3
+    nearby = np.random.default_rng(0).normal(0, 1e-2, (50, 12))
+    assert all(objective(w.ravel() + step) > found for step in nearby)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_perfect_workers_are_supervised_training(n_classes):
+    """Within two points of logistic regression on the truth, on new items."""
+    X, votes, truth = feature_crowd(n_classes, n_items=120, accuracy=1.0)
+    fresh = np.arange(200) % n_classes
+    rows = features_of(fresh, seed=7)
+    ours = np.mean(CPC(random_state=0).fit(X, votes).predict(rows) == votes.classes[fresh])
+    assert ours >= np.mean(LogisticRegression().fit(X, truth).predict(rows) == fresh) - 0.02
+
+
+def test_workers_who_err_alike_become_one():
+    """Two groups with opposite habits, between which there is no pull, and the larger one has the target."""
+    truth = np.arange(200) % 2
+    X = features_of(truth, 3) + np.random.default_rng(0).normal(0, 2, (200, 3))
+    habit = (X[:, 0] > X[:, 0].mean()).astype(int)
+    votes = Annotations.from_matrix(np.column_stack([truth, truth, truth, habit, habit]))
+    model = CPC(mu=60.0, tol=1e-7, max_iter=500).fit(X, votes)
+    assert len(set(model.cluster_[:3])) == 1 and len(set(model.cluster_[3:])) == 1
+    assert model.cluster_[0] != model.cluster_[4]
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit, and his classifier is the target."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    wider = with_silence(votes)[: votes.n_items]
+    for mu in (None, 5.0):
+        alone, with_him = (CPC(mu, max_iter=10, random_state=0).fit(X, labels) for labels in (votes, wider))
+        np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+        np.testing.assert_array_equal(with_him.worker_coef_[-1, :, :-1], with_him.module_.coef_)
+
+
+def test_shrinking_is_defined_at_zero():
+    """What is 0 stays 0, what is short stays, what is long gets the length, by class."""
+    v = np.array([[[0.0, 3.0], [0.0, 4.0]]])
+    np.testing.assert_allclose(cut(v, 1.0), [[[0.0, 0.6], [0.0, 0.8]]])
+    np.testing.assert_array_equal(cut(v, 5.0), v)
+
+
+def test_the_multipliers_of_the_pooled_solution_hold_it():
+    """ADMM started there does not move, as long as none of them is longer than the strength."""
+    X, votes, _ = feature_crowd(2, accuracy=0.7)
+    model = CPC(mu=1.0)
+    task = type("Task", (), {"gold": None})
+    problem = model._problem(task, votes, X, X.mean(axis=0))
+    start = pooled_state(problem)
+    edge, slope = problem.incidence(), problem.smooth(start.w)[1]
+    np.testing.assert_allclose(edge.T @ start.phi[:, :, 0], slope[:, :, 0], atol=1e-4)
+    nudged = start._replace(u=np.full_like(start.u, 1e-9))  # so that it does run
+    state, _ = solve(problem, nudged, 1e6, rho=1.0, tol=1e-4, max_iter=5)
+    np.testing.assert_allclose(state.w, start.w, atol=1e-3)
+
+
+def test_many_workers_have_no_pairs_among_them():
+    """Beyond 100 workers or 1 GB only the target attracts; all pairs that no machine holds are refused."""
+    X, votes, _ = feature_crowd(2, n_workers=101, n_items=300, per_item=3)
+    task = type("Task", (), {"gold": None})
+    zero = np.zeros(X.shape[1])
+    assert len(CPC()._problem(task, votes, X, zero).edges) == 101
+    assert len(CPC(edges="all")._problem(task, votes, X, zero).edges) == 101 * 102 // 2
+    few = feature_crowd(2)[1]
+    assert len(CPC()._problem(task, few, X, zero).edges) == 55
+    assert len(CPC()._problem(task, few, X, np.zeros(10**6)).edges) == 10
+    with pytest.raises(LimitError, match="All pairs of 102 classifiers need about"):
+        CPC(edges="all")._problem(task, votes, X, np.zeros(10**9))
+    assert CPC(max_iter=5, random_state=0).fit(X, votes).predict_proba(X).shape == (300, 2)
+
+
+def test_gold_is_what_the_target_says():
+    """Where every worker calls two classes by one name, gold tells them apart."""
+    truth = np.arange(90) % 3
+    said = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    gold = {i: int(truth[i]) for i in range(45)}
+    model = CPC(mu=0.5, eta=0.1).fit(features_of(truth), votes, gold)
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+
+
+def test_mu_is_chosen_by_held_out_labels():
+    """It is a quarter of a quarter ... of the one that makes all one; without held-out labels it is that one."""
+    X, votes, _ = feature_crowd(2, n_items=200, accuracy=0.8)
+    chosen = CPC(random_state=0, max_iter=20).fit(X, votes).mu_
+    pooled = CPC(validation=0.0, random_state=0).fit(X, votes)
+    assert (pooled.cluster_ == 0).all()
+    steps = np.log(pooled.mu_ / chosen) / np.log(4)
+    assert 0 <= steps <= 5 and abs(steps - round(steps)) < 1e-9

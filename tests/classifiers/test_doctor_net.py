@@ -1,0 +1,173 @@
+"""Doctor net: heads and their average in plain loops, who is left out, and what weights learn."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from manyhands import Annotations, DoctorNet, TwoStage
+from manyhands.classifiers import doctor_net
+from manyhands.classifiers.doctor_net import Heads, labellers
+from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn.batches import Batch
+from manyhands.progress import listening
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from reference.slow_networks import slow_softmax
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small doctor net with a seed."""
+    return DoctorNet(**(QUICK | {"random_state": 0} | changes))
+
+
+def some_heads(n_workers=4, width=2, n_classes=3):
+    """Heads on features as they are, with numbers drawn at random."""
+    heads = Heads(torch.nn.Identity(), width, n_classes, n_workers)
+    rng = torch.Generator().manual_seed(0)
+    heads.head.data = torch.randn(heads.head.shape, generator=rng)
+    heads.log_weight.data = torch.randn(n_workers, generator=rng)
+    return heads
+
+
+def slow_head(heads, x, w):
+    """softmax(V_w x + b_w) in plain loops."""
+    table = heads.head.detach()[w].view(heads.width + 1, heads.n_classes).tolist()
+    return slow_softmax([
+        table[-1][k] + math.fsum(x[d] * table[d][k] for d in range(heads.width)) for k in range(heads.n_classes)
+    ])  # fmt: skip
+
+
+def slow_average(heads, x, away):
+    """The heads' weighted average without those that are away."""
+    there = [w for w in range(len(heads.log_weight)) if w not in away]
+    share = slow_softmax([heads.log_weight[w].item() for w in there])
+    found = [slow_head(heads, x, w) for w in there]
+    return [math.fsum(s * p[k] for s, p in zip(share, found)) for k in range(heads.n_classes)]
+
+
+def test_each_label_is_read_by_its_workers_head():
+    """log p_w(x)[label], and no head of another worker gets a gradient."""
+    heads, x = some_heads(), torch.tensor([[1.0, -2.0], [0.5, 0.0]])
+    batch = Batch(np.arange(2), torch.tensor([0, 0, 1]), torch.tensor([3, 1, 3]), torch.tensor([2, 0, 1]))
+    found = heads.log_label(x, batch)
+    triples = [(0, 3, 2), (0, 1, 0), (1, 3, 1)]
+    expected = [math.log(slow_head(heads, x[row].tolist(), w)[k]) for row, w, k in triples]
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-5)
+    found.sum().backward()
+    assert (heads.head.grad.abs().sum(1) > 0).tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("numbers", [1, 1 << 22])
+def test_the_average_is_its_plain_loop(numbers, monkeypatch):
+    """In one stretch of heads or one by one; with heads left out, row by row, and a head without weight."""
+    monkeypatch.setattr(doctor_net, "_NUMBERS", numbers)
+    heads, x = some_heads(), torch.tensor([[1.0, -2.0], [0.5, 0.0], [0.0, 3.0]])
+    away = torch.tensor([[True, False, True, False], [False] * 4, [True, True, True, False]])
+    expected = [slow_average(heads, x[i].tolist(), set(np.flatnonzero(away[i]))) for i in range(3)]
+    np.testing.assert_allclose(heads.average(x, away).exp().detach(), expected, rtol=1e-5)
+    everyone = [slow_average(heads, row.tolist(), set()) for row in x]
+    np.testing.assert_allclose(heads(x).exp().detach(), everyone, rtol=1e-5)
+    heads.log_weight.data[2] = -torch.inf
+    np.testing.assert_allclose(heads(x)[0].exp().detach(), slow_average(heads, x[0].tolist(), {2}), rtol=1e-5)
+
+
+def test_who_labelled_what():
+    """Pairs of a place and a worker; an item without labels has none, and items may come in any order."""
+    votes = Annotations.from_matrix([[0, -1, 1], [-1, -1, -1], [-1, 1, 0]])
+    place, worker = labellers(votes, np.array([2, 1, 0]))
+    assert list(zip(place.tolist(), worker.tolist())) == [(0, 1), (0, 2), (2, 0), (2, 2)]
+
+
+@pytest.mark.parametrize("weights", ["learned", "uniform"])
+def test_perfect_workers_are_supervised_training(weights):
+    """Within two points of training on the truth, on new items."""
+    X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
+    fresh = np.arange(200) % 3
+    rows, named = features_of(fresh, seed=7), votes.classes[fresh]
+    alone = Annotations.from_triples(votes.item_ids, ["truth"] * 120, votes.classes[truth])
+    supervised = TwoStage("majority-vote", random_state=0, **QUICK).fit(X, alone)
+    ours = quick(weights=weights).fit(X, votes)
+    assert np.mean(ours.predict(rows) == named) >= np.mean(supervised.predict(rows) == named) - 0.02
+
+
+@pytest.mark.parametrize("weights", ["learned", "uniform"])
+def test_a_silent_worker_changes_nothing(weights):
+    """To the last bit; his head has no weight."""
+    X, votes, _ = feature_crowd(3)
+    wider = with_silence(votes)[: votes.n_items]
+    alone, with_him = (quick(weights=weights).fit(X, labels) for labels in (votes, wider))
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.worker_weight_, [*alone.worker_weight_, 0.0])
+
+
+def test_uniform_weights_are_those_of_all_who_labelled():
+    """DN: whoever gave a label counts as one, and there is no second training."""
+    X, votes, _ = feature_crowd(3)
+    model = quick(weights="uniform").fit(X, votes)
+    np.testing.assert_allclose(model.worker_weight_, 0.1, rtol=1e-6)
+    assert all("weights" not in epoch for epoch in model.history_)
+
+
+def test_weights_start_at_the_number_of_labels():
+    """Where every worker labelled every item, nobody can be left out, and they stay there."""
+    truth = np.arange(60) % 3
+    everyone = Annotations.from_matrix(np.column_stack([truth, truth, truth]))
+    model = quick(patience=None).fit(features_of(truth), everyone)
+    np.testing.assert_allclose(model.worker_weight_, 1 / 3, rtol=1e-6)
+    X, votes, _ = feature_crowd(3)
+    still = quick(weight_learning_rate=1e-12, patience=None).fit(X, votes)
+    n_labels = np.bincount(votes.worker)
+    np.testing.assert_allclose(still.worker_weight_, n_labels / n_labels.sum(), rtol=1e-5)
+
+
+def test_those_who_guess_lose_their_weight():
+    """Half the workers guess; the others end with more weight than by the number of labels."""
+    X, votes, _ = feature_crowd(3, n_items=200, per_item=4, n_guessing=5, accuracy=0.95)
+    model = quick(max_epochs=40, weight_learning_rate=0.1).fit(X, votes)
+    share = np.bincount(votes.worker) / votes.n_annotations
+    assert model.worker_weight_[5:].sum() > 0.9 > 0.6 > share[5:].sum()
+    assert any("weights" in epoch and "heldout" in epoch for epoch in model.history_)
+
+
+def test_gold_on_silent_items_teaches():
+    """Where every worker calls two classes by one name, gold tells them apart."""
+    truth = np.arange(90) % 3
+    said = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    votes = votes.keep(votes.item >= 45)
+    gold = {i: int(truth[i]) for i in range(45)}
+    model = quick(max_epochs=60, patience=None).fit(features_of(truth), votes, gold)
+    named = quick(max_epochs=60, patience=None).fit(features_of(truth), votes)
+    fresh = features_of(truth, seed=3)
+    assert np.mean(model.predict(fresh) == truth) > np.mean(named.predict(fresh) == truth) + 0.2
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (8, 6)])
+def test_heads_read_the_last_hidden_layer(hidden):
+    """With batch norm; 128 numbers where there is none."""
+    X, votes, _ = feature_crowd(2)
+    model = quick(hidden=hidden, batch_norm=True, max_epochs=2).fit(X, votes)
+    assert model.module_.head.shape == (10, ((hidden or (128,))[-1] + 1) * 2)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("when", [("training", 4), ("weights", 3)])
+def test_a_killed_fit_goes_on_with_the_same_result(when, tmp_path, monkeypatch):
+    """In either training."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, _ = feature_crowd(3)
+    whole = quick(dropout=0.3).fit(X, votes)
+
+    def listener(done, total, what):
+        if (what, done) == when:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), listening(listener):
+        quick(dropout=0.3, checkpoint=tmp_path).fit(X, votes)
+    resumed = quick(dropout=0.3, checkpoint=tmp_path).fit(X, votes)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.worker_weight_, whole.worker_weight_)

@@ -1,0 +1,139 @@
+"""MBEM: its steps in worked numbers, single labels, rounds from scratch, and resuming between them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from manyhands import MBEM, Annotations, TwoStage
+from manyhands.classifiers import mbem
+from manyhands.classifiers.mbem import see_labels
+from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn.inputs import as_rows
+from manyhands.progress import listening
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small network with a seed."""
+    return MBEM(**(QUICK | {"random_state": 0} | changes))
+
+
+def test_worked_numbers():
+    """The network answers 0, 0, 1; Ann says 0, 1, 1 and Bob 0, -, 0: counts, frequencies and posterior by hand."""
+    votes = Annotations.from_matrix([[0, 0], [1, -1], [1, 0]])
+    proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
+    posterior, confusion, prior = see_labels(proba, votes, None, 0.5)
+    np.testing.assert_allclose(prior, [2.5 / 4, 1.5 / 4])
+    np.testing.assert_allclose(confusion[0], [[0.5, 0.5], [0.25, 0.75]])  # Ann: one right, one wrong; one right
+    np.testing.assert_allclose(confusion[1], [[0.75, 0.25], [0.75, 0.25]])  # Bob: one right; one wrong
+    said = np.array([2.5 * 0.5 * 0.75, 1.5 * 0.25 * 0.75])
+    np.testing.assert_allclose(posterior[0], said / said.sum())
+    said = np.array([2.5 * 0.5, 1.5 * 0.75])  # neither f(x) nor Bob has a say
+    np.testing.assert_allclose(posterior[1], said / said.sum())
+
+
+def test_gold_and_silence_in_the_posterior():
+    """Gold counts as the answer; an item without labels has the network's word and is no part of the frequencies."""
+    votes = Annotations.from_matrix([[0], [1], [-1]])
+    proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+    posterior, confusion, prior = see_labels(proba, votes, np.array([1, -1, -1], np.int32), 0.5)
+    np.testing.assert_allclose(prior, [0.5 / 3, 2.5 / 3])
+    np.testing.assert_allclose(confusion[0, 1], [0.5, 0.5])
+    np.testing.assert_allclose(confusion[0, 0], [0.5, 0.5])  # the network never answers 0: nothing is known
+    np.testing.assert_allclose(posterior[0], [0, 1])
+    np.testing.assert_allclose(posterior[2], proba[2])
+
+
+def test_each_round_trains_afresh_on_the_posterior(monkeypatch):
+    """The vote shares first; then, from new weights, what the labels say by the answers of the network before."""
+    trained = []
+    train = mbem._train
+
+    def noted(bench, posterior, number):
+        network, history = train(bench, posterior, number)
+        trained.append((network, posterior, number))
+        return network, history
+
+    monkeypatch.setattr(mbem, "_train", noted)
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    model = quick(rounds=3, patience=None).fit(X, votes)
+    assert [number for _, _, number in trained] == [0, 1, 2, 3]
+    assert len({id(network) for network, _, _ in trained}) == 4 and model.module_ is trained[-1][0]
+    share = np.array([np.bincount(votes.label[votes.item == i], minlength=3) / 5 for i in range(60)])
+    np.testing.assert_allclose(trained[0][1], share)
+    for (network, _, _), (_, posterior, _) in pairwise(trained):
+        expected = see_labels(model._proba(network, as_rows(X)), votes, None, 0.01)[0]
+        np.testing.assert_array_equal(posterior, expected)
+    assert [epoch["round"] for epoch in model.history_] == [0.0] * 25 + [1.0] * 25 + [2.0] * 25 + [3.0] * 25
+
+
+def test_what_is_said_is_the_last_networks_view_of_all_labels():
+    """Confusion matrices, frequencies and posterior, with the labels that were held out."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    model = quick(smoothing=0.2).fit(X, votes)
+    posterior, confusion, prior = see_labels(model.predict_proba(X), votes, None, 0.2)
+    np.testing.assert_array_equal(model.posterior_, posterior)
+    np.testing.assert_array_equal(model.confusion_, confusion)
+    np.testing.assert_array_equal(model.class_prior_, prior)
+
+
+def test_one_label_per_item_tells_hammers_from_spammers():
+    """Single labels, by workers of whom some know and the others guess: features alone make them comparable."""
+    rng = np.random.default_rng(0)
+    truth, worker = np.arange(600) % 3, rng.integers(0, 10, 600)
+    label = np.where(worker < 4, truth, rng.integers(0, 3, 600))  # four hammers, six spammers
+    votes = Annotations.from_triples(np.arange(600), worker, label)
+    X = features_of(truth) + rng.normal(0, 0.5, (600, 4))
+    model = quick(max_epochs=10).fit(X, votes)
+    assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.9
+    diagonal = np.trace(model.confusion_, axis1=1, axis2=2) / 3
+    assert diagonal[:4].min() > 0.8 > 0.6 > diagonal[4:].max()
+
+
+def test_perfect_workers_are_supervised_training():
+    """New items are classified as by a network that was trained on the truth."""
+    X, votes, planted = feature_crowd(3, n_items=120, accuracy=1.0)
+    fresh = features_of(np.arange(120) % 3, seed=7)
+    model = quick(patience=None).fit(X, votes)
+    supervised = TwoStage("majority-vote", **QUICK, patience=None, random_state=0).fit(X, votes)
+    assert np.mean(model.predict(fresh) == supervised.predict(fresh)) >= 0.98
+    assert (model.posterior_.argmax(axis=1) == planted).all()
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit; his rows say nothing."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    alone, with_him = quick().fit(X, votes), quick().fit(X, with_silence(votes)[:60])
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
+    np.testing.assert_allclose(with_him.confusion_[-1], 1 / 3)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def test_a_fit_killed_in_its_second_round_goes_on_with_the_same_result(tmp_path, monkeypatch):
+    """Trainings that were over are not repeated."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    whole = quick(dropout=0.3).fit(X, votes)
+
+    def killer(done, total, what):
+        if (what, done) == ("round-1", 3):
+            raise Killed
+
+    with pytest.raises(Killed), listening(killer):
+        quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
+    seen = []
+    with listening(lambda done, total, what: seen.append((what, done))):
+        resumed = quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
+    assert seen[0] == ("round-1", 4)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
+    assert not (tmp_path / "kept").exists()

@@ -1,0 +1,208 @@
+"""Learning from crowds: beside plain loops and scikit-learn, its two forms, and an objective that never falls."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from manyhands import Annotations, Raykar, TwoStage
+from manyhands.classifiers.raykar import RaykarSteps
+from manyhands.kernels import pack
+from manyhands.nn.crowd_em import class_names, first_guess
+from manyhands.nn.softmax_regression import climb, log_proba, penalty
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from reference.slow_raykar import two_coin_em
+
+
+def overlapping(n_classes, n_items=60, seed=0):
+    """A crowd of middling workers over classes that overlap, so that neither features nor labels say it all."""
+    X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=0.7, seed=seed)
+    return X + np.random.default_rng(seed).normal(0, 2.0, X.shape), votes, truth
+
+
+def triples_of(votes):
+    return list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
+
+
+def steps_of(X, votes, n_columns, **parameters):
+    """The two steps of EM with this many columns of weights."""
+    active = np.ones(votes.n_workers, bool)
+    return RaykarSteps(X, pack(votes), None, active, n_columns, Raykar(**parameters))
+
+
+def test_two_coins_are_those_of_the_plain_loops():
+    """Posterior, sensitivities and specificities of the paper's EM with full Newton steps, at the same optimum."""
+    X, votes, _ = overlapping(2, 40)
+    mu, alpha, beta = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=1.0, wrong=0.5, n_iter=60)
+    model = Raykar(tol=1e-12, max_iter=1000).fit(X, votes)
+    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-4)
+    np.testing.assert_allclose(model.confusion_[:, 1, 1], alpha, atol=1e-4)
+    np.testing.assert_allclose(model.confusion_[:, 0, 0], beta, atol=1e-4)
+
+
+def test_one_pass_is_the_first_round_of_the_plain_loops():
+    """M first, on the votes, and then E."""
+    X, votes, _ = overlapping(2, 40)
+    mu, alpha, _ = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=2.0, wrong=0.3, n_iter=1)
+    model = Raykar(max_iter=1, right=2.0, wrong=0.3, newton_steps=30).fit(X, votes)
+    np.testing.assert_allclose(model.confusion_[:, 1, 1], alpha, atol=1e-12)
+    np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-6)
+
+
+def test_many_classes_with_two_is_the_binary_form():
+    """A column of weights for each of two classes, or one for both: pass by pass the same EM."""
+    X, votes, _ = overlapping(2)
+    start = first_guess(votes, None)
+    binary, general = (steps_of(X, votes, n_columns).run(start) for n_columns in (1, 2))
+    np.testing.assert_allclose(general.history, binary.history, rtol=1e-9)
+    np.testing.assert_allclose(general.params.log_table, binary.params.log_table, atol=1e-7)
+    difference = general.params.weights @ [[-1.0], [1.0]]
+    np.testing.assert_allclose(difference, binary.params.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("newton_steps", [1, 5])
+def test_the_objective_never_falls(n_classes, newton_steps):
+    """Over labels, gold on labelled and on silent items, from votes and from random starts."""
+    X, votes, truth = overlapping(n_classes)
+    votes = with_silence(votes)
+    X = np.vstack([X, X[:1]])
+    gold = {votes.item_ids[i]: votes.classes[truth[i % 60]] for i in (0, 1, 60)}
+    for known in (None, gold):
+        model = Raykar(newton_steps=newton_steps, n_init=2, random_state=0, tol=1e-8).fit(X, votes, known)
+        assert len(model.objective_) > 3
+        assert (np.diff(model.objective_) >= -1e-9 * np.abs(model.objective_[1:])).all()
+
+
+def test_the_objective_is_the_penalised_log_likelihood():
+    """Counted label by label, for two classes and three, an item that only gold speaks of included."""
+    for n_classes in (2, 3):
+        X, votes, _ = overlapping(n_classes, 20)
+        votes, X = with_silence(votes), np.vstack([X, X[:1]])[:21]
+        model = Raykar(ridge=0.7, right=2.0, wrong=0.4, max_iter=3)
+        model.fit(X, votes, {votes.item_ids[-1]: votes.classes[1]})
+        joint = model.predict_proba(X)
+        log_lone = np.log(joint[20, 1])
+        for i, j, y in triples_of(votes):
+            joint[i] *= model.confusion_[j, :, y]
+        coef = model.module_.coef_
+        ridge = 0.7 / 2 if n_classes == 2 else 0.7
+        expected = np.log(joint[:20].sum(axis=1)).sum() + log_lone - 0.5 * ridge * (coef**2).sum()
+        for j in range(10):
+            for k in range(n_classes):
+                for y in range(n_classes):
+                    labels = 2.0 if k == y else 0.4 / (n_classes - 1)
+                    expected += labels * np.log(model.confusion_[j, k, y])
+        assert model.objective_[-1] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_newton_finds_what_scikit_learn_finds(n_classes):
+    """On soft targets as repeated rows; the LogisticRegression that is kept names the same penalty."""
+    X, votes, _ = overlapping(n_classes)
+    target = first_guess(votes, None)
+    start = np.zeros((5, 1 if n_classes == 2 else n_classes))
+    weights = climb(X, target, start, 0.5, 50)
+    C = (2 if n_classes == 2 else 1) / 0.5
+    row, label = np.nonzero(target)
+    other = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X[row], label, sample_weight=target[row, label])
+    np.testing.assert_allclose(np.exp(log_proba(X, weights, n_classes)), other.predict_proba(X), atol=1e-5)
+    assert Raykar(ridge=0.5).fit(X, votes).module_.C == C
+
+
+def test_a_newton_step_never_lowers_the_value():
+    """From anywhere, also where a full step would overshoot by far."""
+    X, votes, _ = overlapping(3)
+    target, rng = first_guess(votes, None), np.random.default_rng(0)
+
+    def value(weights):
+        return float((target * log_proba(X, weights, 3)).sum()) - penalty(weights, 3, 0.01)
+
+    for scale in (0.1, 3.0, 30.0):
+        weights = rng.normal(0, scale, (5, 3))
+        for _ in range(5):
+            better = climb(X, target, weights, 0.01, 1)
+            assert value(better) >= value(weights)
+            weights = better
+
+
+def test_perfect_workers_are_supervised_training():
+    """The classifier is that of the truth, within what the workers' priors leave in doubt."""
+    X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
+    model = Raykar().fit(X, votes)
+    expected = LogisticRegression(C=1.0, max_iter=1000).fit(X, truth)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=0.02)
+    fresh = features_of(np.arange(120) % 3, seed=7)
+    assert (model.predict(fresh) == votes.classes[expected.predict(fresh)]).all()
+
+
+def test_spammers_who_outvote_are_seen_through():
+    """Three who know against four who always say 0: votes know one class, this knows both."""
+    truth = np.arange(200) % 2
+    rng = np.random.default_rng(0)
+    known = np.where(rng.random((200, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    votes = Annotations.from_matrix(np.hstack([known, np.zeros((200, 4), int)]))
+    X, fresh = features_of(truth), features_of(truth, seed=7)
+    model = Raykar().fit(X, votes)
+    assert np.mean(model.predict(fresh) == truth) > 0.95
+    assert np.mean(TwoStage("majority-vote", "logistic-regression").fit(X, votes).predict(fresh) == truth) < 0.6
+    assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit; of him, what is believed beforehand is said."""
+    X, votes, _ = overlapping(3)
+    alone, with_him = Raykar().fit(X, votes), Raykar().fit(X, with_silence(votes)[:60])
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.posterior_, alone.posterior_)
+    np.testing.assert_array_equal(with_him.objective_, alone.objective_)
+    np.testing.assert_allclose(with_him.confusion_[-1, 0], np.array([1.0, 0.25, 0.25]) / 1.5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_exchanged_names_are_put_right(n_classes):
+    """From a start in which the classes have each other's names, EM ends where it ends from the votes."""
+    X, votes, truth = feature_crowd(n_classes, accuracy=0.8)
+    steps = steps_of(X, votes, 1 if n_classes == 2 else n_classes)
+    right, wrong = (steps.run(np.roll(first_guess(votes, None), shift, axis=1)) for shift in (0, 1))
+    assert wrong.history[-1] == pytest.approx(right.history[-1], rel=1e-5)
+    posterior = steps.expect(wrong.params)[0].reshape(-1, n_classes)
+    assert np.mean(posterior.argmax(axis=1) == truth) > 0.95
+
+
+def test_class_names_follow_the_labels():
+    """Estimated class 2 is what most call 0, and so on; workers better than chance leave the names alone."""
+    swapped = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
+    assert class_names(np.stack([swapped, swapped, np.eye(3)[[1, 2, 0]]])).tolist() == [2, 0, 1]
+    assert class_names(np.stack([np.eye(3), np.eye(3), swapped])).tolist() == [0, 1, 2]
+    assert class_names(np.ones((4, 1, 1))).tolist() == [0]
+
+
+def test_gold_on_silent_items_teaches():
+    """Where every worker calls two classes by one name, gold tells them apart."""
+    truth = np.arange(90) % 3
+    said = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    model = Raykar().fit(features_of(truth), votes, {i: int(truth[i]) for i in range(45)})
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+
+
+def test_more_starts_never_end_lower():
+    """The best of several starts is kept, and the seed alone decides on them."""
+    X, votes, _ = overlapping(3)
+    one, many, again = (Raykar(n_init=n, random_state=0).fit(X, votes) for n in (1, 4, 4))
+    assert many.objective_[-1] >= one.objective_[-1]
+    np.testing.assert_array_equal(many.objective_, again.objective_)
+
+
+def test_no_torch_is_needed():
+    """Neither to fit nor to predict."""
+    program = (
+        "import sys; from manyhands import Annotations, Raykar;"
+        "v = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); Raykar().fit([[0.0], [1.0]], v).predict([[0.5]]);"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

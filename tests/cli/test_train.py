@@ -1,0 +1,242 @@
+"""`manyhands train`, `predict` and `evaluate`: from labels and features to a model in a folder, and back."""
+
+import csv
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manyhands.cli.app import run
+
+QUICK = ["-m", "two-stage", "--set", "classifier=logistic-regression", "--set", "aggregator=majority-vote"]
+NETWORK = ["-m", "crowd-layer", "--set", "max_epochs=3", "--set", "hidden=4"]
+MODEL = {"features.json", "manifest.json", "model.json", "model.safetensors"}
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """A folder with ratings.csv, X.npz, texts.csv and truth.csv about forty items of two classes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = np.arange(40) % 2
+    ids = [f"i{k}" for k in range(40)]
+    names = np.array(["cat", "dog"])
+    said = np.where(rng.random((40, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    rows = [f"{ids[i]},w{w},{names[said[i, w]]}" for i in range(40) for w in range(3)]
+    (tmp_path / "ratings.csv").write_text("item,worker,label\n" + "\n".join(rows) + "\n")
+    np.savez("X.npz", X=rng.normal(size=(40, 3)) + 5 * truth[:, None], ids=np.array(ids))
+    words = ["it says meow and purrs", "it barks and wags"]
+    (tmp_path / "texts.csv").write_text("id,body\n" + "".join(f"{i},{words[t]} {i}\n" for i, t in zip(ids, truth)))
+    (tmp_path / "truth.csv").write_text("item,label\n" + "".join(f"{i},{names[t]}\n" for i, t in zip(ids, truth)))
+    return tmp_path
+
+
+def train(*more, features="X.npz", method=QUICK):
+    return run(["train", "ratings.csv", "--features", features, *method, "-o", "model", *more])
+
+
+def fails(capsys, code, sentence, *arguments):
+    """The command ends with this code and one line that says this."""
+    capsys.readouterr()
+    assert run(list(arguments)) == code
+    err = capsys.readouterr().err
+    assert sentence in err.splitlines()[-1], err
+    assert "Traceback" not in err
+
+
+def test_from_labels_and_features_to_predictions(job, capsys):
+    """Four files, a table of predictions, and figures that are those of the table."""
+    assert train() == 0
+    assert {path.name for path in (job / "model").iterdir()} == MODEL
+    assert "two-stage: learnt from 40 items with 3 features" in capsys.readouterr().err
+    assert run(["predict", "model", "--features", "X.npz", "-o", "out.csv"]) == 0
+    assert "Written: out.csv, 40 rows (20 cat, 20 dog)" in capsys.readouterr().err
+    with open("out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["item", "label", "confidence", "p_cat", "p_dog"]
+    assert [row["item"] for row in rows[:2]] == ["i0", "i1"] and [row["label"] for row in rows[:2]] == ["cat", "dog"]
+    assert run(["evaluate", "model", "--features", "X.npz", "--truth", "truth.csv", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["accuracy"] == told["macro_f1"] == 1.0 and told["n_items"] == 40 and told["n_without_truth"] == 0
+
+
+def test_a_network_predicts_the_same_in_a_fresh_process(job, capsys):
+    """To the last printed digit, from another folder's point of view."""
+    assert train("-q", method=NETWORK) == 0
+    capsys.readouterr()
+    assert run(["predict", "model", "--features", "X.npz"]) == 0
+    here = capsys.readouterr().out
+    command = [sys.executable, "-m", "manyhands", "predict", str(job / "model"), "--features", str(job / "X.npz")]
+    there = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
+    assert there.stdout == here and len(here.splitlines()) == 41
+
+
+def test_text_is_learnt_and_its_words_are_kept(job, capsys):
+    """TF-IDF is the default for text; new texts are weighed with the old words."""
+    assert train("--text", "body", features="texts.csv") == 0
+    (job / "new.csv").write_text("id,body\nx,barks and meow wags\ny,purrs meow\n")
+    capsys.readouterr()
+    assert run(["predict", "model", "--features", "new.csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [(row["item"], row["label"]) for row in rows] == [("x", "dog"), ("y", "cat")]
+    assert "meow" in json.loads((job / "model" / "features.json").read_text())["tfidf"]["terms"]
+    (job / "new.csv").write_text("id,words\nx,meow\n")
+    fails(capsys, 3, "Column 'body' is not in new.csv", "predict", "model", "--features", "new.csv")
+
+
+def test_what_does_not_match_is_counted_and_said(job, capsys):
+    """Items without features and features without items are left out, and both are told."""
+    arrays = np.load("X.npz")
+    ids = arrays["ids"].astype("U10")
+    ids[:5] = [f"other{k}" for k in range(5)]
+    np.savez("part.npz", X=arrays["X"], ids=ids)
+    assert train("--json", features="part.npz") == 0
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert (told["n_items_trained"], told["n_items_without_features"], told["n_rows_without_item"]) == (35, 5, 5)
+    assert "5 items without features were left out" in said.err and "5 rows of part.npz belong to no item" in said.err
+    assert run(["evaluate", "model", "--features", "part.npz", "--truth", "truth.csv", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["n_items"], told["n_without_features"], told["n_without_truth"]) == (35, 5, 5)
+
+
+def test_position_counts_only_if_told(job, capsys):
+    """And then the first and the last pair are shown, for the user to see."""
+    arrays = np.load("X.npz")
+    order = sorted(range(40), key=lambda k: f"i{k}")
+    np.save("X.npy", arrays["X"][order])
+    fails(capsys, 3, "does not say which row is which item", *_arguments("X.npy"))
+    assert train("--rows-in-order", features="X.npy") == 0
+    assert "the first row is taken for 'i0', the last for 'i9'" in capsys.readouterr().err
+    (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))
+    evaluation = ["evaluate", "model", "--features", "X.npy", "--truth", "lines.csv", "--rows-in-order"]
+    assert run(evaluation) == 0
+    assert "accuracy 1.0000" in capsys.readouterr().out
+    np.save("X.npy", arrays["X"][:30])
+    fails(capsys, 3, "has a row 31, but X.npy only 30 rows", *evaluation)
+    fails(capsys, 3, "30 rows for 40 items", *_arguments("X.npy", "--rows-in-order"))
+
+
+def _arguments(features, *more, method=QUICK):
+    return ["train", "ratings.csv", "--features", features, *method, "-o", "bad", *more]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "x"])
+def test_bad_features_write_nothing(value, job, capsys):
+    """NaN, infinity and text: one sentence, and no folder."""
+    arrays = np.load("X.npz")
+    X = arrays["X"].astype(type(value) if isinstance(value, str) else float)
+    X[7, 1] = value
+    np.savez("bad.npz", X=X, ids=arrays["ids"])
+    sentence = "X must hold numbers" if value == "x" else "bad.npz: X has NaN, infinity"
+    fails(capsys, 3, sentence, *_arguments("bad.npz"))
+    assert not (job / "bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "method", "sentence"),
+    [
+        ([], ["-m", "no-such"], "There is no classifier called 'no-such'"),
+        ([], ["-m", "dawid-skene"], "-m two-stage --set aggregator=dawid-skene"),
+        (["--set", "soft"], QUICK, "--set soft has no value"),
+        (["--set", "no=1"], QUICK, "two-stage has no parameter 'no'. It has: "),
+        (["--set", "dropout=2"], QUICK, "'dropout' of two-stage must be a number at least 0 and at most 0.99"),
+        (["--set", "max_epochs=1.5"], QUICK, "'max_epochs' of two-stage must be a whole number"),
+        (["--choose"], QUICK, "--choose is for several methods"),
+        (["-m", "crowd-layer"], QUICK, "--choose is for several methods"),
+        (["--text", "body"], QUICK, "X.npz has no columns with names"),
+    ],
+)
+def test_wrong_wishes_are_refused_before_the_work(more, method, sentence, job, capsys):
+    fails(capsys, 2, sentence, *_arguments("X.npz", *more, method=method))
+    assert not (job / "bad").exists()
+
+
+def test_a_model_is_not_replaced_without_force(job, capsys):
+    assert train("-q") == 0
+    before = (job / "model" / "model.json").read_bytes()
+    fails(capsys, 2, "model already has model.json", "train", "ratings.csv", "--features", "X.npz", "-o", "model")
+    assert (job / "model" / "model.json").read_bytes() == before
+    assert train("-q", "--force", "--seed", "3") == 0
+    assert (job / "model" / "model.json").read_bytes() != before
+    (job / "out.csv").write_text("mine")
+    fails(capsys, 2, "already has out.csv", "predict", "model", "--features", "X.npz", "-o", "out.csv")
+    fails(capsys, 2, "Tables are written as", "predict", "model", "--features", "X.npz", "-o", "out.pkl")
+
+
+@pytest.mark.parametrize("name", sorted(MODEL))
+@pytest.mark.parametrize("damage", ["missing", "cut", "pickle", "changed"])
+def test_a_damaged_model_names_the_file(name, damage, job, capsys):
+    """A file that is missing, cut off, changed, or a pickle under its name: one sentence, and no code is run."""
+    assert train("-q") == 0
+    path = job / "model" / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "pickle":
+        path.write_bytes(pickle.dumps(_Bomb(str(job / "bang"))))
+    else:
+        path.write_bytes(
+            content.replace(b'"schema": 1', b'"schema": 9') if name.endswith("json") else content[:-1] + b"!"
+        )
+    fails(capsys, 2, name, "predict", "model", "--features", "X.npz")
+    assert not (job / "bang").exists()
+
+
+class _Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_unknown_classes_and_other_shapes(job, capsys):
+    """The truth may not know more than the model; a row must look as in training."""
+    assert train("-q") == 0
+    with open("truth.csv", "a") as file:
+        file.write("i40,fox\n")
+    with np.load("X.npz") as arrays:
+        np.savez("more.npz", X=np.vstack([arrays["X"], [[1, 2, 3]]]), ids=[*arrays["ids"], "i40"])
+        np.savez("wide.npz", X=np.ones((40, 4)), ids=arrays["ids"])
+    evaluation = ["evaluate", "model", "--features", "more.npz", "--truth", "truth.csv"]
+    fails(capsys, 3, "Classes of truth.csv not known: 'fox'. The model knows cat, dog", *evaluation)
+    fails(capsys, 3, "A row of X has shape (4,)", "predict", "model", "--features", "wide.npz", "-o", "out.csv")
+    assert not (job / "out.csv").exists()
+
+
+def test_the_best_of_several_is_chosen_by_held_out_labels(job, capsys):
+    """All are scored on the same folds; the best is fitted on everything."""
+    methods = ["-m", "crowd-layer", "-m", "two-stage", "--set", "max_epochs=2", "--set", "hidden=4"]
+    assert train("--choose", "--json", method=methods) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["method"] == told["methods"][0]["method"] and told["methods"][0]["rank"] == 1
+    assert {row["method"] for row in told["methods"]} == {"crowd-layer", "two-stage"}
+    assert json.loads((job / "model" / "model.json").read_text())["method"] == told["method"]
+
+
+def test_gold_is_used_where_there_are_features(job, capsys):
+    assert train("--gold", "truth.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["n_gold_used"] == 40
+
+
+def test_settings_are_typed_by_what_they_may_be():
+    """The same text is a number, a size or a name, as the parameter has it."""
+    from manyhands.cli.learning import parse_settings
+
+    settings = ["hidden=8", "patience=none", "batch_norm=TRUE", "learning_rate=1", "checkpoint=5", "random_state=7"]
+    found = parse_settings("crowd-layer", settings)
+    assert found == {
+        "hidden": (8,),
+        "patience": None,
+        "batch_norm": True,
+        "learning_rate": 1,
+        "checkpoint": "5",
+        "random_state": 7,
+    }
+    assert parse_settings("crowd-layer", ["hidden="]) == {"hidden": ()}
