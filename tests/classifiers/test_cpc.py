@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from manyhands import CPC, Annotations
-from manyhands.classifiers.cpc_admm import cut, pooled_state, solve
 from manyhands.exceptions import LimitError
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from manyhands.nn.fused_logistic import cut, pooled_state, solve
+from manyhands.testing.crowds import feature_crowd, features_of
 
 
 def slow_objective(w, X, votes, strength, eta):
@@ -59,17 +59,19 @@ def test_without_pull_the_target_is_zero(n_classes):
     np.testing.assert_allclose(model.worker_coef_[1, -1], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_between_the_limits_admm_finds_the_optimum():
+@pytest.mark.parametrize("mu", [0.4, 1.5, 3.0])
+def test_between_the_limits_admm_finds_the_optimum(mu):
     """No worse than a general minimiser of the plain-loop objective, started in several places."""
     X, votes, _ = feature_crowd(2, n_items=30, n_workers=3, per_item=2, accuracy=0.7, n_features=2)
-    model = CPC(mu=6.0, eta=0.5, tol=1e-9, max_iter=3000).fit(X, votes)
+    model = CPC(mu, eta=0.5, tol=1e-9, max_iter=3000).fit(X, votes)
+    assert len(model.objective_) > 5 and (model.cluster_ > 0).any()  # this is not the pooled solution
     spread, mean = X.std(axis=0), X.mean(axis=0)
     raw = np.concatenate([np.column_stack([model.module_.coef_, model.module_.intercept_])[None], model.worker_coef_])
     w = np.column_stack([raw[:, 0, :-1] * spread, raw[:, 0, -1] + raw[:, 0, :-1] @ mean])
     Z = standard(X)[:, :-1]
 
     def objective(flat):
-        return slow_objective(flat.reshape(4, 3), Z, votes, 6.0 / 3, 0.5)
+        return slow_objective(flat.reshape(4, 3), Z, votes, mu / 3, 0.5)
 
     found = objective(w.ravel())
     np.testing.assert_allclose(model.objective_[-1], found, rtol=1e-4)
@@ -101,13 +103,18 @@ def test_workers_who_err_alike_become_one():
 
 
 def test_a_silent_worker_changes_nothing():
-    """To the last bit, and his classifier is the target."""
+    """To the last bit, wherever he stands, and his classifier is the target."""
     X, votes, _ = feature_crowd(3, accuracy=0.7)
-    wider = with_silence(votes)[: votes.n_items]
+    names = votes.worker_ids.tolist()
+    ids = {"item_ids": votes.item_ids, "worker_ids": [*names[:4], "silent", *names[4:]], "classes": votes.classes}
+    wider = Annotations(votes.item, votes.worker + (votes.worker >= 4), votes.label, **ids)
+    others = np.arange(11) != 4
     for mu in (None, 5.0):
         alone, with_him = (CPC(mu, max_iter=10, random_state=0).fit(X, labels) for labels in (votes, wider))
         np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-        np.testing.assert_array_equal(with_him.worker_coef_[-1, :, :-1], with_him.module_.coef_)
+        np.testing.assert_array_equal(with_him.worker_coef_[4, :, :-1], with_him.module_.coef_)
+        np.testing.assert_array_equal(with_him.worker_coef_[others], alone.worker_coef_)
+        np.testing.assert_array_equal(with_him.cluster_[others], alone.cluster_)
 
 
 def test_shrinking_is_defined_at_zero():

@@ -17,12 +17,12 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.cpc_admm import Problem, State, clusters, longest, pooled_state, solve
-from manyhands.classifiers.cpc_rows import as_classifier, in_raw_features, one_against_rest, standardised
 from manyhands.classifiers.network import _hold_out
 from manyhands.heldout import class_shares, foretelling_log_likelihood, worker_confusions
 from manyhands.kernels import Array
+from manyhands.nn.fused_logistic import Problem, State, clusters, longest, pooled_state, solve
 from manyhands.nn.inputs import Rows
+from manyhands.nn.standard_rows import in_raw_features, one_against_rest, standardised
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, check_memory
 
@@ -125,7 +125,7 @@ class CPC(CrowdClassifier):
             said = (annotations.label[mine, None] == columns).astype(float)
             labels.append((annotations.item[mine].astype(np.intp), said))
         n = len(labels)
-        need = 8 * 6 * n * (n - 1) // 2 * (len(shift) + 1) * len(columns)
+        need = 8 * 13 * n * (n - 1) // 2 * (len(shift) + 1) * len(columns)
         if self.edges == "all":
             check_memory(need, f"All pairs of {n} classifiers", "Set edges='target', or take fewer features.")
         all_pairs = self.edges == "all" or (self.edges == "auto" and n - 1 <= _ALL_PAIRS and need <= _BYTES)
@@ -160,4 +160,14 @@ class CPC(CrowdClassifier):
         return best
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        return one_against_rest(module, rows)
+        return one_against_rest(module.coef_, module.intercept_, rows, len(module.classes_))
+
+
+def as_classifier(w: Array, mean: Array, spread: Array, n_classes: int) -> Any:
+    """A holder of coefficients that `save` knows; its own predict_proba is not ours, which is one against the rest."""
+    from sklearn.linear_model import LogisticRegression
+
+    module, raw = LogisticRegression(), in_raw_features(w, mean, spread)
+    module.coef_, module.intercept_, module.classes_ = raw[:, :-1], raw[:, -1], np.arange(n_classes)
+    module.n_features_in_ = len(mean)
+    return module

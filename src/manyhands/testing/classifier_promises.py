@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,11 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.exceptions import AlignmentError, AnnotationError, NotFittedError
+from manyhands.parameters import Parameters
 from manyhands.testing.compare import assert_equal, assert_probabilities, copy_of, error_of, quietly
 from manyhands.testing.crowds import arrays_of, feature_crowd, features_of, thin_crowds, with_silence
+
+M = TypeVar("M", bound=Parameters)
 
 RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "posterior_", "history_", "module_", "notes_")
 
@@ -22,18 +25,19 @@ RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "posterior_", "history
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 
 
-def quick(classifier: CrowdClassifier, /, **changes: Any) -> CrowdClassifier:
+def quick(method: M, /, **changes: Any) -> M:
     """A fresh copy with a seed, small and fast where it is a network."""
-    own = {name: value for name, value in QUICK.items() if name in classifier.get_params(deep=False)}
-    copy: CrowdClassifier = copy_of(classifier, **(own | changes))
+    own = {name: value for name, value in QUICK.items() if name in method.get_params(deep=False)}
+    copy: M = copy_of(method, **(own | changes))
     return copy
 
 
 def learn(
-    classifier: CrowdClassifier, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
+    method: Parameters, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
 ) -> Any:
     """A fitted copy; Any, because every method has results of its own."""
-    return quietly(lambda: quick(classifier, **changes).fit(X, votes, gold))
+    copy: Any = quick(method, **changes)
+    return quietly(lambda: copy.fit(X, votes, gold))
 
 
 def accuracy(fitted: CrowdClassifier, n_classes: int) -> float:

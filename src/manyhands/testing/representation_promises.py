@@ -41,7 +41,7 @@ def check_results_have_their_shapes(learner: RepresentationLearner) -> None:
     assert len(fitted.worker_accuracy_) == len(fitted.worker_ids_) == votes.n_workers
     assert fitted.history_ and all("loss" in epoch and "heldout" in epoch for epoch in fitted.history_)
     assert fitted.transform(X[:0]).shape == (0, 5)
-    again = quietly(lambda: quick(learner, embedding_size=5).fit_transform(X, votes))  # type: ignore[attr-defined]
+    again = quietly(lambda: quick(learner, embedding_size=5).fit_transform(X, votes))
     assert_equal(again, embedding, "fit_transform is not fit and transform")
 
 
@@ -145,13 +145,9 @@ def check_a_class_nobody_chose_is_harmless(learner: RepresentationLearner) -> No
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
     wider = Annotations(
         votes.item, votes.worker, votes.label, item_ids=votes.item_ids, worker_ids=votes.worker_ids,
-        classes=["never chosen", *votes.classes.tolist()],
+        classes=[*votes.classes.tolist(), "never chosen"],
     )  # fmt: skip
-    fitted = learn(learner, X, Annotations(
-        votes.item, votes.worker, votes.label + 1, item_ids=votes.item_ids, worker_ids=votes.worker_ids,
-        classes=wider.classes,
-    ))  # fmt: skip
-    fitted.posterior_ = fitted.posterior_[:, 1:]
+    fitted = learn(learner, X, wider)
     assert accuracy(fitted, X, 3) >= 0.95
 
 

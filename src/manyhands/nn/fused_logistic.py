@@ -1,4 +1,4 @@
-"""The convex problem of CPC, solved by ADMM; NumPy and SciPy only.
+"""Logistic regressions that attract each other (the convex problem of CPC), by ADMM; needs no torch.
 
     min  sum over labels of log(1 + exp(s)) - y s,  s = w_j . x_i     nodes: 0 the target, then the workers
          + strength sum over edges ||w_j - w_k||  +  eta / 2 ||w_0||^2
@@ -20,10 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 from scipy.special import expit
 
 from manyhands.kernels import Array
@@ -58,6 +54,8 @@ class Problem:
 
     def incidence(self) -> Any:
         """(n_edges, n_nodes) sparse: times w, it gives the differences along edges."""
+        from scipy.sparse import coo_array
+
         n = len(self.edges)
         value, row = np.repeat([1.0, -1.0], n), np.tile(np.arange(n), 2)
         return coo_array((value, (row, self.edges.T.ravel())), shape=(n, len(self.labels))).tocsr()
@@ -88,6 +86,8 @@ class Problem:
 
 def descend(loss: Any, start: Array, max_iter: int) -> Array:
     """L-BFGS from here; tight, so that it is `max_iter` which ends an inner step."""
+    from scipy.optimize import minimize
+
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-13, "gtol": 1e-7}
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x.reshape(start.shape))
@@ -95,6 +95,8 @@ def descend(loss: Any, start: Array, max_iter: int) -> Array:
 
 def pooled_state(problem: Problem) -> State:
     """All nodes at the pooled weights, with the shortest multipliers that hold each of them there."""
+    from scipy.sparse.linalg import splu
+
     w = np.repeat(problem.pooled()[None], len(problem.labels), axis=0)
     edge = problem.incidence()
     if len(problem.edges) == 0:
@@ -156,6 +158,9 @@ def _flat(found: tuple[float, Array]) -> tuple[float, Array]:
 
 def clusters(problem: Problem, state: State) -> npt.NDArray[np.int64]:
     """(n_nodes,) a number for each group of nodes that have become one; the target's is 0."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     fused = problem.edges[~state.u.any(axis=(1, 2))]
     n = len(problem.labels)
     graph = coo_array((np.ones(len(fused)), (fused[:, 0], fused[:, 1])), shape=(n, n))

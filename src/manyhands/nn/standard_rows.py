@@ -1,11 +1,10 @@
-"""What CPC does to rows: standardise them, go back to features as given, predict one class against the rest."""
+"""Linear classifiers of standardised rows: back to features as given, and one class against the rest; no torch."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array
 from scipy.special import log_expit, softmax
 
 from manyhands.kernels import Array
@@ -17,6 +16,8 @@ _STRETCH = 1024  # rows looked at together
 
 def standardised(rows: Rows) -> tuple[Any, Array, Array]:
     """X divided by its features' spreads (1 where there is none), their means, their spreads; sparse stays sparse."""
+    from scipy.sparse import diags_array
+
     X = as_matrix(rows)
     sparse = hasattr(X, "tocsr")
     mean = np.asarray(X.mean(axis=0)).ravel()
@@ -32,23 +33,12 @@ def in_raw_features(w: Array, mean: Array, spread: Array) -> Array:
     return np.column_stack([coef, w[-1] - coef @ mean])
 
 
-def as_classifier(w: Array, mean: Array, spread: Array, n_classes: int) -> Any:
-    """A holder of coefficients that `save` knows; `_proba` reads it one class against the rest."""
-    from sklearn.linear_model import LogisticRegression
-
-    module, raw = LogisticRegression(), in_raw_features(w, mean, spread)
-    module.coef_, module.intercept_, module.classes_ = raw[:, :-1], raw[:, -1], np.arange(n_classes)
-    module.n_features_in_ = len(mean)
-    return module
-
-
-def one_against_rest(module: Any, rows: Rows) -> Array:
+def one_against_rest(coef: Array, intercept: Array, rows: Rows, n_classes: int) -> Array:
     """(n_rows, n_classes) the sigmoid of each class, divided by their sum; for two classes, that of the second."""
-    n_classes = len(module.classes_)
     proba = []
     for first in range(0, len(rows), _STRETCH):
         index = np.arange(first, min(first + _STRETCH, len(rows)))
-        score = rows.take(index).reshape(len(index), -1).astype(float) @ module.coef_.T + module.intercept_
+        score = rows.take(index).reshape(len(index), -1).astype(float) @ coef.T + intercept
         log_proba = log_expit(np.hstack([-score, score]) if n_classes == 2 else score)
         proba.append(softmax(log_proba, axis=1) if n_classes > 1 else np.ones((len(index), 1)))
     return np.concatenate(proba)

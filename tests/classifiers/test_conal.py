@@ -1,0 +1,185 @@
+"""CoNAL: the layer beside its plain-loop twin, and limit cases."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from manyhands import Annotations, CoNAL, TwoStage
+from manyhands.classifiers import conal
+from manyhands.classifiers.conal import CommonNoise
+from manyhands.nn.batches import Batch
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of
+from reference.slow_networks import slow_crowd_logits, slow_softmax
+from strategies import seeds
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small network with a seed."""
+    return CoNAL(**(QUICK | {"random_state": 0} | changes))
+
+
+def shaken(seed, unit_items=True):
+    """A layer of five workers in 64 bits with random weights, and a batch in which four of them label six items."""
+    rng = np.random.default_rng(seed)
+    layer = CommonNoise(torch.zeros(5, 4), 3, (2, 6, 4), unit_items).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.tensor(rng.normal(size=parameter.shape)))
+    row, worker, label = (torch.tensor(rng.integers(0, n, 20)) for n in (6, 4, 3))
+    log_proba = torch.tensor(rng.normal(size=(6, 3))).log_softmax(1)
+    return layer, log_proba, torch.tensor(rng.normal(size=(6, 2))), Batch(np.arange(6), row, worker, label)
+
+
+def slow_unit(vector):
+    """Divided by its length."""
+    length = math.sqrt(math.fsum(value * value for value in vector))
+    return [value / length for value in vector]
+
+
+def slow_omega(layer, x, worker, unit_items):
+    """sigmoid <V x, u> with V x = B (A x + a) + b."""
+    vector = x
+    for linear in (layer.items[1], layer.items[2]):
+        weight, bias = linear.weight.tolist(), linear.bias.tolist()
+        vector = [math.fsum(w * v for w, v in zip(row, vector)) + b for row, b in zip(weight, bias)]
+    vector = slow_unit(vector) if unit_items else vector
+    product = math.fsum(a * b for a, b in zip(vector, slow_unit(layer.workers[worker].tolist())))
+    return 1 / (1 + math.exp(-product))
+
+
+@pytest.mark.parametrize("unit_items", [True, False])
+@given(seeds())
+def test_the_layer_is_its_slow_twin(unit_items, seed):
+    """A loop over labels gives the same log-probabilities; a loop over workers the same distance."""
+    layer, log_proba, x, batch = shaken(seed, unit_items)
+    own, common = layer.own.weight.view(5, 3, 3).tolist(), layer.common.tolist()
+    expected = []
+    for row, worker, label in zip(batch.row.tolist(), batch.worker.tolist(), batch.label.tolist()):
+        omega = slow_omega(layer, x[row].tolist(), worker, unit_items)
+        proba = log_proba[row].exp().tolist()
+        parts = [slow_crowd_logits(proba, matrix, [0.0] * 3) for matrix in (common, own[worker])]
+        expected.append(math.log(slow_softmax([omega * c + (1 - omega) * o for c, o in zip(*parts)])[label]))
+    np.testing.assert_allclose(layer(log_proba, x, batch).detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+    distances = [
+        math.sqrt(math.fsum((own[w][k][j] - common[k][j]) ** 2 for k in range(3) for j in range(3)))
+        for w in set(batch.worker.tolist())
+    ]
+    assert layer.distance(batch.worker).item() == pytest.approx(math.fsum(distances), rel=1e-9)
+
+
+def test_a_batch_touches_its_own_workers_only():
+    """Neither a worker outside the batch nor the start, where the distance is 0, makes a gradient or a NaN."""
+    layer, log_proba, x, batch = shaken(0)
+    (layer(log_proba, x, batch).sum() + layer.distance(batch.worker)).backward()
+    for weight in (layer.own.weight, layer.workers):
+        assert (weight.grad[4] == 0).all() and (weight.grad[:4].abs().sum(1) > 0).all()
+    start = CommonNoise(torch.zeros(5, 4), 3, (2, 6, 4), True)
+    start.distance(batch.worker).backward()
+    assert start.distance(batch.worker) == 0 and (start.common.grad == 0).all()
+    assert start.distance(batch.worker[:0]) == 0
+
+
+@given(seeds())
+def test_with_unit_vectors_nobody_is_wholly_to_blame(seed):
+    """omega stays between sigmoid(-1) and sigmoid(1)."""
+    layer, _, x, batch = shaken(seed)
+    omega = layer.omega(x * 100, batch)
+    assert omega.min() > 0.2689 and omega.max() < 0.7311
+
+
+def test_the_loss_is_cross_entropy_less_the_distance():
+    """At the start the common matrix is everybody's, and omega says nothing: softmax(2 p)."""
+    X, votes, _ = feature_crowd(3)
+    model = quick(learning_rate=1e-9, max_epochs=1, batch_size=60, patience=None).fit(X, votes)
+    proba = model.predict_proba(X).tolist()
+    terms = [-math.log(slow_softmax([2 * p for p in proba[i]])[label]) for i, label in zip(votes.item, votes.label)]
+    assert model.history_[0]["loss"] == pytest.approx(np.mean(terms), rel=1e-5)
+    expected = np.apply_along_axis(slow_softmax, 1, 2 * np.eye(3))
+    np.testing.assert_allclose(model.common_confusion_, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.confusion_, expected + np.zeros((10, 1, 1)), rtol=1e-5)
+
+
+def test_the_penalty_drives_workers_from_the_common_matrix():
+    """The more of it, the farther."""
+    X, votes, _ = feature_crowd(3)
+    away = []
+    for penalty in (0.0, 0.3):
+        model = quick(penalty=penalty, patience=None).fit(X, votes)
+        away.append(np.abs(model.confusion_ - model.common_confusion_).mean())
+    assert away[1] > 1.2 * away[0]
+
+
+def test_perfect_workers_are_supervised_training():
+    """New items are classified as by training on the truth."""
+    X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
+    fresh = np.arange(120) % 3
+    fits = [m.fit(X, votes) for m in (quick(), TwoStage("majority-vote", **(QUICK | {"random_state": 0})))]
+    right = [np.mean(m.predict(features_of(fresh, seed=7)) == m.classes_[fresh]) for m in fits]
+    assert abs(right[0] - right[1]) <= 0.02
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_workers_who_always_say_one_class_are_outvoted(seed):
+    """Three who know are heard against four who always say 0."""
+    truth = np.arange(120) % 3
+    rng = np.random.default_rng(seed)
+    able = np.where(rng.random((120, 3)) < 0.9, truth[:, None], rng.integers(0, 3, (120, 3)))
+    votes = Annotations.from_matrix(np.column_stack([able, np.zeros((120, 4), int)]))
+    model = quick(learning_rate=0.01, max_epochs=40, random_state=seed).fit(features_of(truth, seed=seed), votes)
+    assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.8  # the vote has a third
+    assert model.worker_accuracy_[:3].min() > model.worker_accuracy_[3:].max()
+
+
+def test_a_mistake_of_everybody_is_in_the_common_matrix():
+    """Where all call class 2 class 1 as often as not, the common matrix does it too, and knows the others."""
+    truth = np.arange(150) % 3
+    rng = np.random.default_rng(0)
+    said = np.where((truth[:, None] == 2) & (rng.random((150, 5)) < 0.45), 1, truth[:, None])
+    model = quick(patience=None, max_epochs=40).fit(features_of(truth), Annotations.from_matrix(said))
+    common = model.common_confusion_
+    assert common[2, 1] > 3 * common[2, 0] and common[0].argmax() == 0 and common[1].argmax() == 1
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit, wherever he stands, also with dropout; he is half the crowd, half the start."""
+    X, votes, _ = feature_crowd(3)
+    ids = {"item_ids": votes.item_ids, "worker_ids": ["silent", *votes.worker_ids.tolist()], "classes": votes.classes}
+    wider = Annotations(votes.item, votes.worker + 1, votes.label, **ids)
+    alone, with_him = (quick(dropout=0.3, penalty=0.1).fit(X, v) for v in (votes, wider))
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    for name in ("confusion_", "common_share_"):
+        np.testing.assert_array_equal(getattr(with_him, name)[1:], getattr(alone, name))
+    np.testing.assert_array_equal(with_him.common_confusion_, alone.common_confusion_)
+    assert with_him.common_share_[0] == 0.5
+    half_and_half = np.apply_along_axis(slow_softmax, 1, 0.5 * np.log(alone.common_confusion_) + np.eye(3))
+    np.testing.assert_allclose(with_him.confusion_[0], half_and_half, rtol=1e-5)
+
+
+def test_what_is_said_of_a_worker_is_at_his_mean_omega(monkeypatch):
+    """The mean over the items he labelled, by loops; it weighs the common matrix, and the rest is his own."""
+    made = []
+    monkeypatch.setattr(conal, "CommonNoise", lambda *given: made.append(CommonNoise(*given)) or made[-1])
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    model = quick(unit_items=False).fit(X, votes)
+    layer, rows = made[0], X.astype(np.float32).tolist()
+    for w in (0, 7):
+        share = np.mean([slow_omega(layer, rows[i], w, False) for i in votes.item[votes.worker == w]])
+        assert model.common_share_[w] == pytest.approx(share, rel=1e-4) and abs(share - 0.5) > 0.01
+        own, common = layer.own.weight[w].detach().view(3, 3).numpy(), layer.common.detach().numpy()
+        expected = np.apply_along_axis(slow_softmax, 1, share * common + (1 - share) * own)
+        np.testing.assert_allclose(model.confusion_[w], expected, rtol=1e-3)
+
+
+def test_images_have_vectors_too():
+    """Rows of any shape reach the layer."""
+    from torch import nn
+
+    X, votes, _ = feature_crowd(2)
+    model = quick(backbone=lambda shape, n: nn.Sequential(nn.Flatten(), nn.Linear(4, n)), unit_items=False)
+    assert model.fit(X.reshape(-1, 1, 2, 2), votes).common_share_.shape == (10,)

@@ -1,0 +1,162 @@
+"""Trace regularisation: what the penalty does, when it begins, and limit cases."""
+
+import numpy as np
+import pytest
+
+from manyhands import Annotations, SpeeLFC, TraceReg, TwoStage
+from manyhands.classifiers import trace_reg
+from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn.noise_layers import Confusion
+from manyhands.progress import listening
+from manyhands.testing.classifier_promises import QUICK
+from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def quick(**changes):
+    """A small network with a seed."""
+    return TraceReg(**(QUICK | {"random_state": 0} | changes))
+
+
+def mean_diagonal(model):
+    """Over workers and classes."""
+    return model.confusion_.diagonal(axis1=1, axis2=2).mean()
+
+
+def test_the_penalty_lowers_the_diagonal():
+    """More of it, more so; rows still sum to 1."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120)
+    models = [quick(penalty=penalty, patience=None).fit(X, votes) for penalty in (0.0, 0.01, 1.0)]
+    found = [mean_diagonal(model) for model in models]
+    assert found == sorted(found, reverse=True) and found[0] - found[1] > 1e-3 and found[0] - found[-1] > 0.1
+    np.testing.assert_allclose(models[1].confusion_.sum(axis=2), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_diagonal_is_lower_than_without_a_trace(seed):
+    """From the same start on the same labels, SpeeLFC leaves a higher diagonal."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120, seed=seed)
+    same = QUICK | {"diagonal": 0.8, "patience": None, "random_state": seed}
+    assert mean_diagonal(TraceReg(penalty=0.1, **same).fit(X, votes)) < mean_diagonal(SpeeLFC(**same).fit(X, votes))
+
+
+def test_the_first_epochs_go_without_the_penalty():
+    """A penalty that begins after the last epoch is none; one that begins at once is another one."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    fits = [quick(patience=None, penalty=p, warm_up=n).fit(X, votes) for p, n in ((0, 5), (1, 25), (1, 99), (1, 5))]
+    without, after, long_after, with_it = (model.predict_proba(X) for model in fits)
+    np.testing.assert_array_equal(after, without)
+    np.testing.assert_array_equal(long_after, without)
+    assert np.abs(with_it - without).max() > 1e-3
+    assert [len(model.history_) for model in fits] == [25] * 4
+    at_once = quick(patience=None, penalty=1, warm_up=0).fit(X, votes)
+    assert mean_diagonal(at_once) < mean_diagonal(fits[3])
+
+
+def test_early_stopping_begins_with_the_penalty():
+    """Epochs without it have no held-out score, so none of their states can be given back."""
+    X, votes, _ = feature_crowd(3)
+    history = quick(warm_up=4, patience=2, max_epochs=60).fit(X, votes).history_
+    assert ["heldout" in epoch for epoch in history] == [False] * 4 + [True] * (len(history) - 4)
+    score = [epoch["heldout"] for epoch in history[4:]]
+    assert len(history) < 60 and len(score) - 1 - int(np.argmax(score)) == 2
+
+
+def test_the_loss_is_a_sum_over_labels_per_item_and_a_trace():
+    """In the first step, by loops; from the paper's start, P = 6 I - 5."""
+    X, votes, _ = feature_crowd(3)
+    model = quick(penalty=0.5, warm_up=0, learning_rate=1e-9, max_epochs=1, batch_size=60, patience=None).fit(X, votes)
+    on, off = np.log1p(np.exp(1.0)), np.log1p(np.exp(-5.0))
+    confusion = np.where(np.eye(3, dtype=bool), on, off) / (on + 2 * off)
+    proba = model.predict_proba(X)
+    terms = [
+        -np.log(sum(proba[i, k] * confusion[k, label] for k in range(3))) for i, label in zip(votes.item, votes.label)
+    ]
+    assert model.history_[0]["loss"] == pytest.approx(sum(terms) / 60 + 0.5 * np.trace(confusion), rel=1e-5)
+    np.testing.assert_allclose(model.confusion_, confusion + np.zeros((10, 1, 1)), rtol=1e-4)
+
+
+class Identity(Confusion):
+    """A confusion layer that is the identity and stays it."""
+
+    def __init__(self, n_workers, n_classes, rows, diagonal):
+        super().__init__(n_workers, n_classes, rows, 1 - 1e-7)
+        self.weight.requires_grad_(False)
+
+
+def test_held_at_the_identity_it_is_two_stages_on_soft_votes(monkeypatch):
+    """Where all items have equally many labels; Adam does not see that the sum is five times the mean."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7)
+    whole = QUICK | {"random_state": 0, "batch_size": 60, "patience": None}
+    two_stage = TwoStage("majority-vote", soft=True, **whole).fit(X, votes)
+    monkeypatch.setattr(trace_reg, "Confusion", Identity)
+    held = TraceReg(**whole).fit(X, votes)
+    np.testing.assert_allclose(held.predict_proba(X), two_stage.predict_proba(X), atol=2e-3)
+
+
+def test_perfect_workers_are_supervised_training():
+    """New items are classified as by training on the truth."""
+    X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
+    fresh = np.arange(120) % 3
+    fits = [m.fit(X, votes) for m in (quick(), TwoStage("majority-vote", **(QUICK | {"random_state": 0})))]
+    right = [np.mean(m.predict(features_of(fresh, seed=7)) == m.classes_[fresh]) for m in fits]
+    assert abs(right[0] - right[1]) <= 0.02
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_workers_who_always_say_one_class_are_outvoted(seed):
+    """Three who know are heard against four who always say 0."""
+    truth = np.arange(120) % 3
+    rng = np.random.default_rng(seed)
+    able = np.where(rng.random((120, 3)) < 0.9, truth[:, None], rng.integers(0, 3, (120, 3)))
+    votes = Annotations.from_matrix(np.column_stack([able, np.zeros((120, 4), int)]))
+    model = quick(learning_rate=0.01, max_epochs=40, random_state=seed).fit(features_of(truth, seed=seed), votes)
+    assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.9  # the vote has a third
+    assert model.worker_accuracy_[:3].min() > model.worker_accuracy_[3:].max()
+
+
+def test_a_silent_worker_changes_nothing():
+    """To the last bit: the mean trace is that of those who labelled. His own matrix is the start."""
+    X, votes, _ = feature_crowd(3)
+    alone = quick(penalty=0.5, dropout=0.3).fit(X, votes)
+    wider = with_silence(votes)[: votes.n_items]
+    with_him = quick(penalty=0.5, dropout=0.3).fit(X, wider)
+    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
+    assert (with_him.confusion_[-1].diagonal() > 0.98).all()
+
+
+def test_a_batch_of_gold_alone_is_learnt_from():
+    """Without any label in it there is no trace to take, and no NaN."""
+    truth = np.arange(40) % 2
+    votes = Annotations(
+        np.arange(20), np.zeros(20, int), truth[:20], item_ids=range(40), worker_ids=["w"], classes=[0, 1]
+    )
+    gold = {i: int(truth[i]) for i in range(20, 40)}
+    model = quick(batch_size=2, max_epochs=8, warm_up=1).fit(features_of(truth), votes, gold)
+    assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("at", [("warm-up", 3), ("training", 4)])
+def test_a_killed_fit_goes_on_with_the_same_result(tmp_path, monkeypatch, at):
+    """Whether it was killed before or after the penalty began."""
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    X, votes, _ = feature_crowd(3)
+    whole = quick(dropout=0.3, penalty=0.1).fit(X, votes)
+
+    def listener(done, total, what):
+        if (what, done) == at:
+            raise Killed
+
+    kept = quick(dropout=0.3, penalty=0.1, checkpoint=tmp_path / "kept")
+    with pytest.raises(Killed), listening(listener):
+        kept.fit(X, votes)
+    kept.fit(X, votes)
+    assert kept.history_ == whole.history_
+    np.testing.assert_array_equal(kept.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(kept.confusion_, whole.confusion_)
