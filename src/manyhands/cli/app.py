@@ -14,10 +14,13 @@ from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
 from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
+from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
 from manyhands.cli.methods import methods
+from manyhands.cli.predict import predict
 from manyhands.cli.show import print_json, say
 from manyhands.cli.simulate import simulate
+from manyhands.cli.train import train
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
@@ -36,7 +39,7 @@ Examples:
   manyhands demo
 """,
 )
-for command in (inspect, aggregate, agree, convert, methods, simulate, demo):
+for command in (inspect, aggregate, agree, convert, train, predict, evaluate, methods, simulate, demo):
     app.command()(command)
 
 
