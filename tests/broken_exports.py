@@ -105,12 +105,13 @@ def broken_json(draw, value):
         if not levels:
             break
         inside, key = draw(st.sampled_from(draw(st.sampled_from(levels))))
-        change = draw(st.sampled_from(["delete", "replace", "replace", "repeat"]))
+        repeatable = ["repeat"] if isinstance(inside, list) else []
+        change = draw(st.sampled_from(["delete", "replace", "replace", *repeatable]))
         if change == "delete":
             del inside[key]
         elif change == "replace":
             inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK) | st.sampled_from(JUNK) | ANY_JSON))
-        elif isinstance(inside, list):
+        else:
             inside.append(copy.deepcopy(inside[key]))
     return value
 
