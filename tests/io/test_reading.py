@@ -146,19 +146,19 @@ def test_columns_of_one_name(table):
     assert read_table(table("task,worker,label,Label\n1,a,x,y\n"), label="Label").annotations.classes.tolist() == ["y"]
 
 
-@pytest.mark.parametrize("header", [",".join(f"c{i}" for i in range(100_000)), "x" * 200_000 + ",y"])
+@pytest.mark.parametrize("header", [",".join(f"c{i}" for i in range(20_000)), "x" * 200_000 + ",y"])
 def test_a_huge_header_gets_a_short_sentence(table, header):
-    """The columns that were found are named, but not all of a hundred thousand, and not all of a name."""
+    """The columns that were found are named, but not all of twenty thousand, and not all of a name."""
     with pytest.raises(
-        AnnotationError, match=r"for the item .*It has: (c0, c1, .* and 99990 more|x+\.\.\., y)\."
+        AnnotationError, match=r"for the item .*It has: (c0, c1, .* and 19990 more|x+\.\.\., y)\."
     ) as error:
         read_table(table(f"{header}\n1,2\n"))
     assert len(str(error.value)) < 500
 
 
 def test_a_huge_table_is_read(table):
-    """A hundred thousand columns, of which three matter; ids of ten thousand letters that differ at the end."""
-    header = "task,worker,label," + ",".join(f"c{i}" for i in range(100_000))
+    """Twenty thousand columns, of which three matter; ids of ten thousand letters that differ at the end."""
+    header = "task,worker,label," + ",".join(f"c{i}" for i in range(20_000))
     assert read_table(table(f"{header}\n1,a,x\n\n")).ledger.excluded == {"blank": 1}
     ids = ["x" * 10_000, "x" * 10_000 + "!", "y ", "y"]
     reading = read_table(table("task,worker,label\n" + "".join(f"{i},w,k\n" for i in ids)))

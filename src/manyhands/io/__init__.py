@@ -7,7 +7,7 @@
     choosing       which question is meant
     settling       which rows count (coding: text to codes, fast)
     results      what a fitted method says, as data frames
-    write_back   labels as annotation tools import them
+    write_back   labels as annotation tools import them (raw_members: where ids and data stand in JSON)
     writing      files that appear whole or not at all
 """
 

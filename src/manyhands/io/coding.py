@@ -42,6 +42,8 @@ def code_text(column: pl.Series) -> Coded:
 
 def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
     """`code_text` of several columns, as many at a time as there are threads; the longest work should come first."""
+    if sum(map(len, columns.values())) < _WORTH_A_THREAD:
+        return {name: code_text(column) for name, column in columns.items()}
     with ThreadPoolExecutor(min(thread_count(), max(len(columns), 1))) as pool:
         return dict(zip(columns, pool.map(code_text, columns.values())))
 

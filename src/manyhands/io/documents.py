@@ -35,6 +35,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.frame)
 
+    def blank_lines(self) -> pl.Series:
+        """The rows in which no cell says anything."""
+        return self.frame.select(pl.all_horizontal((pl.all().str.strip_chars() == "").fill_null(True))).to_series()
+
 
 @dataclass(frozen=True)
 class Records:

@@ -33,6 +33,20 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(shorten, names[:_MOST_NAMES])) + more
 
 
+def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None] | None:
+    """The question that is meant, and the choice that is asked about; None where there is no such question.
+
+    >>> split_question("topic=a=b", ["topic"]), split_question("x=y", ["x=y"]), split_question("z", ["x"])
+    (('topic', 'a=b'), ('x=y', None), None)
+    """
+    names = set(names)
+    if question in names:
+        return question, None
+    pieces = question.split("=")
+    splits = (("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces) - 1, 0, -1))
+    return next((split for split in splits if split[0] in names), None)
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 

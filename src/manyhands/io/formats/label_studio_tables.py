@@ -17,7 +17,7 @@ from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, Answer, as_answer
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed
+from manyhands.io.names import listed, split_question
 from manyhands.io.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
@@ -118,8 +118,8 @@ def _wanted(source: str, header: Sequence[str], wishes: Wishes) -> str | None:
         return header[find_column(header, wishes.label, "label", source)]
     if wishes.question is None:
         return None
-    name = wishes.question if wishes.question in header else wishes.question.rpartition("=")[0]
-    return name if name in header else None
+    found = split_question(wishes.question, header)
+    return None if found is None else found[0]
 
 
 def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[set[str], bool]:

@@ -16,7 +16,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table, Words
 from manyhands.io.json_files import as_text
 from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain, shorten
+from manyhands.io.names import listed, plain, shorten, split_question
 from manyhands.io.times import parse_times
 
 _USUAL = {  # the most usual name first
@@ -25,7 +25,7 @@ _USUAL = {  # the most usual name first
     "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id user user_id username labeler "
     "labeller judge performer",
     "label": "label answer class response annotation judgment judgement rating value vote",
-    "time": "timestamp submitted_at created_at time date submitted",
+    "time": "timestamp submitted_at created_at submitted date",
     "gold": "gold gold_label golden truth ground_truth true_label",
     "question": "question attribute field",
 }
@@ -59,7 +59,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         found = _find_common(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
             place[role] = found[0]
-    table, question = _one_question(table, place, wishes)
+    table, question, questions = _one_question(table, place, wishes)
     label = table.column(place["label"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -74,6 +74,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
         beside=table.frame,
+        questions=questions,
     )
 
 
@@ -143,17 +144,25 @@ def _find_needed(table: Table, role: str, name: str | None) -> int:
     return found[0]
 
 
-def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str]:
-    """Only the rows of the question that is meant, where a column names it; else its name is the label column's."""
+def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str, dict[str, int] | None]:
+    """Only the rows of the question that is meant, its name, and how many rows each has; blank lines stay."""
     own_name = table.header[place["label"]]
     if "question" not in place:
-        return table, own_name
-    column = table.column(place["question"])
-    names = sorted(name for name in column.unique().drop_nulls() if name.strip())
+        return table, own_name, None
+    column = table.column(place["question"]).fill_null("").str.strip_chars()
+    counts = {name: n for name, n in column.value_counts().iter_rows() if name}
+    names = sorted(counts)
     if len(names) < 2 and wishes.question is None:
-        return table, own_name
-    if wishes.question is None or wishes.question not in names:
+        return table, own_name, None
+    found = None if wishes.question is None else split_question(wishes.question, names)
+    if found is None:
         what = "holds answers to several questions" if wishes.question is None else f"has no {wishes.question!r}"
         raise AnnotationError(f"{table.name} {what}: {listed(names)}. Pick one with --question NAME.")
-    chosen = Table(table.name, table.frame.filter((column == wishes.question).fill_null(False)), table.header)
-    return chosen, wishes.question
+    nameless = (column == "") & ~table.blank_lines()
+    if nameless.any():
+        raise AnnotationError(
+            f"{table.name}, row {int(nameless.arg_true()[0]) + 1} after the header: the question "
+            f"({table.header[place['question']]}) is blank. Fill it in or remove the row."
+        )
+    rows = table.frame.filter((column == found[0]) | (column == ""))
+    return Table(table.name, rows, table.header), found[0], counts

@@ -15,7 +15,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records
 from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal, refuse_unknown_field, set_times
 from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed, shorten
+from manyhands.io.names import listed, shorten, split_question
 from manyhands.io.times import Notes
 
 CHOICE = "accept"  # what the one question of the choice view is called
@@ -106,10 +106,10 @@ def _rows_of_question(answers: Sequence[_Row], wanted: str | None, source: str) 
         raise AnnotationError(
             f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME."
         )
-    name = wanted if wanted in names else wanted.rpartition("=")[0]
-    if name not in names:
+    found = split_question(wanted, names)
+    if found is None:
         raise AnnotationError(f"{source} has no question {wanted!r}. It has: {listed(names)}.")
-    return [at for at, row in enumerate(answers) if row.question in (name, None)]
+    return [at for at, row in enumerate(answers) if row.question in (found[0], None)]
 
 
 def _workers(objects: Sequence[dict[str, Any]], wanted: str | None, source: str) -> tuple[list[str | None], str, Notes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -26,10 +27,11 @@ def recognise(document: Document) -> str | None:
         return None
     if plain(document.header[0]) not in _ITEM_NAMES or any(map(_names_a_role, document.header[1:])):
         return None
-    items = document.column(0)
+    frame = document.frame.filter(~document.blank_lines())
+    items = frame.to_series(0)
     if not len(items) or items.null_count() or items.n_unique() < len(items):
         return None
-    looked_at = document.frame.head(max(_MOST_CELLS_LOOKED_AT // len(document.header), 10))
+    looked_at = frame.head(max(_MOST_CELLS_LOOKED_AT // len(document.header), 10))
     cells = [looked_at.to_series(at).drop_nulls() for at in range(1, looked_at.width)]
     said = [set(column) - {"", "-1"} for column in cells]
     if any(len(values) > max(_MOST_CLASSES, len(column) // 2) for values, column in zip(said, cells)):
@@ -53,8 +55,27 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     twice = [name for name, count in Counter(workers).items() if count > 1]
     if twice:
         raise AnnotationError(f"{table.name} has several columns for the workers {listed(twice)}. Rename all but one.")
-    cells = [table.column(at) for at in at_workers]
-    return cells_as_judgements(table.name, format_name, table.column(at_item), workers, cells, wishes.missing)
+    blank = table.blank_lines()
+    frame = table.frame.filter(~blank)
+    cells = [frame.to_series(at) for at in at_workers]
+    found = cells_as_judgements(table.name, format_name, frame.to_series(at_item), workers, cells, wishes.missing)
+    found.mapping["item"] = table.header[at_item] or "the first column"
+    return with_blank_lines(found, int(blank.sum()))
+
+
+def with_blank_lines(judgements: Judgements, n_lines: int) -> Judgements:
+    """The same judgements and some blank lines, which are no judgements but were read."""
+    if not n_lines:
+        return judgements
+    nothing = pl.Series([None] * n_lines, dtype=pl.String)
+    reason = pl.Series([None] * len(judgements) + ["blank"] * n_lines, dtype=pl.String)
+    return replace(
+        judgements,
+        item=judgements.item.append(nothing),
+        worker=judgements.worker.append(nothing),
+        answers={name: answers.append(nothing) for name, answers in judgements.answers.items()},
+        reason=reason,
+    )
 
 
 def cells_as_judgements(
@@ -88,7 +109,7 @@ def cells_as_judgements(
         item=items.gather(np.repeat(np.arange(n_items), n_workers)),
         worker=pl.Series(workers, dtype=pl.String).gather(np.tile(np.arange(n_workers), n_items)),
         answers={QUESTION: labels.gather(by_item)},
-        mapping={"item": "a row each", "worker": "a column each", "label": said},
+        mapping={"item": "the number of the row", "worker": "a column each", "label": said},
     )
 
 
