@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from manyhands import Annotations, registry
+from manyhands import Annotations, MajorityVote, registry
 from manyhands.dependence import OneVoice
 from manyhands.exceptions import AlignmentError, CrowdWarning, ParameterError
 from manyhands.scorecards import FLAGS, score_workers
@@ -386,3 +386,12 @@ def test_inputs_that_do_not_fit_are_refused():
             score_workers(votes, np.full((2, 2), value))
     with pytest.raises(ParameterError, match="power"):
         score_workers(votes, np.full((2, 2), 0.5), power=0)
+
+
+def test_repeats_are_no_evidence_of_copying():
+    """Two workers who say the same of one item twelve times over share one item."""
+    crowd = make_crowd(60, 12, 2, labels_per_item=5, accuracy=0.8, random_state=3).annotations
+    item, again = np.zeros(12, int), np.zeros(12, int)
+    repeated = crowd.with_more(item, again, again).with_more(item, again + 1, again)
+    posterior = MajorityVote().fit(repeated).posterior_
+    assert not score_workers(repeated, posterior).flagged("copying").any()

@@ -20,6 +20,7 @@ _columns = compiled.load("_columns")
 # Python draws it anew for each process, so no file can be made whose texts all share a hash.
 _SEED = (hash("manyhands") | 1) % 2**64
 _CHUNK = 1 << 16  # keys made and compared at a time: few enough to stay near the processor
+_WORTH_A_THREAD = 100_000  # cells
 
 
 class Coded(NamedTuple):

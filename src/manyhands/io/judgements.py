@@ -7,7 +7,7 @@ meant, what to leave out and how to count it is decided once for all of them, in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,10 @@ from manyhands.io.names import counted, listed, plain, shorten
 # Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
 OUTSIDERS = ("prediction", "gold_account", "aggregated")
 REASONS = (*OUTSIDERS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
+
+
+Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
+Piece = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Judgements:
     beside : the other columns of a table, which tell a blank line from one whose item, worker and label were forgotten
     items_numbered : True where items only have their number in the file, so that two files cannot be read together
     questions : how many rows each question has, where only those of one question are here
-    pieces : the files that were read together, and how many rows each has
+    pieces : the files that were read together, how many rows each has, and how to find where one of them stands
     """
 
     source: str
@@ -78,20 +82,20 @@ class Judgements:
     beside: pl.DataFrame | None = None
     items_numbered: bool = False
     questions: dict[str, int] | None = None
-    pieces: tuple[tuple[str, int], ...] = ()
+    pieces: tuple[Piece, ...] = ()
 
     def __len__(self) -> int:
         return len(self.item)
 
     def place(self, row: int) -> str:
         """The file and the number of a row, as a person counts them."""
-        source = self.source
-        for name, n_rows in self.pieces:
-            source = name
+        source, locate = self.source, None
+        for source, n_rows, locate in self.pieces:
             if row < n_rows:
                 break
             row -= n_rows
-        return f"{source}, row {row + 1}" + (" after the header" if self.format == "long" else "")
+        found = None if locate is None else locate(row)
+        return f"{source}, {found or f'row {row + 1}' + (' after the header' if self.format == 'long' else '')}"
 
     def release(self) -> None:
         """Let go of items, workers and answers, once they are codes."""
@@ -166,14 +170,24 @@ def find_column(header: Sequence[str], wanted: str, role: str, source: str) -> i
     found = found or [at for at, name in enumerate(header) if plain(name) == plain(wanted)]
     if not found:
         raise AnnotationError(
-            f"Column {wanted!r} is not in {source}. It has: {listed(header)}. Name the right one with --{role} COLUMN."
+            f"Column {shorten(wanted)!r} is not in {source}. It has: {listed(header)}. {name_it(role)}"
         )
+    return only_column(header, found, role, source)
+
+
+def only_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
+    """The one column that was found for a role; of several, only the user can tell which is meant."""
     if len(found) > 1:
-        alike = sorted({header[at] for at in found})
-        said = " and ".join(repr(name) for name in alike)
-        remedy = f"Name the right one with --{role} COLUMN." if len(alike) == len(found) else "Rename all but one."
+        alike = list(dict.fromkeys(header[at] for at in found))
+        said = " and ".join(repr(shorten(name)) for name in alike)
+        remedy = name_it(role) if len(alike) == len(found) else "Rename all but one."
         raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {said}. {remedy}")
     return found[0]
+
+
+def name_it(role: str) -> str:
+    """What to do where a column cannot be told."""
+    return f"Name the right one with --{role} COLUMN ({role}= in Python)."
 
 
 def joined(parts: Sequence[Judgements]) -> Judgements:
@@ -199,7 +213,7 @@ def joined(parts: Sequence[Judgements]) -> Judgements:
         workers_known=all(part.workers_known for part in parts),
         refusal=next((part.refusal for part in parts if part.refusal), None),
         beside=pl.concat(besides, how="diagonal") if len(besides) == len(parts) else None,
-        pieces=tuple((part.source, len(part)) for part in parts),
+        pieces=tuple(piece for part in parts for piece in part.pieces or ((part.source, len(part), None),)),
     )
 
 

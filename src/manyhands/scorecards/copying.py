@@ -58,15 +58,26 @@ def find_couples(witnesses: Witnesses, confusion: Array, in_a_voice: Mask) -> Co
     place = np.minimum(np.searchsorted(couple, key), max(len(couple) - 1, 0))
     often = couple[place] == key if len(couple) else np.zeros(len(key), bool)
     a, b, which = a[often], b[often], place[often]
+    n_own = _n_own(votes)
+    weight = 1.0 / (n_own[a] * n_own[b])  # an item is shared once, however often two workers repeat themselves on it
     n_shared, n_equal, n_expected = (
-        sums_by(which, value, len(couple))
+        sums_by(which, weight * value, len(couple))
         for value in (np.ones(len(a)), votes.label[a] == votes.label[b], _chance_to_agree(witnesses, confusion, a, b))
     )
     agreement, expected = n_equal / n_shared, n_expected / n_shared
     nats = n_shared * (rel_entr(agreement, expected) + rel_entr(1 - agreement, 1 - expected))
     beyond = (agreement - expected > MIN_EXCESS * (1 - expected)) & (nats > np.log(max(len(couple), 1) / ALARM))
+    beyond &= n_shared > MIN_SHARED - 0.5
     x, y = np.divmod(couple[beyond], votes.n_workers)
     return Couples(x, y, n_shared[beyond], n_equal[beyond], n_expected[beyond])
+
+
+def _n_own(annotations: Annotations) -> Positions:
+    """(n_annotations,) how many labels the worker of each gave to its item."""
+    item, worker = annotations.item, annotations.worker
+    first = np.flatnonzero(np.append(True, (item[1:] != item[:-1]) | (worker[1:] != worker[:-1])))
+    size = np.diff(np.append(first, len(item)))
+    return np.repeat(size, size)
 
 
 def _label_pairs(annotations: Annotations, in_a_voice: Mask) -> tuple[Positions, Positions]:
