@@ -23,7 +23,7 @@ def test_gold_is_found_by_the_usual_names(tmp_path, header):
     [
         ("clip,label\n1,x\n", "no column for the item. It has: clip, label"),
         ("item,colour\n1,x\n", "no column for the label"),
-        ("item,label\n1,x\n1,y\n", "row 2 after the header: '1' is said to be both 'x' and 'y'"),
+        ("item,label\n1,x\n1,y\n", "line 3: '1' is said to be both 'x' and 'y'"),
         ("item,label\n7,x\n", "names no item of the export: it has 7; the export has items such as '1'"),
         ("item,label\n1,z\n", "classes that no worker gave: z. There are: x, y"),
         ("item,label\n1,\n", "there is no gold in it"),

@@ -1,5 +1,7 @@
 """Several files read as one."""
 
+import zipfile
+
 import pytest
 
 from manyhands.exceptions import AnnotationError, CrowdWarning
@@ -34,10 +36,53 @@ def test_vote_counts_add_up(files):
 def test_a_row_is_named_in_its_own_file(files):
     """Not by a number that runs through all of them; a forgotten row is no blank line."""
     good = "task,worker,label,note\n1,a,x,\n2,a,x,\n"
-    with pytest.raises(AnnotationError, match=r"votes1\.csv, row 1 after the header: the worker"):
+    with pytest.raises(AnnotationError, match=r"votes1\.csv, line 2: the worker"):
         read(files(good, "task,worker,label,note\n1,,x,\n"))
-    with pytest.raises(AnnotationError, match=r"votes1\.csv, row 2 after the header: the item"):
+    with pytest.raises(AnnotationError, match=r"votes1\.csv, line 3: the item"):
         read(files(good, "task,worker,label,note\n1,b,x,\n,,,forgot\n"))
+
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+SHEET = {
+    "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Override PartName="/xl/workbook.xml" '
+    'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>',
+    "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+    f'<Relationship Id="a" Type="{RELATED}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATED}"><sheets>'
+    '<sheet name="S" sheetId="1" r:id="b"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+    f'<Relationship Id="b" Type="{RELATED}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+}
+
+
+def test_a_row_is_named_as_in_the_sheet(tmp_path):
+    """Blank rows count, also those above the header."""
+    lines = {4: "item worker label", 5: "1 ann x", 7: "2 - x"}
+    cells = "".join(
+        f'<row r="{row}">'
+        + "".join(
+            f'<c r="{letter}{row}" t="inlineStr"><is><t>{word}</t></is></c>'
+            for letter, word in zip("ABC", line.split())
+            if word != "-"
+        )
+        + "</row>"
+        for row, line in lines.items()
+    )
+    sheet = f"<worksheet {MAIN}><sheetData>{cells}</sheetData></worksheet>"
+    with zipfile.ZipFile(tmp_path / "votes.xlsx", "w") as archive:
+        for name, content in {**SHEET, "xl/worksheets/sheet1.xml": sheet}.items():
+            archive.writestr(name, content)
+    with pytest.raises(AnnotationError, match=r"votes\.xlsx, row 7 of the sheet: the worker"):
+        read(tmp_path / "votes.xlsx")
+
+
+def test_a_cell_of_a_batch_is_named_in_its_own_file(files):
+    """Wide tables have several cells in a line, and blank lines none."""
+    good = "item,ann,bob\n1,x,y\n\n\n2,y,y\n"
+    with pytest.raises(AnnotationError, match=r"votes1\.csv, line 4: the item"):
+        read(files(good, "item,ann,bob\n3,x,y\n\n,y,y\n"), format="wide")
 
 
 def test_what_two_files_know(files):
@@ -64,7 +109,7 @@ def test_the_rows_of_other_questions_are_told(files):
     with pytest.raises(AnnotationError, match="several questions: q1, q2"):
         read(path)
     (path,) = files("item,question,worker,label\n1,q1,a,x\n1,,a,y\n2,q2,b,x\n")
-    with pytest.raises(AnnotationError, match=r"row 2 after the header: the question \(question\) is blank"):
+    with pytest.raises(AnnotationError, match=r"line 3: the question \(question\) is blank"):
         read(path, question="q1")
 
 

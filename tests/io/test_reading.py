@@ -75,14 +75,14 @@ def test_an_empty_line_inside_quotes_is_text(table):
 
 def test_a_row_that_says_something_is_not_blank(table):
     """A note without item, worker and label is refused: somebody meant something by it."""
-    with pytest.raises(AnnotationError, match="row 2 after the header: the item"):
+    with pytest.raises(AnnotationError, match="line 3: the item"):
         read_table(table("task,worker,label,note\n1,a,x,\n,,,hello\n"))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("task,worker,label\n\n1,a,x\n\n2,,y\n", "row 4 after the header: the worker .* 1 such row"),
+        ("task,worker,label\n\n1,a,x\n\n2,,y\n", "line 5: the worker .* 1 such row"),
         ("task,worker,label\n\n  \n1,a\n1,a,x,z\n", "line 5: 4 cells where the header names 3 columns"),
         ('\ntask,worker,label\n"1\n1",a,x\n"2\n2",a,x,z\n', "line 5: 4 cells"),
     ],
@@ -215,8 +215,8 @@ def test_tsv_and_byte_order_mark(table):
     [
         ("", "is empty"),
         ("a,b,c\n1,2,3\n", "for the item is not in"),
-        ("task,worker,label\n1,a,x\n2,,y\n", "row 2 after the header: the worker"),
-        ("task,worker,label\n,a,x\n", "row 1 after the header: the item"),
+        ("task,worker,label\n1,a,x\n2,,y\n", "line 3: the worker"),
+        ("task,worker,label\n,a,x\n", "line 2: the item"),
         ("task,worker,label\n1,a,x,extra\n", "line 2: 4 cells"),
         ('task,worker,label\n1,"a,x\n', "Check the quotes"),
         ('task,worker,label\n1,"a,\nb",x\n2,a,6" nail\n3,a,x\n', "line 4: a double quote within a cell"),

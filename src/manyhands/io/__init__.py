@@ -1,14 +1,14 @@
 """From exports to Annotations, and from results to files.
 
-    reading      read: any known export -> Annotations and a ledger; it uses, in this order,
-    sources        files, folders, zip, gzip, standard input
-    documents      tables, JSON, bare words (text_tables, workbooks, frames, json_files, text)
-    formats/       what stands where in the exports of each tool
-    choosing       which question is meant
-    settling       which rows count (coding: text to codes, fast)
-    results      what a fitted method says, as data frames
-    write_back   labels as annotation tools import them (raw_members: where ids and data stand in JSON)
-    writing      files that appear whole or not at all
+reading      read: any known export -> Annotations and a ledger; it uses, in this order,
+sources        files, folders, zip, gzip, standard input
+documents      tables, JSON, bare words (text_tables, workbooks, frames, json_files, text)
+formats/       what stands where in the exports of each tool
+choosing       which question is meant
+settling       which rows count (coding: text to codes, fast)
+results      what a fitted method says, as data frames
+write_back   labels as annotation tools import them (raw_members: where ids and data stand in JSON)
+writing      files that appear whole or not at all
 """
 
 from manyhands.io.reading import Reading, read, read_annotations

@@ -24,12 +24,12 @@ def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
     place = {role: _find(table.header, names, role, str(path)) for role, names in _ROLES.items()}
     known: dict[str, str] = {}
     items, labels = (table.column(place[role]).fill_null("").to_list() for role in ("item", "label"))
-    for row, (item, label) in enumerate(zip(items, labels), start=1):
+    for row, (item, label) in enumerate(zip(items, labels)):
         if not label.strip():
             continue
         if known.setdefault(item, label) != label:
             said = f"both {shorten(known[item])!r} and {shorten(label)!r}"
-            raise AnnotationError(f"{path}, row {row} after the header: {shorten(item)!r} is said to be {said}.")
+            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {said}.")
     return _usable(path, known, annotations)
 
 

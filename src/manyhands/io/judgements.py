@@ -7,7 +7,7 @@ meant, what to leave out and how to count it is decided once for all of them, in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,13 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.names import counted, listed, plain, shorten
+from manyhands.io.text_tables import Locate
 
 # Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
 OUTSIDERS = ("prediction", "gold_account", "aggregated")
 REASONS = (*OUTSIDERS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
 
 
-Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
 Piece = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
 
 
@@ -90,7 +90,8 @@ class Judgements:
     def place(self, row: int) -> str:
         """The file and the number of a row, as a person counts them."""
         source, locate = self.source, None
-        for source, n_rows, locate in self.pieces:
+        for piece in self.pieces:
+            source, n_rows, locate = piece
             if row < n_rows:
                 break
             row -= n_rows

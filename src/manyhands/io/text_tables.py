@@ -58,11 +58,13 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
 
     def locate(row: int) -> str | None:
         try:
-            lines = [line for line, _ in _rows(source, separator, blank=True)]
+            lines = [(line, bool(cells)) for line, cells in _rows(source, separator, blank=True)]
         except (OSError, ValueError, csv.Error):
             return None
-        begun = len(lines) - n_rows  # the header, and blank lines before it
-        return f"line {lines[begun + row]}" if begun > 0 and row < n_rows else None
+        begun = len(lines) - n_rows
+        above = [said for _, said in lines[: max(begun, 0)]]
+        as_expected = above and above[-1] and not any(above[:-1])  # the header, and blank lines before it
+        return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 
     return locate
 

@@ -101,10 +101,82 @@ def test_some_columns_as_workers(wide):
     [
         "item,text,more\n1,a long story,b\n2,another one,c\n",  # texts share no classes
         "item,worker,score\n1,ann,x\n2,ann,x\n",  # a worker's column
-        "name,a,b\n1,x,x\n2,x,y\n",  # no item's name on top
+        "thing,a,b\n1,x,x\n2,x,y\n",  # no item's name on top
         "item,a,b\n1,x,x\n1,x,y\n",  # items repeat
     ],
 )
 def test_tables_of_another_kind_are_not_taken_for_wide(wide, text):
     with pytest.raises(AnnotationError, match="Column for the"):
         quietly(wide(text))
+
+
+CROWD = """item,text,ann,gold,bob,majority,Final Label,comment,code
+1,t1,x,x,y,x,x,,c1
+2,t1,y,,y,y,y,hm,c2
+3,t2,x,y,x,x,x,,c3
+"""
+
+
+def test_columns_that_are_no_workers(wide):
+    """Gold is gold; outcomes, remarks and columns in which nothing comes again are named in a note."""
+    reading = quietly(wide(CROWD))
+    assert reading.format == "wide" and reading.annotations.worker_ids.tolist() == ["ann", "bob"]
+    assert reading.gold == {"1": "x", "3": "y"} and reading.columns["gold"] == "gold"
+    assert reading.notes["columns_left_out"].startswith(
+        "Not taken for workers: text, majority, Final Label, comment, code."
+    )
+    assert reading.ledger.kept == 6
+
+
+def test_the_user_overrides_what_is_left_out(wide):
+    reading = quietly(wide(CROWD), worker="ann,majority,gold")
+    assert reading.annotations.worker_ids.tolist() == ["ann", "gold", "majority"]
+    assert "columns_left_out" not in reading.notes and reading.gold == {}
+
+
+def test_naming_several_columns_makes_it_a_wide_table(wide):
+    """Wherever the items are; a single name is a column of workers."""
+    path = wide("ann,bob,thing,item\nx,y,t,1\ny,y,u,2\n")
+    reading = quietly(path, worker="ann, Bob")
+    assert reading.format == "wide" and reading.columns["item"] == "item" and reading.ledger.kept == 4
+    assert quietly(path, worker="ann,bob", item="thing").annotations.item_ids.tolist() == ["t", "u"]
+    with pytest.raises(AnnotationError, match="Column 'ann,no' is not in"):
+        quietly(path, worker="ann,no")
+    with pytest.raises(AnnotationError, match="none names the items"):
+        quietly(path, worker="ann,bob,thing,item")
+    with pytest.raises(AnnotationError, match="none of text, gold looks like a worker's column"):
+        quietly(wide("item,text,gold\n1,a,b\n"), format="wide")
+
+
+def test_a_few_different_labels_are_no_texts(wide):
+    """Two cells may differ by chance, and labels of others are labels."""
+    reading = quietly(wide("item,ann,bob,cyd\n1,a,b,a\n2,c,c,\n3,b,b,d\n"))
+    assert reading.annotations.worker_ids.tolist() == ["ann", "bob", "cyd"]
+
+
+def test_no_label_is_no_gold(wide):
+    reading = quietly(wide("item,a,b,gold\n1,0,1,-1\n2,1,1,1\n3,-1,0,0\n"))
+    assert reading.gold == {"2": "1", "3": "0"}
+    assert quietly(wide("item,a,b,gold\n1,x,y,?\n2,x,x,x\n"), missing="?").gold == {"2": "x"}
+
+
+def test_columns_of_a_questionnaire_are_told(wide):
+    assert "--format survey" in quietly(wide("id,q1,q2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
+    assert "--format survey" in quietly(wide("id,Question 1,Question 2\n1,x,y\n2,y,y\n")).notes["rows_may_be_people"]
+    assert "rows_may_be_people" not in quietly(wide("id,ann,q2\n1,x,y\n2,y,y\n")).notes
+
+
+def test_the_line_of_a_cell(wide):
+    with pytest.raises(AnnotationError, match=r"x\.csv, line 4: the item \(item\) is blank"):
+        quietly(wide("item,a,b\n1,x,y\n\n,x,y\n"), format="wide")
+
+
+def test_json(tmp_path):
+    """A list of flat objects is a table like any other."""
+    path = tmp_path / "x.json"
+    path.write_text('[{"item": 1, "ann": "x", "bob": null}, {"item": 2, "ann": "y", "bob": "x"}]')
+    reading = quietly(path)
+    assert reading.format == "wide" and triples(reading) == [("1", "ann", "x"), ("2", "ann", "y"), ("2", "bob", "x")]
+    path.write_text('[{"item": 1, "ann": "x", "bob": "x"}, {"item": 2, "ann": "x", "bob": ["x"]}]')
+    with pytest.raises(AnnotationError, match="in no format that manyhands knows"):
+        quietly(path)

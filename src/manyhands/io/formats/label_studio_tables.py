@@ -147,10 +147,21 @@ def _parsed(text: str) -> Any:
 
 def _kind(cell: Any) -> str | None:
     """Whether a cell says something of a part of the item, answers a question, or is neither."""
+    if _is_path(cell):
+        return "answer"
     entries = [entry for entry in (cell if isinstance(cell, list) else [cell]) if isinstance(entry, dict)]
     if any(len(entry) > 1 and not REGION_KEYS.isdisjoint(entry) for entry in entries):
         return "region"
     return "answer" if any(not _ANSWER_KEYS.isdisjoint(entry) for entry in entries) else None
+
+
+def _is_path(cell: Any) -> bool:
+    """Whether a cell holds choices of a taxonomy alone, each as the steps that lead to it: [["Animals","Dog"]]."""
+    return (
+        isinstance(cell, list)
+        and bool(cell)
+        and all(isinstance(path, list) and path and all(isinstance(step, str) for step in path) for path in cell)
+    )
 
 
 def _answers(column: pl.Series) -> pl.Series:
@@ -170,7 +181,7 @@ def _answers(column: pl.Series) -> pl.Series:
 def _read_cell(text: str) -> Answer | None:
     """The answer in a cell of JSON; a cell that is no answer of Label Studio is the text that it is."""
     found = _parsed(text)
-    if isinstance(found, list) and found and all(isinstance(entry, str) for entry in found):
+    if _is_path(found) or (isinstance(found, list) and found and all(isinstance(entry, str) for entry in found)):
         return as_answer(found)
     if _kind(found) != "answer":
         return text
