@@ -130,8 +130,9 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
 def _settled(judgements: Judgements, question: str | None, combinations: bool, settings: Settings) -> Reading:
     """The question that is meant, the rows that count, and the notes on them."""
     questions = judgements.questions or describe_questions(judgements)
-    name, gold, labels = "", {}, pl.Series([None] * len(judgements), dtype=pl.String)
-    if judgements.refusal is None or judgements.answers:
+    if judgements.refusal is not None and not judgements.answers:
+        name, gold, labels = "", {}, pl.Series([None] * len(judgements), dtype=pl.String)
+    else:
         name, labels = choose_question(judgements, question, combinations, settings.missing)
         gold = gold_of_question(judgements, name, combinations)
         judgements, labels = drop_other_questions(judgements, labels)
