@@ -27,28 +27,31 @@ _GUESSED = (
 )
 
 
+_Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="See: manyhands methods.")]
+_Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")]
+_Write = Annotated[list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")]
+_Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose label is known: item, label.")]
+_UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")]
+_Compare = Annotated[bool, typer.Option("--compare", help="Run all methods and say where they differ.")]
+_FailUnder = Annotated[
+    float | None, typer.Option(metavar="SHARE", help="Exit with 4 if fewer items (a share) are 0.9 sure.")
+]
+
+
 @reads
 def aggregate(
     files: list[str],
     reading: Reading,
-    method: Annotated[
-        str, typer.Option("-m", "--method", metavar="NAME", help="See: manyhands methods.")
-    ] = registry.DEFAULT,
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")] = None,
-    write: Annotated[
-        list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")
-    ] = None,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table of items whose label is known: item, label.")
-    ] = None,
-    use_gold: Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Run all methods and say where they differ.")] = False,
+    method: _Method = registry.DEFAULT,
+    out: _Out = None,
+    write: _Write = None,
+    gold: _Gold = None,
+    use_gold: _UseGold = False,
+    compare: _Compare = False,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
     spreadsheet_safe: SpreadsheetSafe = False,
-    fail_under: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Exit with 4 if fewer items (a share) are 0.9 sure.")
-    ] = None,
+    fail_under: _FailUnder = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,

@@ -1,28 +1,13 @@
 """Survey sheets: a row per worker, a column per item."""
 
-import warnings
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broken_exports import ANY_JSON
-from manyhands.exceptions import AnnotationError, CrowdWarning
+from broken_exports import ANY_JSON, quiet_read, triples
+from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Records
 from manyhands.io.formats import survey
-from manyhands.io.reading import read
-
-
-def quietly(path, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read(path, **options)
-
-
-def triples(reading):
-    labels = reading.annotations
-    names = (labels.item_ids[labels.item], labels.worker_ids[labels.worker], labels.classes[labels.label])
-    return sorted(zip(*(column.tolist() for column in names)))
 
 
 @pytest.fixture
@@ -43,7 +28,7 @@ FORM = """Timestamp,Email Address,Is it a cat?,And this?,Comments
 
 
 def test_a_form_of_google(sheet):
-    reading = quietly(sheet(FORM))
+    reading = quiet_read(sheet(FORM))
     assert reading.format == "survey" and reading.question == "label"
     assert reading.ledger.as_dict() == {"rows_read": 6, "kept": 5, "excluded": {"no_label": 1}}
     assert triples(reading) == [
@@ -64,31 +49,31 @@ def test_a_form_of_google(sheet):
 
 def test_time_decides_between_two_answers_of_a_person(sheet):
     rows = "timestamp,name,p1,p2\n2026-01-05 10:00,ann,x,y\n2026-01-05 09:00,ann,y,y\n2026-01-05 09:30,bob,x,x\n\n"
-    reading = quietly(sheet(rows))
+    reading = quiet_read(sheet(rows))
     assert triples(reading)[0] == ("p1", "ann", "x")
     assert reading.ledger.as_dict() == {"rows_read": 7, "kept": 4, "excluded": {"duplicate": 2, "blank": 1}}
 
 
 @pytest.mark.parametrize("name", ["Worker", "annotator", "rater_id", "Name", "participant", "e-mail", "Username"])
 def test_names_of_people(sheet, name):
-    reading = quietly(sheet(f"{name},first,second\nann,1,2\nbob,2,-1\n"))
+    reading = quiet_read(sheet(f"{name},first,second\nann,1,2\nbob,2,-1\n"))
     assert reading.format == "survey" and "-1 is no label" in reading.columns["label"]
     assert reading.ledger.kept == 3
 
 
 def test_the_user_says_so(sheet):
     path = sheet("id,q1,q2\n1,x,y\n2,y,y\n")
-    assert quietly(path).format == "wide"
-    assert quietly(path, format="survey").annotations.worker_ids.tolist() == ["1", "2"]
+    assert quiet_read(path).format == "wide"
+    assert quiet_read(path, format="survey").annotations.worker_ids.tolist() == ["1", "2"]
     path = sheet("when,who,p1,p2\n1,ann,x,y\n2,bob,y,y\n")
-    reading = quietly(path, format="survey", worker="who", item="p1, p2")
+    reading = quiet_read(path, format="survey", worker="who", item="p1, p2")
     assert reading.annotations.item_ids.tolist() == ["p1", "p2"] and reading.ledger.kept == 4
 
 
 def test_json(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"worker": "ann", "p1": 1, "p2": 2}\n{"worker": "bob", "p1": 2, "p2": null}\n')
-    assert triples(quietly(path)) == [("p1", "ann", "1"), ("p1", "bob", "2"), ("p2", "ann", "2")]
+    assert triples(quiet_read(path)) == [("p1", "ann", "1"), ("p1", "bob", "2"), ("p2", "ann", "2")]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +87,7 @@ def test_json(tmp_path):
 )
 def test_tables_of_another_kind(sheet, text):
     with pytest.raises(AnnotationError, match="Column for the"):
-        quietly(sheet(text))
+        quiet_read(sheet(text))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +102,7 @@ def test_tables_of_another_kind(sheet, text):
 )
 def test_what_is_refused(sheet, text, options, said):
     with pytest.raises(AnnotationError, match=said):
-        quietly(sheet(text), format="survey", **options)
+        quiet_read(sheet(text), format="survey", **options)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["worker", "timestamp", "a", "b"]), ANY_JSON), max_size=3))
