@@ -11,7 +11,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.judgements import OUTSIDERS, Judgements
-from manyhands.io.names import listed, shorten, split_question
+from manyhands.io.names import find_question, listed
 
 YES, NO = "yes", "no"
 JOINT = " + "  # between the choices of a combination
@@ -38,7 +38,7 @@ def choose_question(
     if several.any():
         raise AnnotationError(
             f"{judgements.source}: {int(several.sum())} answer(s) to {name!r} have several choices. "
-            f"Ask about one choice with --question {_names([f'{name}={o}' for o in _options(choices)])}, "
+            f"Ask about one choice with --question {listed([f'{name}={o}' for o in _options(choices)])}, "
             "or take every combination as a class of its own with --combinations."
         )
     return name, choices.list.first()
@@ -113,13 +113,7 @@ def _find(judgements: Judgements, question: str | None) -> tuple[str, str | None
         names = [name for name in names if (_is_answered(judgements.answers[name]) & ordinary).any()] or names
         if len(names) == 1:
             return names[0], None
-        raise AnnotationError(
-            f"{judgements.source} holds answers to several questions: {_names(names)}. Pick one with --question NAME."
-        )
-    found = split_question(question, names)
-    if found is None:
-        raise AnnotationError(f"{judgements.source} has no question {shorten(question)!r}. It has: {_names(names)}.")
-    return found
+    return find_question(question, names, judgements.source)
 
 
 def _choices(answers: pl.Series, missing: Sequence[str]) -> pl.Series:
@@ -137,14 +131,10 @@ def _choices(answers: pl.Series, missing: Sequence[str]) -> pl.Series:
 def _is_chosen(judgements: Judgements, name: str, option: str, choices: pl.Series) -> pl.Series:
     options = _options(choices)
     if option not in options:
-        raise AnnotationError(f"{judgements.source}: nobody chose {option!r} for {name!r}. Choices: {_names(options)}.")
+        raise AnnotationError(f"{judgements.source}: nobody chose {option!r} for {name!r}. Choices: {listed(options)}.")
     chosen = pl.DataFrame({"choices": choices}).select(pl.col("choices").list.contains(option)).to_series()
     return chosen.replace_strict({True: YES, False: NO}, default=None, return_dtype=pl.String)
 
 
 def _options(choices: pl.Series) -> list[str]:
     return sorted(choices.explode(empty_as_null=True).unique().drop_nulls().to_list())
-
-
-def _names(names: Sequence[str]) -> str:
-    return listed([shorten(name) for name in names])

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
+from manyhands.exceptions import AnnotationError
+
 _LONGEST = 40  # letters of a name in a sentence
 _MOST_NAMES = 10
 _MOST_PAIRS = 3
@@ -45,6 +47,18 @@ def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None
     pieces = question.split("=")
     splits = (("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces) - 1, 0, -1))
     return next((split for split in splits if split[0] in names), None)
+
+
+def find_question(question: str | None, names: Sequence[str], source: str) -> tuple[str, str | None]:
+    """The question of a file that is meant, and the choice that is asked about; errors list what there is."""
+    if question is None:
+        raise AnnotationError(
+            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME."
+        )
+    found = split_question(question, names)
+    if found is None:
+        raise AnnotationError(f"{source} has no question {shorten(question)!r}. It has: {listed(names)}.")
+    return found
 
 
 def counted(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table, Words
 from manyhands.io.json_files import as_text
 from manyhands.io.judgements import Judgements, Wishes, find_column, name_it, only_column
-from manyhands.io.names import listed, plain, split_question
+from manyhands.io.names import find_question, listed, plain
 from manyhands.io.text_tables import Locate
 from manyhands.io.times import parse_times
 
@@ -170,19 +170,16 @@ def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[
     names = sorted(counts)
     if len(names) < 2 and wishes.question is None:
         return table, own_name, None
-    found = None if wishes.question is None else split_question(wishes.question, names)
-    if found is None:
-        what = "holds answers to several questions" if wishes.question is None else f"has no {wishes.question!r}"
-        raise AnnotationError(f"{table.name} {what}: {listed(names)}. Pick one with --question NAME.")
+    question, _ = find_question(wishes.question, names, table.name)
     nameless = (column == "") & ~table.blank_lines()
     if nameless.any():
         raise AnnotationError(
             f"{table.place(int(nameless.arg_true()[0]))}: the question "
             f"({table.header[place['question']]}) is blank. Fill it in or remove the row."
         )
-    chosen = (column == found[0]) | (column == "")
+    chosen = (column == question) | (column == "")
     rows = Table(table.name, table.frame.filter(chosen), table.header, located(table.locate, chosen.arg_true()))
-    return rows, found[0], counts
+    return rows, question, counts
 
 
 def located(locate: Locate | None, rows: pl.Series) -> Locate | None:
