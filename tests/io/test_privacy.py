@@ -52,3 +52,12 @@ def test_sentences_and_file_names_are_hidden_too(tmp_path):
     hidden, hide = pseudonymise(reading)
     assert "x.org" not in str(hidden.notes) and hidden.notes.keys() == reading.notes.keys()
     assert hide("alice@x.org.jsonl") == "worker-001.jsonl" and hide("malice@x.org") == "malice@x.org"
+
+
+def test_a_file_named_after_its_worker_is_not_named(tmp_path):
+    """Neither as the source of the reading."""
+    path = tmp_path / "alice@x.org.jsonl"
+    path.write_text('{"id": 1, "text": "t", "label": ["x"], "Comments": []}\n')
+    with pytest.warns(CrowdWarning):
+        reading = read(path)
+    assert "alice@x.org" in reading.source and "x.org" not in pseudonymise(reading)[0].source
