@@ -105,12 +105,13 @@ def broken_json(draw, value):
         if not levels:
             break
         inside, key = draw(st.sampled_from(draw(st.sampled_from(levels))))
-        change = draw(st.sampled_from(["delete", "replace", "replace", "repeat"]))
+        repeatable = ["repeat"] if isinstance(inside, list) else []
+        change = draw(st.sampled_from(["delete", "replace", "replace", *repeatable]))
         if change == "delete":
             del inside[key]
         elif change == "replace":
             inside[key] = copy.deepcopy(draw(st.sampled_from(JUNK) | st.sampled_from(JUNK) | ANY_JSON))
-        elif isinstance(inside, list):
+        else:
             inside.append(copy.deepcopy(inside[key]))
     return value
 
@@ -148,3 +149,24 @@ def broken_table(draw, content, separator):
     csv.writer(out, delimiter=separator).writerows(rows)
     written = out.getvalue().encode()
     return written[: draw(st.integers(1, len(written)))] if draw(st.booleans()) else written
+
+
+SMALL_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def mutated(draw, value):
+    """A JSON value in which one piece was removed or replaced by junk."""
+    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
+        key = draw(st.sampled_from(sorted(value)))
+        if not draw(st.integers(0, 4)):
+            return {other: value[other] for other in value if other != key}
+        return {**value, key: draw(mutated(value[key]))}
+    if isinstance(value, list) and value and draw(st.integers(0, 4)):
+        at = draw(st.integers(0, len(value) - 1))
+        return [*value[:at], draw(mutated(value[at])), *value[at + 1 :]]
+    return draw(SMALL_JSON)

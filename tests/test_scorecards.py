@@ -1,17 +1,23 @@
 """Scorecards: numbers by hand, what cannot be known stays open, planted workers are found and honest ones are not."""
 
 import json
+import time
+import tracemalloc
 import warnings
 from dataclasses import asdict
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from manyhands import Annotations, registry
+from manyhands import Annotations, MajorityVote, registry
+from manyhands.dependence import OneVoice
 from manyhands.exceptions import AlignmentError, CrowdWarning, ParameterError
 from manyhands.scorecards import FLAGS, score_workers
 from manyhands.scorecards import accuracy as accuracy_module
-from manyhands.scorecards.witnesses import hear_others
+from manyhands.scorecards import copying as copying_module
+from manyhands.scorecards import reasons as reasons_module
+from manyhands.scorecards.witnesses import Witnesses, hear_others
 from manyhands.simulate import make_crowd, one_coin
 
 NOBODY = np.zeros(2, bool)
@@ -237,6 +243,84 @@ def test_a_couple_who_share_their_errors_is_named():
     assert cards.partners[2] == (7,) and "same label as 2 on 80 of 80 shared items" in cards[7].reasons[-1]
 
 
+def test_pairs_of_labels_are_those_of_a_plain_loop():
+    """Repeated labels and voices among them: neither meets its own kind, everybody else does."""
+    rng = np.random.default_rng(0)
+    for n_labels, share in ((0, 0.5), (1, 0.0), (60, 0.0), (60, 0.3), (60, 0.7), (60, 1.0)):
+        item, worker, label = rng.integers(0, [[8], [7], [3]], (3, n_labels))
+        ids = {"item_ids": range(9), "worker_ids": range(8), "classes": range(3)}
+        votes, voice = Annotations.from_triples(item, worker, label, **ids), rng.random(8) < share
+        expected = [
+            (a, b)
+            for a, b in combinations(range(n_labels), 2)
+            if votes.item[a] == votes.item[b] and votes.worker[a] != votes.worker[b]
+            and not (voice[votes.worker[a]] and voice[votes.worker[b]])
+        ]  # fmt: skip
+        found = zip(*(positions.tolist() for positions in copying_module._label_pairs(votes, voice)))
+        assert sorted(found) == expected
+
+
+def test_one_busy_item_does_not_make_everybody_wait():
+    """A worker with 40,000 labels on one item: the work follows the pairs that there are."""
+    item = np.append(np.arange(40_000) // 4, np.zeros(40_000, int))
+    votes = Annotations.from_triples(item, np.append(np.arange(40_000) % 4, np.zeros(40_000, int)), item % 2)
+    begun = time.process_time()
+    a, _ = copying_module._label_pairs(votes, np.zeros(4, bool))
+    assert len(a) == 10_000 * 6 + 40_000 * 3 and time.process_time() - begun < 1
+
+
+def test_beyond_most_pairs_every_label_meets_equally_many(monkeypatch):
+    votes = Annotations.from_triples(np.zeros(900), np.arange(900) % 30, np.zeros(900))
+    monkeypatch.setattr(copying_module, "MOST_PAIRS", 5_000)
+    a, b = copying_module._label_pairs(votes, np.zeros(30, bool))
+    assert 5_000 <= len(a) < 5_900 and np.all(votes.worker[a] < votes.worker[b])
+    assert np.all(np.bincount(a)[: 870 - 30] == 6)
+
+
+def test_the_chance_to_agree_takes_little_memory(monkeypatch):
+    """Pairs times classes would be 64 MB, twice and more; in pieces of any size it is the same number."""
+    rng = np.random.default_rng(0)
+    votes = Annotations.from_matrix(rng.integers(0, 40, (1_000, 21)))
+    truth, confusion = rng.dirichlet(np.ones(40), votes.n_annotations), rng.dirichlet(np.ones(40), (21, 40))
+    ones = np.ones(votes.n_annotations)
+    witnesses = Witnesses(votes, truth, ones, 20 * ones, ones)
+    a, b = (positions[:200_000] for positions in copying_module._label_pairs(votes, np.zeros(21, bool)))
+    tracemalloc.start()
+    found = copying_module._chance_to_agree(witnesses, confusion, a, b)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    monkeypatch.setattr(copying_module, "CHUNK", 40 * 777)
+    np.testing.assert_array_equal(copying_module._chance_to_agree(witnesses, confusion, a, b), found)
+    p, q = a[5], b[5]
+    ways = [truth[y] @ confusion[votes.worker[y], :, votes.label[x]] for x, y in ((p, q), (q, p))]
+    same = 1 - (votes.label[p] == votes.label[q])
+    assert found[5] == pytest.approx(max(*ways, (same + max(ways)) / 20, 0.01))
+
+
+def test_a_large_voice_is_told_in_few_names():
+    """What is kept of each member is bounded, however many there are, and nobody is their own partner."""
+    members = np.ones(300, bool)
+    votes = Annotations.from_matrix(np.zeros((1, 300), int))
+    none = np.zeros(0)
+    couples = copying_module.Couples(none.astype(int), none.astype(int), none, none, none)
+    flagged = [{} for _ in members]
+    voice = OneVoice(members, 0.9, 0.5, 9.0)
+    partners = reasons_module._explain_copying(flagged, votes, members, [voice], couples)
+    assert partners[1] == (0, *range(2, 21)) and partners[299] == tuple(range(20))
+    assert "one voice with 0, 2, 3 and 296 more: they agree on 90%" in flagged[1]["copying"]
+
+
+def test_of_many_couples_the_clearest_are_told():
+    n = np.arange(30, 60.0)
+    votes = Annotations.from_matrix(np.zeros((1, 31), int))
+    couples = copying_module.Couples(np.zeros(30, int), np.arange(1, 31), n, n, np.full(30, 9.0))
+    flagged = [{} for _ in range(31)]
+    partners = reasons_module._explain_copying(flagged, votes, np.ones(31, bool), [], couples)
+    assert partners[0] == tuple(range(11, 31)) and partners[1] == (0,)
+    assert flagged[0]["copying"].startswith("same label as 30 on 59 of 59 shared items, where 9")
+
+
 def test_names_and_order_do_not_matter():
     """Items, workers and classes under other codes and rows shuffled: the same cards."""
     crowd = make_crowd(150, 15, 3, bad="constant", bad_share=0.2, random_state=0)
@@ -302,3 +386,12 @@ def test_inputs_that_do_not_fit_are_refused():
             score_workers(votes, np.full((2, 2), value))
     with pytest.raises(ParameterError, match="power"):
         score_workers(votes, np.full((2, 2), 0.5), power=0)
+
+
+def test_repeats_are_no_evidence_of_copying():
+    """Two workers who say the same of one item twelve times over share one item."""
+    crowd = make_crowd(60, 12, 2, labels_per_item=5, accuracy=0.8, random_state=3).annotations
+    item, again = np.zeros(12, int), np.zeros(12, int)
+    repeated = crowd.with_more(item, again, again).with_more(item, again + 1, again)
+    posterior = MajorityVote().fit(repeated).posterior_
+    assert not score_workers(repeated, posterior).flagged("copying").any()

@@ -35,6 +35,7 @@ _MOST_SHARDS = 4
 _LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
 _LEAST_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
+_SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
 
 
 def vote_share(annotations: Annotations) -> Array:
@@ -121,6 +122,11 @@ def check_tables(annotations: Annotations) -> None:
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )
+
+
+def has_small_tables(annotations: Annotations) -> bool:
+    """Whether a confusion matrix for every worker is a trifle beside the labels; a vote needs none."""
+    return annotations.n_workers * annotations.n_classes**2 <= max(_SMALL_TABLES, annotations.n_annotations)
 
 
 def pack(annotations: Annotations) -> Packed:

@@ -79,3 +79,42 @@ def test_a_simulated_crowd_comes_with_its_truth(tmp_path, capsys):
     assert files["truth.csv"].count(b"\n") == 51 and files["planted_workers.csv"].count(b"true") == 8
     assert run(["simulate", "--bad", "wicked"]) == 2
     assert "wicked" in capsys.readouterr().err
+
+
+def test_tables_of_pairs_can_be_pseudonymous_and_safe(tmp_path, capsys):
+    """Whatever a command writes."""
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n" + "".join(f"{i},{w},=x\n" for i in range(6) for w in ("a@x.org", "b@x.org")))
+    flags = ["--pseudonymise", "--spreadsheet-safe"]
+    assert run(["agree", str(path), "-o", str(tmp_path / "out"), *flags]) == 0
+    assert run(["convert", str(path), "-o", str(tmp_path / "out" / "plain.csv"), *flags]) == 0
+    written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+    assert b"x.org" not in written and b"worker-002" in written and b"'=x" in written
+    assert "x.org" not in capsys.readouterr().err
+
+
+def test_ordinal_classes_in_words(tmp_path, capsys):
+    """Text has an order once it is given."""
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label\n1,a,low\n1,b,mid\n2,a,high\n2,b,high\n3,a,low\n3,b,low\n")
+    assert run(["agree", str(path), "--level", "ordinal", "--order", "low,mid,high", "-q"]) == 0
+    assert "Krippendorff's alpha (ordinal)" in capsys.readouterr().out
+    assert run(["agree", str(path), "--order", "low,mid,high"]) == 2
+    assert run(["agree", str(path), "--level", "cardinal"]) == 2
+
+
+def test_every_command_speaks_json(tmp_path, capsys):
+    """One object, whatever the command."""
+    out = str(tmp_path / "crowd")
+    assert run(["simulate", "-o", out, "--items", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_items"] == 20
+    assert run(["convert", f"{out}/ratings.csv", "-o", f"{out}/wide.jsonl", "--wide", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ledger"]["kept"] == 100
+    assert run(["demo", "-o", str(tmp_path / "demo"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["methods"][0]["method"]
+
+
+def test_no_arguments_show_the_help(capsys):
+    """Whoever types the name alone sees what there is."""
+    assert run([]) == 0
+    assert "Examples:\n" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli.app import run
+from manyhands.io.ledger import Ledger
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -74,7 +75,7 @@ def test_words_go_to_stderr(sample, capsys):
     """A person sees format, mapping and ledger; nothing goes to stdout."""
     assert run(arguments(sample)) == 0
     out, err = capsys.readouterr()
-    assert out == "" and f"{LEDGERS[sample][0]} rows read, {LEDGERS[sample][1]} kept" in err
+    assert out == "" and str(Ledger(*LEDGERS[sample])) in err
 
 
 @pytest.mark.parametrize(
@@ -140,3 +141,26 @@ def test_what_inspect_tells(tmp_path, capsys):
     percent = told["agreement"][0]
     assert percent["measure"] == "percent agreement" and percent["value"] == 0.5 and percent["n_items"] == 2
     assert told["examples"][0] == {"item": "1", "worker": "a", "label": "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("blank.csv", "task,worker,label\n1,a,\n"),
+        ("header.csv", "task,worker,label\n"),
+        (
+            "skipped.json",
+            '[{"id": 1, "data": {}, "annotations": [{"completed_by": 1, "was_cancelled": true, "result": '
+            '[{"type": "choices", "from_name": "q", "to_name": "t", "value": {"choices": ["x"]}}]}]}]',
+        ),
+    ],
+)
+def test_a_file_in_which_no_label_counts(name, text, tmp_path, capsys):
+    """It is shown as what it is; there is nothing to aggregate."""
+    (tmp_path / name).write_text(text)
+    assert run(["inspect", str(tmp_path / name)]) == 0
+    assert "No label counts" in capsys.readouterr().err
+    assert run(["inspect", str(tmp_path / name), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["imbalance"] is None
+    assert run(["aggregate", str(tmp_path / name)]) == 3
+    assert "no label that counts" in capsys.readouterr().err

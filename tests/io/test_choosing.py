@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.choosing import choose_question, describe_questions
+from manyhands.io.choosing import choose_question, describe_questions, drop_other_questions, gold_of_question
 from manyhands.io.judgements import Collector
 
 
@@ -37,9 +37,7 @@ def test_several_questions_are_listed():
 
 def test_several_choices_are_asked_about():
     """Who wants a question with several choices must say how."""
-    with pytest.raises(
-        AnnotationError, match=r"1 answer\(s\).*topic=delivery, topic=refund.*--combinations"
-    ):
+    with pytest.raises(AnnotationError, match=r"1 answer\(s\).*topic=delivery, topic=refund.*--combinations"):
         choose_question(TWO, "topic", False)
 
 
@@ -77,3 +75,47 @@ def test_text_and_lists_of_one_question_become_lists():
     both = joined([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
     assert both.answers["q"].to_list() == [["a"], ["b", "c"], None]
     assert both.answers["other"].to_list() == [None, None, "x"] and both.item.dtype == pl.String
+
+
+def test_words_for_nothing_are_no_answer_to_any_question():
+    """A missing answer is not a no, and no part of a combination; a choice made twice was made."""
+    given = answers({"q": ["a", "N/A"]}, {"q": ["N/A "]}, {"q": [""]}, {"q": ["b", "b"]})
+    assert choose_question(given, "q=a", missing=["N/A"])[1].to_list() == ["yes", None, None, "no"]
+    assert choose_question(given, "q", True, ["N/A"])[1].to_list() == ["a", None, None, "b"]
+    assert choose_question(given, "q", False, ["N/A"])[1].to_list() == ["a", None, None, "b"]
+
+
+def test_a_choice_may_have_an_equals_sign():
+    """What the sentence suggests can be typed."""
+    given = answers({"q": ["x=y", "z"]}, {"q": ["z"]})
+    with pytest.raises(AnnotationError, match="q=x=y"):
+        choose_question(given, None)
+    assert choose_question(given, "q=x=y")[1].to_list() == ["yes", "no"]
+
+
+def test_gold_follows_the_question():
+    """Known answers to a question are known answers about each of its choices."""
+    rows = Collector()
+    for item, right in (("1", ("a",)), ("2", ("b",)), ("3", ("a", "b"))):
+        rows.add(item, "ann", {"q": ["a"]})
+        rows.gold["q"][item] = right
+    rows.add("4", "ann", {"q": ["b"]})
+    given = rows.judgements("export.json", "some-tool")
+    assert gold_of_question(given, "q", False) == {"1": "a", "2": "b"}
+    assert gold_of_question(given, "q=a", False) == {"1": "yes", "2": "no"}
+
+
+def test_rows_of_other_questions_are_not_rows_of_this_one():
+    """A model that was not asked has not left the question open; a worker who submitted has."""
+    rows = Collector()
+    rows.add("1", "ann", {"a": "x", "b": "y"})
+    rows.add("1", "bob", {"b": "y"})
+    rows.add("1", "model", {"b": "y"}, "prediction")
+    rows.add("2", "ann", {}, "skipped")
+    rows.add("1", "model", {"c": ["p", "q"]}, "prediction")
+    given = rows.judgements("export.json", "some-tool")
+    with pytest.raises(AnnotationError, match=r"several questions: a, b\."):
+        choose_question(given, None)
+    _, labels = choose_question(given, "a")
+    kept, labels = drop_other_questions(given, labels)
+    assert kept.worker.to_list() == ["ann", "bob", "ann"] and labels.to_list() == ["x", None, None]

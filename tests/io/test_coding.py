@@ -209,6 +209,7 @@ def test_broken_columns_are_refused_and_given_back():
 def test_columns_can_be_coded_at_the_same_time(any_path, monkeypatch, n_threads):
     """Several threads at once give what one gives, under the same names."""
     monkeypatch.setenv("MANYHANDS_THREADS", n_threads)
+    monkeypatch.setattr(coding, "_WORTH_A_THREAD", 0)
     columns = {str(size): pl.Series([f"{n % size:015d}" for n in range(3000)]) for size in (7, 1000, 2999, 13)}
     together = code_columns(columns)
     assert list(together) == list(columns)

@@ -68,7 +68,17 @@ def test_pandas_columns():
     assert texts(pd.DataFrame({"x": pd.Categorical(["b", None], categories=["a", "b"])})) == ["b", None]
     assert texts(pd.DataFrame({"x": pd.array([1, None], dtype="Int64")})) == ["1", None]
     assert texts(pd.DataFrame({"x": pd.array([True, None], dtype="boolean")})) == ["true", None]
-    assert texts(pd.DataFrame({"x": [1, None]})) == ["1.0", None]  # pandas made it a float
+
+
+def test_whole_numbers_that_a_missing_value_made_floats():
+    """1.0 is then meant as 1; a column with one that is not whole, or with text, stays as it is."""
+    assert texts(pd.DataFrame({"x": [1, None]})) == ["1", None]
+    assert texts(pd.DataFrame({"x": pd.array([1.0, None], dtype="Float64")})) == ["1", None]
+    assert texts(pd.DataFrame({"x": [1.0, 1.5]})) == ["1.0", "1.5"]
+    assert texts(pd.DataFrame({"x": ["1.0", None]})) == ["1.0", None]
+    assert texts(pl.DataFrame({"x": [1.0, float("nan"), None, -0.0]})) == ["1", None, None, "0"]
+    assert texts(pl.DataFrame({"x": [2.0**60, float("inf")]})) == [str(2.0**60), "inf"]
+    assert texts(pl.DataFrame({"x": pl.Series([2.0], dtype=pl.Float32)})) == ["2"]
 
 
 def test_names_that_come_twice_are_kept_twice():

@@ -1,23 +1,34 @@
-"""Ten thousand broken and hostile files: each is read with an account of every row, or refused in one sentence."""
+"""Ten thousand broken and hostile files: each is read with an account of every row, or refused in one sentence.
+
+What was read is then told as `manyhands inspect` tells it. Some files come in pairs, as batches of one job.
+"""
 
 import io
 import json
 import random
+import sys
 import warnings
 import zipfile
+from contextlib import nullcontext, redirect_stderr
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from manyhands.cli.inspect import _show
 from manyhands.exceptions import CrowdWarning, ManyhandsError
-from manyhands.io import formats
+from manyhands.io import coding, formats
+from manyhands.io import overview as overview_module
 from manyhands.io import reading as reading_module
 from manyhands.io.documents import Folder, parse
+from manyhands.io.overview import overview
+from manyhands.io.plain import to_json
 from manyhands.io.reading import read
 from manyhands.io.sources import Source, is_archive, unpack, zip_members
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 N_FILES, N_CHUNKS = 10_000, 10
+SHOWN = 10  # every tenth reading is shown as on a terminal, which takes longer than to read it
 LONGEST_SENTENCE = 800  # letters; names from the file are cut to 40 each, and at most ten are listed
 
 WORDS = ["", " ", "\t", '"', '""', "'", ",", ";", "\\", "a", "b", "ann", "bob", "item-1", "item-2", "cat", "dog"]
@@ -94,11 +105,11 @@ def _mutated_sample(draw):
     if path.suffix in (".json", ".jsonl", ".ndjson", ".manifest") and draw.random() < 0.7:
         whole = path.suffix == ".json"
         values = [json.loads(line) for line in ([content] if whole else content.splitlines())]
-        for _ in range(draw.randint(1, 3)):
+        for _ in range(draw.choice([0, 1, 1, 2, 3])):
             values = _mutated_value(draw, values)
         lines = values if isinstance(values, list) else [values]
         return path.suffix, "\n".join(json.dumps(value) for value in lines).encode()
-    for _ in range(draw.randint(1, 3)):
+    for _ in range(draw.choice([0, 1, 1, 2, 3])):
         content = _mutated_bytes(draw, content)
     return path.suffix, content
 
@@ -153,6 +164,16 @@ _CONTENT = {path: path.read_bytes() for path in _FILES}
 _KINDS = [_table] * 4 + [_words] + [_json] * 3 + [_bytes] + [_mutated_sample] * 6 + [_zipped]
 
 
+def _files(draw):
+    """One file, or two that are read together: a file and itself, a damaged copy of it, or another."""
+    if draw.random() < 0.9:
+        return [draw.choice(_KINDS)(draw)]
+    kind = draw.choice([_table, _json, _mutated_sample, _mutated_sample])
+    suffix, content = kind(draw)
+    other = draw.choice([(suffix, content), (suffix, _mutated_bytes(draw, content)), kind(draw)])
+    return [(suffix, content), other]
+
+
 def _open(source):
     """What `open_document` makes of a file with this content."""
     source = unpack(source)
@@ -172,6 +193,8 @@ def _options(draw):
         options["combinations"] = True
     if draw.random() < 0.1:
         options |= {"duplicates": draw.choice(["first", "all", "error"]), "missing": ("NA", "0")}
+    if draw.random() < 0.1:
+        options["types"] = {"label": int}
     return options
 
 
@@ -189,13 +212,32 @@ def _complaint(outcome):
     return None if len(labels.label) == ledger.kept else f"{len(labels.label)} labels, but {ledger.kept} kept"
 
 
-def attempt(suffix, content, options):
-    """The reading or the error of a file with this content; any other error counts as an outcome, too."""
+def _complaint_about_telling(reading, shown):
+    """What is wrong with what `inspect` prints as JSON or, if `shown`, on a terminal."""
+    said = io.StringIO()
+    try:
+        told = overview(reading)
+        text = to_json(told).decode()
+        if shown:
+            with redirect_stderr(said):
+                _show(reading, told)
+    except Exception as error:
+        return f"{type(error).__name__} while it was told: {error}"
+    if json.loads(text) != told:
+        return f"not what was told: {text}"
+    if not (text + said.getvalue()).replace("\n", "").isprintable():
+        return f"a terminal would obey {text + said.getvalue()!r}"
+    return "nothing was shown" if shown and not said.getvalue() else None
+
+
+def attempt(files, options):
+    """The reading or the error of files with this content; any other error counts as an outcome, too."""
+    sources = [Source(f"fuzzed{at}{suffix}", held=content) for at, (suffix, content) in enumerate(files)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", CrowdWarning)
-            return read(Source(f"fuzzed{suffix}", held=content), **options)
+            return read(sources if len(sources) > 1 else sources[0], **options)
     except Exception as error:
         return error
 
@@ -203,15 +245,25 @@ def attempt(suffix, content, options):
 @pytest.mark.parametrize("chunk", range(N_CHUNKS))
 def test_nothing_undocumented_is_raised(chunk, monkeypatch):
     monkeypatch.setattr(reading_module, "open_document", lambda source, encoding: _open(source))
-    draw, outcomes = random.Random(chunk), {"read": 0, "refused": 0}
-    for _ in range(N_FILES // N_CHUNKS):
-        suffix, content = draw.choice(_KINDS)(draw)
-        options = _options(draw)
-        outcome = attempt(suffix, content, options)
+    monkeypatch.setattr(overview_module, "_N_BOOTSTRAP", 2)
+    in_turn = nullcontext(SimpleNamespace(map=map))  # to start threads takes longer than to read such a file
+    monkeypatch.setattr(coding, "ThreadPoolExecutor", lambda n_threads: in_turn)
+    draw, n_files = random.Random(chunk), 0
+    outcomes = {"read": 0, "refused": 0, "pairs read": 0}
+    while n_files < N_FILES // N_CHUNKS:
+        files, options = _files(draw), _options(draw)
+        n_files += len(files)
+        outcome = attempt(files, options)
         complaint = _complaint(outcome)
-        assert complaint is None, f"{complaint}\nfrom fuzzed{suffix} with {options}: {content[:2000]!r}"
-        outcomes["refused" if isinstance(outcome, ManyhandsError) else "read"] += 1
-    assert min(outcomes.values()) > 50, outcomes  # else the files are not worth reading, or nothing is ever refused
+        if not isinstance(outcome, Exception):
+            complaint = complaint or _complaint_about_telling(outcome, outcomes["read"] % SHOWN == 0)
+            outcomes["read"] += 1
+            outcomes["pairs read"] += len(files) > 1
+        else:
+            outcomes["refused"] += 1
+        assert complaint is None, f"{complaint}\nfrom {options} and {[(name, text[:2000]) for name, text in files]}"
+    # else the files are not worth reading, or nothing is ever refused
+    assert min(outcomes["read"], outcomes["refused"]) > 50 and outcomes["pairs read"] > 2, outcomes
 
 
 def test_a_crash_is_told_from_a_refusal():
@@ -219,3 +271,18 @@ def test_a_crash_is_told_from_a_refusal():
     assert _complaint(KeyError("x")) == "KeyError: 'x'"
     assert _complaint(ManyhandsError("")) is not None
     assert _complaint(ManyhandsError("The file is empty. Export it again.")) is None
+
+
+def test_a_crash_while_telling_is_seen(monkeypatch):
+    monkeypatch.setattr(reading_module, "open_document", lambda source, encoding: _open(source))
+    reading = attempt([(".csv", b"item,worker,label\n1,a,\x1b[1mx\n1,b,y\n")], {})
+    assert _complaint_about_telling(reading, shown=True) is None
+    for name, broken, said in [
+        ("overview", lambda reading: {}, "KeyError while"),
+        ("to_json", lambda told: b"{}", "not what was told"),
+        ("_show", lambda reading, told: sys.stderr.write("\x9b"), "a terminal would obey"),
+        ("_show", lambda reading, told: None, "nothing was shown"),
+    ]:
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), name, broken)
+            assert said in _complaint_about_telling(reading, shown=True)

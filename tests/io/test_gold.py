@@ -3,7 +3,7 @@
 import pytest
 
 from manyhands import Annotations
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.gold import read_gold
 
 VOTES = Annotations.from_triples(["1", "1", "2"], ["a", "b", "a"], ["x", "y", "x"])
@@ -23,8 +23,8 @@ def test_gold_is_found_by_the_usual_names(tmp_path, header):
     [
         ("clip,label\n1,x\n", "no column for the item. It has: clip, label"),
         ("item,colour\n1,x\n", "no column for the label"),
-        ("item,label\n1,x\n1,y\n", "row 2 after the header: '1' is said to be both 'x' and 'y'"),
-        ("item,label\n7,x\n", r"1 item\(s\) that are not in the export: 7.*such as '1'"),
+        ("item,label\n1,x\n1,y\n", "line 3: '1' is said to be both 'x' and 'y'"),
+        ("item,label\n7,x\n", "names no item of the export: it has 7; the export has items such as '1'"),
         ("item,label\n1,z\n", "classes that no worker gave: z. There are: x, y"),
         ("item,label\n1,\n", "there is no gold in it"),
     ],
@@ -36,3 +36,11 @@ def test_bad_gold_gets_one_sentence(tmp_path, text, words):
     with pytest.raises(AnnotationError, match=words) as error:
         read_gold(path, VOTES)
     assert "\n" not in str(error.value)
+
+
+def test_gold_of_a_larger_job_is_used_as_far_as_it_goes(tmp_path):
+    """A master table of known answers; what does not fit is counted."""
+    path = tmp_path / "gold.csv"
+    path.write_text("item,label\n1,x\n2,z\n7,x\n8,y\n")
+    with pytest.warns(CrowdWarning, match="2 items not in the export and 1 item of a class that nobody gave"):
+        assert read_gold(path, VOTES) == {"1": "x"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import read
 
@@ -16,7 +16,7 @@ def reading(tmp_path):
 
 def test_the_busiest_worker_is_the_first(reading):
     """Numbers say nothing but volume; labels stay where they were."""
-    hidden = pseudonymise(reading).annotations
+    hidden = pseudonymise(reading)[0].annotations
     assert hidden.worker_ids.tolist() == ["worker-002", "worker-001"]
     assert hidden.label.tolist() == reading.annotations.label.tolist()
 
@@ -25,10 +25,10 @@ def test_a_key_gives_the_same_names_everywhere(reading, tmp_path):
     """The same key and id give the same pseudonym, another key another one, and no id is in it."""
     key = tmp_path / "key"
     key.write_bytes(b"0123456789abcdef")
-    names = [pseudonymise(reading, key).annotations.worker_ids.tolist() for _ in range(2)]
+    names = [pseudonymise(reading, key)[0].annotations.worker_ids.tolist() for _ in range(2)]
     assert names[0] == names[1] and len(set(names[0])) == 2
     key.write_bytes(b"0123456789abcdeF")
-    assert not set(names[0]) & set(pseudonymise(reading, key).annotations.worker_ids.tolist())
+    assert not set(names[0]) & set(pseudonymise(reading, key)[0].annotations.worker_ids.tolist())
     assert "x.org" not in str(names)
 
 
@@ -40,3 +40,24 @@ def test_a_weak_key_is_refused(reading, tmp_path, content):
         key.write_bytes(content)
     with pytest.raises(AnnotationError, match=r"at least 16 secret bytes\. Make one: python"):
         pseudonymise(reading, key)
+
+
+def test_sentences_and_file_names_are_hidden_too(tmp_path):
+    """A file named after its worker, and notes that quote ids."""
+    for name in ("alice@x.org", "bob@x.org"):
+        (tmp_path / f"{name}.jsonl").write_text('{"id": 1, "text": "t", "label": ["x"], "Comments": []}\n')
+        (tmp_path / f"{name}.csv").write_text("id,text,label,Comments\n1,t,x,\n")
+    with pytest.warns(CrowdWarning, match="bob@x.org"):
+        reading = read(tmp_path)
+    hidden, hide = pseudonymise(reading)
+    assert "x.org" not in str(hidden.notes) and hidden.notes.keys() == reading.notes.keys()
+    assert hide("alice@x.org.jsonl") == "worker-001.jsonl" and hide("malice@x.org") == "malice@x.org"
+
+
+def test_a_file_named_after_its_worker_is_not_named(tmp_path):
+    """Neither as the source of the reading."""
+    path = tmp_path / "alice@x.org.jsonl"
+    path.write_text('{"id": 1, "text": "t", "label": ["x"], "Comments": []}\n')
+    with pytest.warns(CrowdWarning):
+        reading = read(path)
+    assert "alice@x.org" in reading.source and "x.org" not in pseudonymise(reading)[0].source

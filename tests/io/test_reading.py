@@ -75,14 +75,14 @@ def test_an_empty_line_inside_quotes_is_text(table):
 
 def test_a_row_that_says_something_is_not_blank(table):
     """A note without item, worker and label is refused: somebody meant something by it."""
-    with pytest.raises(AnnotationError, match="row 2 after the header: the item"):
+    with pytest.raises(AnnotationError, match="line 3: the item"):
         read_table(table("task,worker,label,note\n1,a,x,\n,,,hello\n"))
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("task,worker,label\n\n1,a,x\n\n2,,y\n", "row 4 after the header: the worker .* 1 such row"),
+        ("task,worker,label\n\n1,a,x\n\n2,,y\n", "line 5: the worker .* 1 such row"),
         ("task,worker,label\n\n  \n1,a\n1,a,x,z\n", "line 5: 4 cells where the header names 3 columns"),
         ('\ntask,worker,label\n"1\n1",a,x\n"2\n2",a,x,z\n', "line 5: 4 cells"),
     ],
@@ -146,19 +146,19 @@ def test_columns_of_one_name(table):
     assert read_table(table("task,worker,label,Label\n1,a,x,y\n"), label="Label").annotations.classes.tolist() == ["y"]
 
 
-@pytest.mark.parametrize("header", [",".join(f"c{i}" for i in range(100_000)), "x" * 200_000 + ",y"])
+@pytest.mark.parametrize("header", [",".join(f"c{i}" for i in range(20_000)), "x" * 200_000 + ",y"])
 def test_a_huge_header_gets_a_short_sentence(table, header):
-    """The columns that were found are named, but not all of a hundred thousand, and not all of a name."""
+    """The columns that were found are named, but not all of twenty thousand, and not all of a name."""
     with pytest.raises(
-        AnnotationError, match=r"for the item .*It has: (c0, c1, .* and 99990 more|x+\.\.\., y)\."
+        AnnotationError, match=r"for the item .*It has: (c0, c1, .* and 19990 more|x+\.\.\., y)\."
     ) as error:
         read_table(table(f"{header}\n1,2\n"))
     assert len(str(error.value)) < 500
 
 
 def test_a_huge_table_is_read(table):
-    """A hundred thousand columns, of which three matter; ids of ten thousand letters that differ at the end."""
-    header = "task,worker,label," + ",".join(f"c{i}" for i in range(100_000))
+    """Twenty thousand columns, of which three matter; ids of ten thousand letters that differ at the end."""
+    header = "task,worker,label," + ",".join(f"c{i}" for i in range(20_000))
     assert read_table(table(f"{header}\n1,a,x\n\n")).ledger.excluded == {"blank": 1}
     ids = ["x" * 10_000, "x" * 10_000 + "!", "y ", "y"]
     reading = read_table(table("task,worker,label\n" + "".join(f"{i},w,k\n" for i in ids)))
@@ -215,8 +215,8 @@ def test_tsv_and_byte_order_mark(table):
     [
         ("", "is empty"),
         ("a,b,c\n1,2,3\n", "for the item is not in"),
-        ("task,worker,label\n1,a,x\n2,,y\n", "row 2 after the header: the worker"),
-        ("task,worker,label\n,a,x\n", "row 1 after the header: the item"),
+        ("task,worker,label\n1,a,x\n2,,y\n", "line 3: the worker"),
+        ("task,worker,label\n,a,x\n", "line 2: the item"),
         ("task,worker,label\n1,a,x,extra\n", "line 2: 4 cells"),
         ('task,worker,label\n1,"a,x\n', "Check the quotes"),
         ('task,worker,label\n1,"a,\nb",x\n2,a,6" nail\n3,a,x\n', "line 4: a double quote within a cell"),

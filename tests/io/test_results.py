@@ -128,3 +128,35 @@ def test_frames_are_keyed_for_who_wants_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pip install pandas"):
         label_frame(model, library="pandas")
+
+
+def test_more_classes_than_any_scorecard_can_hold():
+    """The vote needs no confusion matrices; its workers then have volume and accuracy alone."""
+    rng = np.random.default_rng(0)
+    n = 6000
+    votes = Annotations.from_triples(rng.integers(0, 2000, n), rng.integers(0, 2100, n), rng.integers(0, 3000, n))
+    table = worker_frame(MajorityVote().fit(votes))
+    assert table.columns == ["worker", "n_labels", "accuracy"] and table["n_labels"].sum() == n
+
+
+def test_frames_keep_the_type_of_what_was_given():
+    """Numbers in, numbers out; an item nobody labelled has neither label nor confidence."""
+    votes = Annotations.from_triples([3, 3, 5], [1, 2, 1], [0, 0, 1], item_ids=[5, 3, 7])
+    model = MajorityVote().fit(votes)
+    labels = label_frame(model)
+    assert labels["item"].to_list() == [5, 3, 7] and labels["label"].to_list() == [1, 0, None]
+    assert labels["confidence"].to_list() == [1.0, 1.0, None]
+    assert training_frame(model)["label"].to_list() == [1, 0] and worker_frame(model)["worker"].to_list() == [1, 2]
+    assert training_frame(model, soft=True).rows() == [(5, 1, 1.0), (3, 0, 1.0)]
+
+
+def test_a_label_that_nobody_gave_is_flagged():
+    """As gold may be, and as a model of the workers may conclude."""
+    votes = Annotations.from_triples([1, 1, 2, 2], list("abab"), list("xyxx"), item_ids=[1, 2])
+    model = MajorityVote().fit(votes, gold={2: "y"})
+    assert label_frame(model)["flags"].to_list() == ["tie", "gold"]
+    model.labels_ = np.array(["x", "x"], object)
+    model._gold = {}
+    assert label_frame(model)["flags"].to_list() == ["tie", None]
+    model.labels_ = np.array(["x", "y"], object)
+    assert label_frame(model)["flags"].to_list() == ["tie", "unvoted"]

@@ -21,7 +21,7 @@ def rows(*entries):
 def kept(*entries, **settings):
     judgements, labels = rows(*entries)
     chosen = Settings(**settings)
-    annotations, ledger = settle(judgements, code_rows(judgements, labels, chosen.missing), chosen)
+    annotations, ledger = settle(judgements, code_rows(judgements, labels, chosen), chosen)
     codes = zip(annotations.item.tolist(), annotations.worker.tolist(), annotations.label.tolist())
     ids, who, classes = (v.tolist() for v in (annotations.item_ids, annotations.worker_ids, annotations.classes))
     return [(ids[i], who[w], classes[k]) for i, w, k in codes], ledger, annotations
@@ -111,3 +111,17 @@ def test_policies_are_checked():
     """A policy nobody knows is named with those there are."""
     with pytest.raises(ParameterError, match="duplicates is 'newest'; it may be last, first, all, error"):
         Settings(duplicates="newest")
+
+
+def test_repeats_are_seen_in_the_type_that_was_asked_for():
+    """Workers 1 and 01 are one worker, who answers again."""
+    found, ledger, _ = kept(("1", "1", "x"), ("1", "01", "y"), types={"worker": int})
+    assert found == [("1", 1, "y")] and ledger.excluded == {"duplicate": 1}
+
+
+def test_votes_of_nobody_repeat_nobody():
+    """Where workers are not known, two votes of the same number are two votes."""
+    judgements, labels = rows(("1", "vote 1", "x"), ("1", "vote 1", "y"))
+    judgements.workers_known = False
+    _, ledger = settle(judgements, code_rows(judgements, labels, Settings()), Settings())
+    assert ledger.kept == 2

@@ -8,6 +8,8 @@ import struct
 import tracemalloc
 import warnings
 import zipfile
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, Many
 from manyhands.io import sources
 from manyhands.io.reading import read
 from manyhands.io.sources import Source, open_path, unpack, zip_members
+from manyhands.io.workbooks import read_workbook
 
 posix = pytest.mark.skipif(os.name != "posix", reason="names and kinds of files that Windows does not have")
 TABLE = b"item,worker,label\n1,ann,cat\n2,ann,dog\n"
@@ -27,6 +30,17 @@ def zipped(members, method=zipfile.ZIP_DEFLATED):
         for name, content in members:
             archive.writestr(name, content)
     return held.getvalue()
+
+
+@contextmanager
+def peak_below(limit):
+    """However it ends, the work within must not take more memory than that."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
 
 
 def members_of(content):
@@ -148,25 +162,43 @@ class TestGzip:
 
     def test_cut_off(self):
         with pytest.raises(AnnotationError, match="not a whole gzip file"):
-            unpack(Source("a.gz", held=gzip.compress(TABLE)[:-9]))
+            unpack(Source("a.gz", held=gzip.compress(TABLE)[:-9])).read()
 
     def test_with_a_wrong_sum(self):
         content = bytearray(gzip.compress(TABLE))
         content[-5] ^= 1
         with pytest.raises(AnnotationError, match="not a whole gzip file"):
-            unpack(Source("a.gz", held=bytes(content)))
+            unpack(Source("a.gz", held=bytes(content))).read()
 
     def test_a_bomb_is_refused_before_it_is_unpacked_whole(self):
         bomb = gzip.compress(bytes(50 << 20))
-        tracemalloc.start()
-        with pytest.raises(LimitError, match=r"a\.gz unpacks to more than .* bytes"):
-            unpack(Source("a.gz", held=bomb))
-        assert tracemalloc.get_traced_memory()[1] < 40 << 20
-        tracemalloc.stop()
+        with peak_below(40 << 20), pytest.raises(LimitError, match=r"^a unpacks to more than the .* bytes"):
+            unpack(Source("a.gz", held=bomb)).read()
 
     def test_twice(self):
         with pytest.raises(AnnotationError, match="gzipped twice"):
-            unpack(Source("a.csv.gz.gz", held=gzip.compress(gzip.compress(TABLE))))
+            unpack(Source("a.csv.gz.gz", held=gzip.compress(gzip.compress(TABLE)))).read()
+
+    def test_of_a_folder_is_unpacked_when_it_is_read(self, tmp_path):
+        """A file of ten megabytes that nobody asks for takes no memory, and one that is read is unpacked once."""
+        for at in range(5):
+            (tmp_path / f"{at}.csv.gz").write_bytes(gzip.compress(bytes(8 << 20)))
+        (tmp_path / "empty.csv.gz").write_bytes(gzip.compress(b""))
+        with peak_below(2 << 20):
+            members = open_path(tmp_path)
+            assert [bool(member.size) for member in members.values()] == [True] * 5 + [False]
+        one = members["0.csv.gz"]
+        assert one.read() is one.read() and one.size == 8 << 20 and one.name.endswith("0.csv")
+
+    def test_a_folder_of_bombs(self, tmp_path, monkeypatch):
+        """Each of them is small enough; all of them together are not."""
+        monkeypatch.setattr(sources, "MOST_BYTES", 20 << 20)
+        for at in range(3):
+            (tmp_path / f"{at}.csv.gz").write_bytes(gzip.compress(bytes(8 << 20)))
+        members = list(open_path(tmp_path).values())
+        assert [len(member.read()) for member in members[:2]] == [8 << 20] * 2
+        with pytest.raises(LimitError, match=r"2\.csv unpacks to more than the 4,194,304 bytes"):
+            members[2].read()
 
 
 class TestZip:
@@ -237,11 +269,35 @@ class TestZip:
     def test_a_bomb_that_hides_its_size(self):
         """A member that unpacks to more than it declares is found out without unpacking the rest."""
         bomb = lie_about_size(zipped([("a.csv", bytes(200 << 20))]), 1000)
-        tracemalloc.start()
-        with pytest.raises(AnnotationError, match=r"'a\.csv' cannot be unpacked"):
+        with peak_below(20 << 20), pytest.raises(AnnotationError, match=r"'a\.csv' cannot be unpacked"):
             members_of(bomb)
-        assert tracemalloc.get_traced_memory()[1] < 20 << 20
-        tracemalloc.stop()
+
+    def test_a_bomb_of_gzipped_members(self, tmp_path):
+        """Each member is within the limits, as is the archive that holds them packed; what they hold is not."""
+        member = gzip.compress(bytes(6 << 20))
+        (tmp_path / "x.zip").write_bytes(zipped([(f"{at}.csv.gz", member) for at in range(20)]))
+        with peak_below(30 << 20), pytest.raises(LimitError, match=r"x\.zip/1\.csv unpacks to more than the .* bytes"):
+            for source in open_path(tmp_path / "x.zip").values():
+                source.read()
+
+    def test_a_bomb_in_two_wrappings(self, tmp_path):
+        """The limit is one for the file as it came, not one for each layer."""
+        archive = zipped([("a.csv", bytes(6 << 20))], zipfile.ZIP_STORED)
+        assert list(members_of(archive)) == ["a.csv"]
+        (tmp_path / "x.zip.gz").write_bytes(gzip.compress(archive))
+        with pytest.raises(LimitError, match=r"x\.zip unpacks to more than the .* bytes"):
+            open_path(tmp_path / "x.zip.gz")
+
+    def test_a_workbook_in_an_archive_counts_as_well(self):
+        book = zipped([("xl/workbook.xml", bytes(6 << 20))])
+        members = members_of(zipped([("a.xlsx", book), ("b.xlsx", book)]))
+        for name, said in (("a.xlsx", "cannot be read as an XLSX"), ("b.xlsx", "unpacks to more than the .* bytes")):
+            with pytest.raises(ManyhandsError, match=said):
+                read_workbook(members[name])
+
+    def test_gzipped_members_are_read(self, tmp_path):
+        (tmp_path / "x.zip").write_bytes(zipped([("1.csv.gz", gzip.compress(TABLE))]))
+        assert read(tmp_path / "x.zip").ledger.kept == 2
 
     @pytest.mark.parametrize("keep", [4, 30, 60, -1, -10, -30])
     def test_cut_off(self, keep):
@@ -274,6 +330,12 @@ def test_a_name_that_promises_something_else(tmp_path, suffix):
     path.write_bytes(TABLE)
     with pytest.raises(AnnotationError, match=rf"its content is no \{suffix} file"):
         read(path)
+
+
+@pytest.mark.parametrize("wrap", [bytes, gzip.compress, lambda table: zipped([("a.csv", table)])])
+def test_standard_input_is_opened_like_a_file(monkeypatch, wrap):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(wrap(TABLE))))
+    assert read("-", format="long").ledger.kept == 2
 
 
 def test_batches_of_one_job(tmp_path):

@@ -1,10 +1,12 @@
 """Text of every encoding and line end: what is read as it was meant, and what the sentence says of the rest."""
 
 import codecs
+import warnings
 
 import pytest
 
-from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.documents import open_document
 from manyhands.io.reading import read
 from manyhands.io.sources import Source
 from manyhands.io.text import as_utf8, not_utf8
@@ -129,8 +131,11 @@ def test_ids_keep_their_identity(tmp_path, kind):
     else:
         lines = [json.dumps(row) for row in rows]
         path.write_text("\n".join(lines) if kind == "jsonl" else json.dumps(rows), encoding="utf-8")
-    with pytest.warns(UserWarning, match="class_like_nothing"):
-        labels = read(path).annotations
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        reading = read(path)
+    assert "class_like_nothing" in reading.notes
+    labels = reading.annotations
     for values in (labels.item_ids, labels.worker_ids, labels.classes):
         assert sorted(values) == sorted(IDS)
 
@@ -142,9 +147,50 @@ def test_ids_that_look_alike_are_kept_apart_and_told(written):
     assert sorted(labels.item_ids) == ["cafe\u0301", "caf\u00e9"]
 
 
+def test_the_line_that_tells_excel_the_separator(written):
+    """It is skipped, and what it says holds; it counts as a line."""
+    path = written(b"sep=;\r\nitem;worker;label\r\n1;ann;a,b\r\n")
+    assert read(path).annotations.classes.tolist() == ["a,b"]
+    assert read(written(b'"sep=|"\nitem|worker|label\n1|ann|x\n')).annotations.classes.tolist() == ["x"]
+    with pytest.raises(AnnotationError, match="line 4: the worker"):
+        read(written(b"sep=,\nitem,worker,label\n1,ann,x\n2,,x\n"))
+    with pytest.raises(AnnotationError, match="line 3: 4 cells"):
+        read(written(b"sep=,\nitem,worker,label\n1,ann,x,y\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('\n\nitem,worker,label\n"1\n\n1",ann,x\n\n2,,y\n', 8),
+        ("item,worker,label\r\n1,ann,x\r\n2,,y", 3),
+        ("\ufeffitem,worker,label\n1,ann,x\n \n2,,y\n\n", 4),
+        ('item,worker,label\n1,ann,x\n"2",,"a ""b"""\n', 3),
+    ],
+)
+def test_lines_are_those_of_an_editor(written, text, line):
+    """Blank lines count, and so do those within a cell."""
+    with pytest.raises(AnnotationError, match=rf"votes\.csv, line {line}: the worker \(worker\) is blank"):
+        read(written(text.encode()))
+
+
+def test_lines_of_a_question(written):
+    """Rows of other questions are not read, and count."""
+    text = b"item,question,worker,label\n1,q,a,x\n1,r,a,x\n2,q,,x\n"
+    with pytest.raises(AnnotationError, match="line 4: the worker"):
+        read(written(text), question="q")
+
+
+def test_a_file_that_is_gone_has_rows_only(written):
+    path = written(TABLE.encode())
+    table = open_document(path)
+    assert table.place(0) == f"{path}, line 2"
+    path.unlink()
+    assert table.place(0) == f"{path}, row 1 after the header"
+
+
 @pytest.mark.parametrize("row", [",ann,x", "1,,x", " ,ann,x"])
-def test_an_id_that_is_blank_is_named_by_its_row(written, row):
-    with pytest.raises(AnnotationError, match=r"row 2 after the header: the (item|worker)"):
+def test_an_id_that_is_blank_is_named_by_its_line(written, row):
+    with pytest.raises(AnnotationError, match=r"line 3: the (item|worker)"):
         read(written(f"item,worker,label\n1,ann,x\n{row}\n".encode()))
 
 

@@ -36,6 +36,16 @@ def test_what_is_written_wide_comes_back(tmp_path, ending):
     assert reading.annotations == VOTES and reading.ledger.excluded == {"no_label": 2}
 
 
+@pytest.mark.parametrize("ending", TARGETS)
+def test_a_wide_table_is_known_by_itself(tmp_path, ending):
+    """Where workers have classes in common."""
+    votes = Annotations.from_triples(["1", "2", "2", "3"], ["ann", "ann", "bob", "bob"], ["x", "y", "x", "y"])
+    path = tmp_path / f"table{ending}"
+    path.write_bytes(encode_table(wide_frame(votes), ending))
+    reading = read(path)
+    assert reading.format == "wide" and reading.annotations == votes
+
+
 def test_a_wide_table_has_room_for_one_label_only():
     """Repeats, and workers whose names would fall into one column, are refused."""
     twice = Annotations.from_triples([1, 1], ["a", "a"], ["x", "y"])

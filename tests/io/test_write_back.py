@@ -16,7 +16,7 @@ from manyhands.io.judgements import Wishes
 from manyhands.io.reading import read
 from manyhands.io.results import label_frame
 from manyhands.io.sources import Source
-from manyhands.io.write_back import jsonl, label_studio_predictions, label_studio_tasks, parquet
+from manyhands.io.write_back import check_write_back, jsonl, label_studio_predictions, label_studio_tasks, parquet
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "label_studio"
 EXPORT = SAMPLES / "export.json"
@@ -112,13 +112,78 @@ def test_items_by_another_key_and_files_of_annotations(tmp_path):
     assert task["id"] == 101 and task["data"] == {"text": "t"} and len(task["predictions"]) == 1
 
 
+def test_every_task_is_written_once(tmp_path):
+    """Tasks that are one item, tasks without an id, the same id elsewhere, and the same file twice."""
+    tasks = [
+        {"id": number, "data": {"text": text}, "annotations": [annotation(1, "a")]}
+        for number, text in ((1, "same"), (2, "same"), ("1", "same"), (1.0, "same"), (None, "same"), (None, "same"))
+    ]
+    other = [{"id": 1, "data": {"text": "other"}, "annotations": [annotation(1, "a")]}, tasks[-1]]
+    one, two = tmp_path / "1.json", tmp_path / "2.json"
+    one.write_text(json.dumps(tasks))
+    two.write_text(json.dumps(other))
+    found = {"same": ("a", 0.9)}
+    written = json.loads(label_studio_predictions([one, two], found, question="q", item="data.text"))
+    assert [repr(task["id"]) for task in written] == ["1", "2", "'1'", "1.0", "None", "None", "1", "None"]
+    assert [len(task["predictions"]) for task in written] == [1, 1, 1, 1, 1, 1, 0, 1]
+    two.write_text(json.dumps(tasks[:4]))
+    assert len(json.loads(label_studio_predictions([one, two], found, question="q"))) == 6
+
+
+def test_files_of_annotations_are_one_task_each(tmp_path):
+    """Also where the task is a number alone, or was changed in between; its data stand as they did all the same."""
+    (tmp_path / "0.json").write_bytes(b"")
+    for name, task in (
+        ("1", 5),
+        ("2", 4),
+        ("2b", 5),
+        ("3", {"id": 6, "data": {"n": 7}}),
+        ("4", {"id": 6, "data": {"n": 8}}),
+    ):
+        content = json.dumps(annotation(1, "a", task=task, id=99, data={"by": name}))
+        (tmp_path / f"{name}.json").write_text(
+            content.replace(" 7", " 1.10").replace('"task"', '"t\\u0061sk"' if name == "2" else '"task"')
+        )
+    written = label_studio_predictions(tmp_path, {"5": ("a", 1), "6": ("a", 1)}, question="q")
+    assert [(task["id"], task["data"], len(task["predictions"])) for task in json.loads(written)] == [
+        (5, None, 1),
+        (4, None, 0),
+        (6, {"n": 1.1}, 1),
+    ]
+    assert b'{"n": 1.10}' in written
+
+
+def test_the_encoding_that_was_read_is_read_again(tmp_path):
+    path = tmp_path / "x.json"
+    task = {"id": 1, "data": {"text": "caf\u00e9"}, "annotations": [annotation(1, "\u00e9")]}
+    path.write_text(json.dumps([task], ensure_ascii=False), encoding="cp1252")
+    with pytest.raises(AnnotationError, match="not UTF-8"):
+        label_studio_predictions(path, {}, question="q")
+    (written,) = json.loads(label_studio_predictions(path, {"1": ("\u00e9", 1)}, question="q", encoding="cp1252"))
+    assert written["data"] == {"text": "caf\u00e9"} and len(written["predictions"]) == 1
+
+
+def test_what_cannot_be_written_back_is_said_before_the_work():
+    questions = {"topic": 5, "a": 4, "a=b": 3}
+    check_write_back([EXPORT], "topic", questions)
+    check_write_back([EXPORT], "a=b", questions)
+    with pytest.raises(ParameterError, match=r"whether 'refund' was chosen for 'topic'.*Read the whole question"):
+        check_write_back([EXPORT], "topic=refund", questions)
+    for refused in (lambda: check_write_back(["-"], "topic", questions),
+                    lambda: label_studio_predictions("-", {}, question="q")):  # fmt: skip
+        with pytest.raises(ParameterError, match="standard input can be read only once"):
+            refused()
+
+
 def test_what_cannot_be_written_back():
     with pytest.raises(AnnotationError, match=r"no question 'mood'\. It has: sentiment, topic"):
         label_studio_predictions(EXPORT, {}, question="mood")
     with pytest.raises(AnnotationError, match="not a JSON export of Label Studio"):
         label_studio_predictions([EXPORT, SAMPLES / "min" / "result.json"], {}, question="sentiment")
     alone = orjson.dumps(annotation(1, "a", task={"id": 1, "data": {"deep": 5}}))
-    deep = Source("x.json", held=alone.replace(b":5}", b":" + b"[" * 300 + b"]" * 300 + b"}"))
+    deep = Source(
+        "x.json", held=alone.replace(b":5}", b":" + b"[" * 300 + b"]" * 300 + b"}").replace(b"data", b"d\\u0061ta")
+    )
     with pytest.raises(AnnotationError, match="cannot be written as JSON"):
         label_studio_predictions(deep, {}, question="q")
     with pytest.raises(ParameterError, match="kind is 'words'; it may be choices"):

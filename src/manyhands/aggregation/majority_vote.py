@@ -8,7 +8,7 @@ from __future__ import annotations
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.votes import filled_in
 from manyhands.annotations import Annotations
-from manyhands.kernels import Array, pack, vote_pass, vote_share
+from manyhands.kernels import Array, has_small_tables, pack, vote_pass, vote_share
 
 
 class MajorityVote(Aggregator):
@@ -25,7 +25,7 @@ class MajorityVote(Aggregator):
     """
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        if gold is not None:
+        if gold is not None or not has_small_tables(annotations):
             return Inference(self._posterior(annotations, gold))
         votes = vote_pass(pack(annotations), want_posterior=True)  # shares and, in the same read, who is right
         assert votes.posterior is not None

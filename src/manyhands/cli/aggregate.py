@@ -10,9 +10,10 @@ import typer
 
 from manyhands import registry
 from manyhands.cli.jobs import known_answers, refuse_unusable, run_job
-from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads
 from manyhands.cli.show import print_json, say, show_run, show_table
-from manyhands.io.outputs import FILES, KINDS, check_kinds, result_files
+from manyhands.exceptions import ParameterError
+from manyhands.io.outputs import KINDS, check_outputs, file_names, result_files
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.results import to_csv
@@ -20,33 +21,37 @@ from manyhands.io.spreadsheet import guard_table
 from manyhands.writing import refuse_present, write_files
 
 NOT_SURE_ENOUGH = 4  # exit code
-_SAFE = "Keep spreadsheets from running cells of the CSV files as formulas."
+_GUESSED = (
+    "label_studio.json holds new tasks: this export does not say what Label Studio calls its controls, so from_name is "
+    "the question and to_name is 'text'. Give Label Studio's JSON export to write predictions back to its tasks."
+)
+
+
+_Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="See: manyhands methods.")]
+_Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")]
+_Write = Annotated[list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")]
+_Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose label is known: item, label.")]
+_UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")]
+_Compare = Annotated[bool, typer.Option("--compare", help="Run all methods and say where they differ.")]
+_FailUnder = Annotated[
+    float | None, typer.Option(metavar="SHARE", help="Exit with 4 if fewer items (a share) are 0.9 sure.")
+]
 
 
 @reads
 def aggregate(
     files: list[str],
     reading: Reading,
-    method: Annotated[
-        str, typer.Option("-m", "--method", metavar="NAME", help="See: manyhands methods.")
-    ] = registry.DEFAULT,
-    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")] = None,
-    write: Annotated[
-        list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")
-    ] = None,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table of items whose label is known: item, label.")
-    ] = None,
-    use_gold: Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Run all methods and say where they differ.")] = False,
-    pseudonyms: Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids everywhere.")] = False,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A secret file that keeps pseudonyms alike in all runs.")
-    ] = None,
-    spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help=_SAFE)] = False,
-    fail_under: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Exit with 4 if fewer items (a share) are 0.9 sure.")
-    ] = None,
+    method: _Method = registry.DEFAULT,
+    out: _Out = None,
+    write: _Write = None,
+    gold: _Gold = None,
+    use_gold: _UseGold = False,
+    compare: _Compare = False,
+    pseudonyms: Pseudonyms = False,
+    key: Key = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
+    fail_under: _FailUnder = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -63,17 +68,22 @@ def aggregate(
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
     """
     refuse_unusable(reading, method)
-    check_kinds(write or [])
+    kinds = list(dict.fromkeys(write or []))
+    check_outputs(kinds, files, reading)
+    _check_options(kinds, out, fail_under)
     if out is not None and not force:
-        refuse_present(out, FILES)  # before the work, not after it
+        refuse_present(out, file_names(kinds, compare))  # before the work, not after it
     known = known_answers(reading, gold, use_gold)
-    reading = pseudonymise(reading, key) if pseudonyms or key is not None else reading
+    names = [Path(name).name for name in files]
+    if pseudonyms or key is not None:
+        reading, hide = pseudonymise(reading, key)
+        names = [hide(name) for name in names]
     job = run_job(reading, method, seed, known, compare=compare, quiet=quiet or as_json)
     tables = {name: guard_table(table) for name, table in job.tables.items()} if spreadsheet_safe else job.tables
-    told: dict[str, Any] = {"schema": 1, "files": [Path(name).name for name in files]} | job.summary
+    told: dict[str, Any] = {"schema": 1, "files": names} | job.summary
     written: dict[str, bytes] = {}
     if out is not None:
-        written = result_files(job.model, reading, files, tables, told, write or [])
+        written = result_files(job.model, reading, files, tables, told, kinds)
         write_files(out, written, force=force)
     if as_json:
         print_json(told)
@@ -83,8 +93,22 @@ def aggregate(
         _show(reading, told, job.tables)
         if out is not None:
             say(f"Written to {out}: {', '.join(sorted(written))}")
-    if fail_under is not None and (told["share_above_0.9"] or 0.0) < fail_under:
-        say(f"{told['share_above_0.9'] or 0.0:.1%} of the items are 0.9 sure; {fail_under:.1%} were asked for.")
+    if "label-studio" in kinds and reading.format != "label-studio":
+        say(f"note: {_GUESSED}")
+    labelled = 1 - told["n_unlabelled"] / told["n_items"]
+    _end_below(fail_under, labelled * (told["share_above_0.9"] or 0.0))
+
+
+def _check_options(kinds: list[str], out: Path | None, fail_under: float | None) -> None:
+    if kinds and out is None:
+        raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
+    if fail_under is not None and not 0 <= fail_under <= 1:
+        raise ParameterError(f"--fail-under is {fail_under:g}; it is a share, from 0 to 1.")
+
+
+def _end_below(fail_under: float | None, share: float) -> None:
+    if fail_under is not None and share < fail_under:
+        say(f"{share:.1%} of the items are at least 0.9 sure; {fail_under:.1%} were asked for.")
         raise typer.Exit(NOT_SURE_ENOUGH)
 
 

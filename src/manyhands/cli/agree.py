@@ -12,14 +12,19 @@ import typer
 from manyhands import metrics
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import refuse_unusable
-from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads
 from manyhands.cli.show import print_json, say, show_ledger, show_table
+from manyhands.exceptions import LimitError, ParameterError
 from manyhands.io.overview import describe_agreement, describe_reading
 from manyhands.io.plain import to_json
+from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.results import class_names, to_csv
+from manyhands.io.spreadsheet import guard_table
 from manyhands.writing import write_files
 
+_RESAMPLES = "How many resamples of the items make the intervals."
+_KNOWN_LEVELS = ("nominal", "ordinal", "interval")
 _LEVELS = "nominal (any classes), ordinal (in order) or interval (numbers)"
 
 
@@ -27,9 +32,13 @@ _LEVELS = "nominal (any classes), ordinal (in order) or interval (numbers)"
 def agree(
     files: list[str],
     reading: Reading,
-    level: Annotated[str, typer.Option(help=f"What the classes are: {_LEVELS}.")] = "nominal",
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the tables.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="How many resamples of the items make the intervals.")] = 1000,
+    level: Annotated[str, typer.Option(metavar="LEVEL", help=f"What the classes are: {_LEVELS}.")] = "nominal",
+    order: Annotated[str | None, typer.Option(metavar="A,B,C", help="Ordinal classes from low to high.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the tables.")] = None,
+    bootstrap: Annotated[int, typer.Option(min=0, metavar="NUMBER", help=_RESAMPLES)] = 1000,
+    pseudonyms: Pseudonyms = False,
+    key: Key = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -45,13 +54,19 @@ def agree(
       manyhands agree stars.csv --level ordinal -o agreement/
     """
     refuse_unusable(reading, "agree")
+    if pseudonyms or key is not None:
+        reading, _ = pseudonymise(reading, key)
     annotations = reading.annotations
-    overall = pl.DataFrame(describe_agreement(annotations, level, n_bootstrap=bootstrap, random_state=seed))
+    ranks = None if order is None else [name.strip() for name in order.split(",")]
+    options = {"n_bootstrap": bootstrap, "random_state": seed}
+    overall = pl.DataFrame(describe_agreement(annotations, _checked(level, ranks), ranks, **options))
     by_class, by_pair = _by_class(annotations, bootstrap, seed), _by_pair(annotations)
     tables = {"agreement.csv": overall, "classes.csv": by_class, "pairs.csv": by_pair}
     told = {"schema": 1} | describe_reading(reading) | {name[:-4]: table.to_dicts() for name, table in tables.items()}
     if out is not None:
-        contents = {name: to_csv(table) for name, table in (tables | {"items.csv": _by_item(annotations)}).items()}
+        tables["items.csv"] = _by_item(annotations)
+        safe = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
+        contents = {name: to_csv(table) for name, table in safe.items()}
         write_files(out, contents | {"agreement.json": to_json(told)}, force=force)
     if as_json:
         print_json(told)
@@ -66,15 +81,32 @@ def agree(
             say(f"Written to {out}: agreement.csv, agreement.json, classes.csv, items.csv, pairs.csv")
 
 
+def _checked(level: str, order: list[str] | None) -> str:
+    if level not in _KNOWN_LEVELS:
+        raise ParameterError(f"--level is {level!r}; it may be {_LEVELS}.")
+    if order is not None and level != "ordinal":
+        raise ParameterError("--order is for ordinal classes: add --level ordinal.")
+    return level
+
+
 def _by_class(annotations: Annotations, bootstrap: int, seed: int) -> pl.DataFrame:
-    found = metrics.class_agreement(annotations, n_bootstrap=bootstrap, random_state=seed)
+    names = class_names(annotations.classes)
+    try:
+        found = metrics.class_agreement(annotations, n_bootstrap=bootstrap, random_state=seed)
+    except LimitError as error:
+        say(f"note: {error}")
+        return pl.DataFrame(schema={"class": pl.String, "alpha": pl.Float64})
     figures = {"alpha": found.value, "low": found.low, "high": found.high}
     rounded = {name: pl.Series(values).fill_nan(None) for name, values in figures.items()}
-    return pl.DataFrame({"class": class_names(annotations.classes)} | rounded | {"n_labels": found.n_labels})
+    return pl.DataFrame({"class": names} | rounded | {"n_labels": found.n_labels})
 
 
 def _by_pair(annotations: Annotations) -> pl.DataFrame:
-    found = metrics.pair_agreement(annotations)
+    try:
+        found = metrics.pair_agreement(annotations)
+    except LimitError as error:
+        say(f"note: {error}")
+        return pl.DataFrame(schema={"worker": pl.String, "other": pl.String, "n_shared": pl.Int64})
     names = [str(worker) for worker in annotations.worker_ids.tolist()]
     table = pl.DataFrame(
         {

@@ -39,7 +39,9 @@ Examples:
   manyhands demo
 """,
 )
-for command in (inspect, aggregate, agree, convert, train, predict, evaluate, methods, simulate, demo):
+_VERBS = (inspect, aggregate, agree, convert, train, predict, evaluate, methods, simulate, demo)
+_COMMANDS = {one.__name__: one for one in _VERBS}
+for command in _COMMANDS.values():
     app.command()(command)
 
 
@@ -61,16 +63,14 @@ def run(arguments: list[str]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", CrowdWarning)
         warnings.showwarning = _show_warning
-        return _run(arguments)
+        return _run(arguments or ["--help"])
 
 
 def _run(arguments: list[str]) -> int:
     try:
         return app(arguments, standalone_mode=False) or 0  # a command that ends early says with which code
-    except typer.Abort:
-        return INTERRUPTED
-    except KeyboardInterrupt:
-        return _fail(arguments, "interrupted; nothing was written", INTERRUPTED)
+    except (typer.Abort, KeyboardInterrupt):
+        return _fail(arguments, "interrupted; every file that is there is whole", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -81,11 +81,20 @@ def _run(arguments: list[str]) -> int:
     except ManyhandsError as error:
         return _fail(arguments, str(error), BAD_INPUT)
     except OSError as error:
-        return _fail(arguments, f"{error.filename or 'A file'}: {error.strerror}.", BAD_INPUT)
+        return _fail(arguments, f"{_place(error)}: {error.strerror}.", BAD_INPUT)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        return _fail(arguments, f"{error.format_message()} Try: manyhands --help", USAGE)
+        command = f"{arguments[0]} " if arguments[0] in _COMMANDS else ""
+        return _fail(arguments, f"{error.format_message()} Try: manyhands {command}--help", USAGE)
+
+
+def _place(error: OSError) -> str:
+    """The file as the user knows it; of one of our temporary files, its folder."""
+    if error.filename is None:
+        return "Standard output"
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+    return os.path.dirname(name) or "." if name.endswith(".tmp") else name
 
 
 def _fail(arguments: list[str], sentence: str, code: int) -> int:

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
-from manyhands.cli.options import Force, Quiet, reads
-from manyhands.cli.show import say, show_ledger
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, SpreadsheetSafe, reads
+from manyhands.cli.show import print_json, say, show_ledger
 from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.io.overview import describe_reading
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
+from manyhands.io.spreadsheet import guard_table
 from manyhands.io.triples import TARGETS, encode_table, triples_frame, wide_frame
 from manyhands.writing import write_files
 
@@ -23,9 +25,11 @@ def convert(
     reading: Reading,
     out: Annotated[Path | None, typer.Option("-o", "--out", help=f"The file: {', '.join(TARGETS)}.")] = None,
     wide: Annotated[bool, typer.Option("--wide", help="One row per item, one column per worker.")] = False,
-    pseudonyms: Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids.")] = False,
-    key: Annotated[Path | None, typer.Option(help="A secret file that keeps pseudonyms alike in all runs.")] = None,
+    pseudonyms: Pseudonyms = False,
+    key: Key = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     force: Force = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Turn any export into a plain table of item, worker and label, the form that every tool reads.
@@ -43,14 +47,17 @@ def convert(
     ending = ".csv" if out is None else out.suffix.lower()
     if ending not in TARGETS:
         raise ParameterError(f"{out} ends in {ending!r}. Tables are written as {', '.join(TARGETS)}.")
-    reading = pseudonymise(reading, key) if pseudonyms or key is not None else reading
+    if pseudonyms or key is not None:
+        reading, _ = pseudonymise(reading, key)
     table = wide_frame(reading.annotations) if wide else triples_frame(reading.annotations)
-    content = encode_table(table, ending)
-    if out is None:
-        sys.stdout.write(content.decode())
-    else:
+    content = encode_table(guard_table(table) if spreadsheet_safe else table, ending)
+    if out is not None:
         write_files(out.parent, {out.name: content}, force=force)
-    if not quiet:
+    if as_json:
+        print_json({"schema": 1, "written": None if out is None else out.name} | describe_reading(reading))
+    elif out is None:
+        sys.stdout.write(content.decode())
+    if not quiet and not as_json:
         show_ledger(reading)
         if out is not None:
             say(f"Written: {out}, {len(table)} rows")

@@ -13,8 +13,8 @@ import typer
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import run_job
-from manyhands.cli.options import Force, Seed
-from manyhands.cli.show import say, show_run, show_table
+from manyhands.cli.options import AsJson, Force, Seed
+from manyhands.cli.show import print_json, say, show_run, show_table
 from manyhands.exceptions import CrowdWarning
 from manyhands.io.outputs import result_files
 from manyhands.io.reading import Reading, read
@@ -29,6 +29,7 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the files.")] = Path("demo"),
     seed: Seed = 0,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make up a crowd, aggregate its labels, and lay every method beside the planted truth.
 
@@ -58,6 +59,8 @@ def demo(
     comparison = _compare(reading, crowd, seed)
     write_files(out, {"methods.csv": to_csv(comparison)}, force=force)
     show_table(comparison, "Every method beside the planted truth (also in methods.csv)")
+    if as_json:
+        print_json({"schema": 1, "methods": comparison.to_dicts()})
     say(f"Written to {out}: ratings.csv, labels.csv, workers.csv, summary.json, methods.csv")
 
 

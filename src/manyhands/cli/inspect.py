@@ -43,6 +43,9 @@ def _show(reading: Reading, told: dict[str, Any]) -> None:
         f"{counted(told['n_classes'], 'class')}; {told['labels_per_item']['mean']:g} labels per item, "
         f"{counted(told['n_unlabelled'], 'item')} without a label, {told['n_labelled_once']} with one"
     )
+    if not told["n_annotations"]:
+        say("No label counts, so there is nothing to aggregate yet.")
+        return
     say(f"{told['density']:.2%} of all item-worker pairs are labelled; imbalance R = {told['imbalance']:.3f}")
     if told["n_components"] > 1:
         say(f"The crowd falls into {told['n_components']} groups that share no item.")

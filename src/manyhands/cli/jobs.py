@@ -15,6 +15,7 @@ from manyhands.cli.show import progress_bar, say
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.comparison import compare_methods
 from manyhands.io.gold import read_gold
+from manyhands.io.names import counted
 from manyhands.io.overview import describe_reading
 from manyhands.io.reading import Reading
 from manyhands.io.results import label_frame, summary, worker_frame
@@ -74,12 +75,16 @@ def refuse_unusable(reading: Reading, method: str) -> None:
 
 def known_answers(reading: Reading, file: Path | None, use_own: bool) -> dict[str, str]:
     """Gold from a table and, if the user wants it, from the export itself; the table wins."""
-    known = dict(reading.gold) if use_own else {}
-    if use_own and not known:
+    if use_own and not reading.gold:
         raise AnnotationError(f"{reading.source} gives no known answers, so --use-gold has nothing to use.")
-    if file is not None:
-        known |= read_gold(file, reading.annotations)
-    contradicted = [item for item in reading.gold if known.get(item, reading.gold[item]) != reading.gold[item]]
+    classes = set(reading.annotations.classes.tolist())
+    own = {item: label for item, label in reading.gold.items() if label in classes} if use_own else {}
+    if use_own and len(own) < len(reading.gold):
+        said = counted(len(reading.gold) - len(own), "known answer")
+        say(f"note: {said} of the export name classes that no worker gave, and were left out.")
+    given = read_gold(file, reading.annotations) if file is not None else {}
+    contradicted = [item for item in given if reading.gold.get(item, given[item]) != given[item]]
     if contradicted:
-        say(f"note: {len(contradicted)} item(s) have another known answer in the export, such as {contradicted[0]!r}.")
-    return known
+        said = counted(len(contradicted), "item")
+        say(f"note: {said} of {file} have another known answer in the export, such as {contradicted[0]!r}.")
+    return own | given

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +41,13 @@ Missing = Annotated[
 Combinations = Annotated[bool, typer.Option("--combinations", help="Take every combination of choices as a class.")]
 Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of text that is not UTF-8, such as cp1252.")]
 
+Pseudonyms = Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids everywhere.")]
+Key = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A secret file that keeps pseudonyms alike in all runs.")
+]
+SpreadsheetSafe = Annotated[
+    bool, typer.Option("--spreadsheet-safe", help="Keep spreadsheets from running cells of CSV files as formulas.")
+]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Decides whatever is drawn at random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

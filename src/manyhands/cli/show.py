@@ -16,7 +16,7 @@ from manyhands.progress import listening
 
 _MOST_WORKERS = 10
 _CANNOT_TELL = "too-few-labels"
-_SCORECARD = ("worker", "n_labels", "accuracy", "accuracy_low", "accuracy_high", "agreement", "flags")
+_MANY_LABELS = 20  # checked ones; who cannot be told from a guesser after so many is worth a look
 
 
 def show_ledger(reading: Reading) -> None:
@@ -31,19 +31,31 @@ def show_run(reading: Reading, told: dict[str, Any], workers: pl.DataFrame) -> N
     show_ledger(reading)
     say(
         f"{counted(told['n_items'], 'item')}, {counted(told['n_workers'], 'worker')}, "
-        f"{told['labels_per_item']} labels per item, {counted(told['n_classes'], 'class')}"
+        f"{told['labels_per_item']:g} labels per item, {counted(told['n_classes'], 'class')}"
     )
     say(
         f"{told['method']}: {told['share_above_0.9']:.0%} of the labels are at least 0.9 sure; "
         f"{counted(told['n_tied'], 'tie')}, {counted(told['n_unlabelled'], 'item')} without a label"
     )
+    if told["gold_contradicted"]:
+        said = counted(len(told["gold_contradicted"]), "item")
+        say(f"The votes contradict the gold of {said}, such as {told['gold_contradicted'][0]!r}: worth a look.")
     if told["n_components"] > 1:
         groups = told["n_components"]
         say(f"The crowd falls into {groups} groups that share no item; compare workers within a group only.")
     busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
-    title = f"The {len(busiest)} busiest of {counted(len(workers), 'worker')}"
-    show_table(busiest.select(_SCORECARD), title)
-    show_flags(workers)
+    title = counted(len(workers), "worker")
+    show_table(_brief(busiest), f"The {len(busiest)} busiest of {title}" if len(workers) > _MOST_WORKERS else title)
+    if "flags" in workers.columns:
+        show_flags(workers)
+
+
+def _brief(workers: pl.DataFrame) -> pl.DataFrame:
+    """The part of the scorecards that fits on a screen; all of it is in workers.csv."""
+    if "flags" not in workers.columns:
+        return workers.select("worker", "n_labels", "accuracy")
+    interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
+    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% sure"), "agreement", "flags")
 
 
 def show_flags(workers: pl.DataFrame) -> None:
@@ -52,11 +64,13 @@ def show_flags(workers: pl.DataFrame) -> None:
     if len(flags):
         said = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
         say(f"Flags: {said} (docs/scorecards.md says what they mean, and what they do not)")
-    suspect = workers.filter(pl.col("flags").is_not_null() & (pl.col("flags") != _CANNOT_TELL))
+    known_well = (pl.col("flags") != _CANNOT_TELL) | (pl.col("n_checked") >= _MANY_LABELS)
+    suspect = workers.filter(pl.col("flags").is_not_null() & known_well)
     if len(suspect):
-        worst = suspect.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
-        title = f"{len(worst)} of {counted(len(suspect), 'worker')} to look at"
-        show_table(worst.select("worker", "flags", "reasons"), title)
+        worst = suspect.sort("accuracy_high", "worker").head(_MOST_WORKERS)
+        title = f"{counted(len(suspect), 'worker')} to look at"
+        title += f", the {len(worst)} worst" if len(suspect) > len(worst) else ""
+        show_table(worst.select("worker", "n_labels", "flags", "reasons"), title)
 
 
 def show_table(table: pl.DataFrame, title: str) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from manyhands.cli.options import Force, Seed
-from manyhands.cli.show import say
+from manyhands.cli.options import AsJson, Force, Quiet, Seed
+from manyhands.cli.show import print_json, say
+from manyhands.io.overview import describe_crowd
 from manyhands.io.results import to_csv
 from manyhands.io.triples import triples_frame
 from manyhands.simulate import ATTACKS, KINDS, Crowd, make_crowd
@@ -30,6 +31,8 @@ def simulate(
     bad_share: Annotated[float, typer.Option(help="The share of bad workers.")] = 0.0,
     seed: Seed = 0,
     force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make up a crowd: ratings.csv, the truth behind them, and which workers are bad.
 
@@ -53,11 +56,15 @@ def simulate(
         random_state=seed,
     )
     ratings = to_csv(triples_frame(crowd.annotations, unanswered=False))
-    if out is None:
+    files = {"ratings.csv": ratings} | _planted(crowd)
+    if out is not None:
+        write_files(out, files, force=force)
+    if as_json:
+        print_json({"schema": 1, "written": sorted(files) if out else []} | describe_crowd(crowd.annotations))
+    elif out is None:
         sys.stdout.write(ratings.decode())
-        return
-    write_files(out, {"ratings.csv": ratings} | _planted(crowd), force=force)
-    say(f"Written to {out}: ratings.csv, truth.csv, planted_workers.csv")
+    if out is not None and not quiet and not as_json:
+        say(f"Written to {out}: {', '.join(sorted(files))}")
 
 
 def _planted(crowd: Crowd) -> dict[str, bytes]:

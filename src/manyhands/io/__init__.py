@@ -7,8 +7,7 @@ formats/       what stands where in the exports of each tool
 choosing       which question is meant
 settling       which rows count (coding: text to codes, fast)
 results      what a fitted method says, as data frames
-write_back   labels as annotation tools import them
-writing      files that appear whole or not at all
+write_back   labels as annotation tools import them (raw_members: where ids and data stand in JSON)
 """
 
 from manyhands.io.reading import Reading, read, read_annotations

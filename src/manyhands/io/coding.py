@@ -20,6 +20,7 @@ _columns = compiled.load("_columns")
 # Python draws it anew for each process, so no file can be made whose texts all share a hash.
 _SEED = (hash("manyhands") | 1) % 2**64
 _CHUNK = 1 << 16  # keys made and compared at a time: few enough to stay near the processor
+_WORTH_A_THREAD = 100_000  # cells
 
 
 class Coded(NamedTuple):
@@ -42,6 +43,8 @@ def code_text(column: pl.Series) -> Coded:
 
 def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
     """`code_text` of several columns, as many at a time as there are threads; the longest work should come first."""
+    if sum(map(len, columns.values())) < _WORTH_A_THREAD:
+        return {name: code_text(column) for name, column in columns.items()}
     with ThreadPoolExecutor(min(thread_count(), max(len(columns), 1))) as pool:
         return dict(zip(columns, pool.map(code_text, columns.values())))
 

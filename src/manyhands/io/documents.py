@@ -12,7 +12,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.json_files import looks_like_json, parse_json
 from manyhands.io.sources import PARQUET, ZIP, Source, open_path
 from manyhands.io.text import as_utf8, not_utf8
-from manyhands.io.text_tables import read_text_table
+from manyhands.io.text_tables import Locate, read_text_table
 from manyhands.io.workbooks import read_workbook
 
 TABLE_SUFFIXES = (".csv", ".tsv")
@@ -28,12 +28,22 @@ class Table:
     name: str
     frame: pl.DataFrame
     header: list[str]  # as in the file; polars renames what comes twice
+    locate: Locate | None = field(default=None, compare=False)
 
     def column(self, at: int) -> pl.Series:
         return self.frame.to_series(at)
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def place(self, row: int) -> str:
+        """The file and a row of it, as a person finds it; what it takes to find that out is only done here."""
+        found = None if self.locate is None else self.locate(row)
+        return f"{self.name}, {found or f'row {row + 1} after the header'}"
+
+    def blank_lines(self) -> pl.Series:
+        """The rows in which no cell says anything."""
+        return self.frame.select(pl.all_horizontal((pl.all().str.strip_chars() == "").fill_null(True))).to_series()
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ def parse(source: Source, encoding: str | None = None) -> Document:
     if source.head.startswith(PARQUET):
         return _read_parquet(source)
     if source.head.startswith(ZIP):
-        return Table(source.name, *read_workbook(source))
+        return Table(source.name, *read_workbook(source), _sheet_rows(source))
     if source.suffix in _PACKED_SUFFIXES:
         raise AnnotationError(f"{source.name} is not what its name says: its content is no {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
@@ -122,6 +132,26 @@ def _word_rows(source: Source) -> list[list[str]]:
     if not rows:
         raise AnnotationError(f"{source.name} holds nothing but white space. Export it again.")
     return rows
+
+
+def _sheet_rows(source: Source) -> Locate:
+    """How to find the row of a sheet: blank ones above the header are not read, but count for a person."""
+
+    def locate(row: int) -> str | None:
+        import fastexcel
+
+        try:
+            book = fastexcel.read_excel(source.read())
+            sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MOST_ABOVE).to_polars()
+        except (fastexcel.FastExcelError, AnnotationError):
+            return None
+        said = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+        return f"row {int(said.arg_max() or 0) + row + 2} of the sheet" if said.any() else None
+
+    return locate
+
+
+_MOST_ABOVE = 10_000  # rows of a sheet in which its header is looked for
 
 
 def _read_parquet(source: Source) -> Table:

@@ -21,7 +21,7 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
     elif hasattr(frame, "iloc"):
         header = [str(name) for name in frame.columns]
-        columns = [_values_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
+        columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
     else:
         raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")
     return pl.DataFrame({str(at): column for at, column in enumerate(columns)}), header
@@ -30,12 +30,30 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
 def _column_as_text(column: pl.Series, name: str) -> pl.Series:
     if column.dtype == pl.String:
         return column
+    if column.dtype.is_float() and _are_whole(column):
+        return column.fill_nan(None).cast(pl.Int64).cast(pl.String)
     by_value = column.dtype == pl.Object or column.dtype == pl.Duration
     if by_value or column.dtype.is_nested() or column.dtype.is_float():
         return _values_as_text(column, name)
     if column.dtype == pl.Binary:
         raise AnnotationError(f"Column {shorten(name)!r} holds bytes, not text. Decode it first.")
     return column.cast(pl.String)
+
+
+def _pandas_as_text(column: Any, name: str) -> pl.Series:
+    if getattr(column.dtype, "kind", "") != "f":
+        return _values_as_text(column, name)
+    numbers = pl.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return _column_as_text(numbers, name) if _are_whole(numbers) else _values_as_text(column, name)
+
+
+def _are_whole(column: pl.Series) -> bool:
+    """Whether numbers with a point are whole ones that a missing value turned into such: 1.0 is then meant as 1."""
+    given = column.cast(pl.Float64).fill_nan(None).drop_nulls()
+    return bool(((given == given.round()) & (given.abs() < _EXACT)).all())
+
+
+_EXACT = 2.0**53  # beyond it not every whole number has a float of its own
 
 
 def _values_as_text(column: Any, name: str) -> pl.Series:

@@ -14,11 +14,15 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.names import listed, plain, shorten
+from manyhands.io.names import counted, listed, plain, shorten
+from manyhands.io.text_tables import Locate
 
 # Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
 OUTSIDERS = ("prediction", "gold_account", "aggregated")
 REASONS = (*OUTSIDERS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
+
+
+Piece = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Judgements:
     workers_known : False where the file counts votes without saying whose they are
     refusal : what cannot be done with this file, where nothing can
     beside : the other columns of a table, which tell a blank line from one whose item, worker and label were forgotten
+    items_numbered : True where items only have their number in the file, so that two files cannot be read together
+    questions : how many rows each question has, where only those of one question are here
+    pieces : the files that were read together, how many rows each has, and how to find where one of them stands
     """
 
     source: str
@@ -73,9 +80,23 @@ class Judgements:
     workers_known: bool = True
     refusal: str | None = None
     beside: pl.DataFrame | None = None
+    items_numbered: bool = False
+    questions: dict[str, int] | None = None
+    pieces: tuple[Piece, ...] = ()
 
     def __len__(self) -> int:
         return len(self.item)
+
+    def place(self, row: int) -> str:
+        """The file and the number of a row, as a person counts them."""
+        source, locate = self.source, None
+        for piece in self.pieces:
+            source, n_rows, locate = piece
+            if row < n_rows:
+                break
+            row -= n_rows
+        found = None if locate is None else locate(row)
+        return f"{source}, {found or f'row {row + 1}' + (' after the header' if self.format == 'long' else '')}"
 
     def release(self) -> None:
         """Let go of items, workers and answers, once they are codes."""
@@ -150,14 +171,24 @@ def find_column(header: Sequence[str], wanted: str, role: str, source: str) -> i
     found = found or [at for at, name in enumerate(header) if plain(name) == plain(wanted)]
     if not found:
         raise AnnotationError(
-            f"Column {wanted!r} is not in {source}. It has: {listed(header)}. Name the right one with --{role} COLUMN."
+            f"Column {shorten(wanted)!r} is not in {source}. It has: {listed(header)}. {name_it(role)}"
         )
+    return only_column(header, found, role, source)
+
+
+def only_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
+    """The one column that was found for a role; of several, only the user can tell which is meant."""
     if len(found) > 1:
-        alike = sorted({header[at] for at in found})
-        said = " and ".join(repr(name) for name in alike)
-        remedy = f"Name the right one with --{role} COLUMN." if len(alike) == len(found) else "Rename all but one."
+        alike = list(dict.fromkeys(header[at] for at in found))
+        said = " and ".join(repr(shorten(name)) for name in alike)
+        remedy = name_it(role) if len(alike) == len(found) else "Rename all but one."
         raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {said}. {remedy}")
     return found[0]
+
+
+def name_it(role: str) -> str:
+    """What to do where a column cannot be told."""
+    return f"Name the right one with --{role} COLUMN ({role}= in Python)."
 
 
 def joined(parts: Sequence[Judgements]) -> Judgements:
@@ -166,18 +197,9 @@ def joined(parts: Sequence[Judgements]) -> Judgements:
     if len(parts) == 1:
         return first
     for part in parts[1:]:
-        if part.format != first.format:
-            told = f"{first.source} is {first.format}, but {part.source} is {part.format}. Read one format at a time."
-            raise AnnotationError(told)
-        items = [p.mapping.get("item") for p in (first, part)]
-        if items[0] != items[1]:
-            told = f"Items are {items[0]} in {first.source}, but {items[1]} in {part.source}. Name one with --item."
-            raise AnnotationError(told)
+        _refuse_unlike(first, part)
     questions = list(dict.fromkeys(name for part in parts for name in part.answers))
-    gold: dict[str, dict[str, tuple[str, ...]]] = {}
-    for part in parts:
-        for question, known in part.gold.items():
-            gold.setdefault(question, {}).update(known)
+    besides = [part.beside for part in parts if part.beside is not None]
     return Judgements(
         f"{first.source} and {len(parts) - 1} more",
         first.format,
@@ -187,11 +209,55 @@ def joined(parts: Sequence[Judgements]) -> Judgements:
         reason=_joined_column([part.reason for part in parts], parts, pl.String),
         time=_joined_column([part.time for part in parts], parts, pl.Int64),
         mapping=first.mapping,
-        gold=gold,
-        notes={code: sentence for part in parts for code, sentence in part.notes.items()},
+        gold=_joined_gold(parts),
+        notes=_joined_notes(parts),
         workers_known=all(part.workers_known for part in parts),
         refusal=next((part.refusal for part in parts if part.refusal), None),
+        beside=pl.concat(besides, how="diagonal") if len(besides) == len(parts) else None,
+        pieces=tuple(piece for part in parts for piece in part.pieces or ((part.source, len(part), None),)),
     )
+
+
+def _refuse_unlike(first: Judgements, part: Judgements) -> None:
+    """Files that cannot be one: of two formats, with items from two places, or with items that only have numbers."""
+    if part.format != first.format:
+        raise AnnotationError(
+            f"{first.source} is {first.format}, but {part.source} is {part.format}. Read one format at a time."
+        )
+    items = [one.mapping.get("item") for one in (first, part)]
+    if items[0] != items[1]:
+        raise AnnotationError(
+            f"Items are {items[0]} in {first.source}, but {items[1]} in {part.source}. Name one with --item."
+        )
+    if first.items_numbered or part.items_numbered:
+        raise AnnotationError(
+            f"The items of {first.source} and {part.source} have no ids, only numbers, so they cannot be told apart. "
+            "Put the files together, or give their items ids."
+        )
+
+
+def _joined_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """What any file knows; where two differ, either answer may be right."""
+    gold: dict[str, dict[str, tuple[str, ...]]] = {}
+    for part in parts:
+        for question, known in part.gold.items():
+            of_question = gold.setdefault(question, {})
+            for item, right in known.items():
+                of_question[item] = tuple(dict.fromkeys(of_question.get(item, ()) + right))
+    return gold
+
+
+def _joined_notes(parts: Sequence[Judgements]) -> dict[str, str]:
+    """The first sentence of each kind, and how many more files it was said of in other words."""
+    said: dict[str, list[str]] = {}
+    for part in parts:
+        for code, sentence in part.notes.items():
+            said.setdefault(code, []).append(sentence)
+    notes = {}
+    for code, sentences in said.items():
+        others = len(sentences) - 1 if len(set(sentences)) > 1 else 0
+        notes[code] = sentences[0] + (f" (And the like of {counted(others, 'more file')}.)" if others else "")
+    return notes
 
 
 def _joined_answers(parts: Sequence[Judgements], question: str) -> pl.Series:

@@ -22,4 +22,4 @@ class Ledger:
 
     def __str__(self) -> str:
         out = "".join(f", {count} {reason.replace('_', ' ')}" for reason, count in self.excluded.items())
-        return f"{self.rows_read} rows read, {self.kept} kept{out}"
+        return f"{self.rows_read} {'row' if self.rows_read == 1 else 'rows'} read, {self.kept} kept{out}"

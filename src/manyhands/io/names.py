@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
+from manyhands.exceptions import AnnotationError
+
 _LONGEST = 40  # letters of a name in a sentence
 _MOST_NAMES = 10
 _MOST_PAIRS = 3
@@ -31,6 +33,32 @@ def listed(names: Sequence[str]) -> str:
     """Names with commas between them; of many, the first few and how many there are besides."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(map(shorten, names[:_MOST_NAMES])) + more
+
+
+def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None] | None:
+    """The question that is meant, and the choice that is asked about; None where there is no such question.
+
+    >>> split_question("topic=a=b", ["topic"]), split_question("x=y", ["x=y"]), split_question("z", ["x"])
+    (('topic', 'a=b'), ('x=y', None), None)
+    """
+    names = set(names)
+    if question in names:
+        return question, None
+    pieces = question.split("=")
+    splits = (("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces) - 1, 0, -1))
+    return next((split for split in splits if split[0] in names), None)
+
+
+def find_question(question: str | None, names: Sequence[str], source: str) -> tuple[str, str | None]:
+    """The question of a file that is meant, and the choice that is asked about; errors list what there is."""
+    if question is None:
+        raise AnnotationError(
+            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME."
+        )
+    found = split_question(question, names)
+    if found is None:
+        raise AnnotationError(f"{source} has no question {shorten(question)!r}. It has: {listed(names)}.")
+    return found
 
 
 def counted(number: int, noun: str) -> str:

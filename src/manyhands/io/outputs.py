@@ -12,16 +12,24 @@ from manyhands.exceptions import ParameterError
 from manyhands.io.plain import to_json
 from manyhands.io.reading import Reading
 from manyhands.io.results import label_frame, to_csv
-from manyhands.io.write_back import jsonl, label_studio_predictions, label_studio_tasks, parquet
+from manyhands.io.write_back import check_write_back, jsonl, label_studio_predictions, label_studio_tasks, parquet
 
-FILES = ("labels.csv", "workers.csv", "summary.json")
-KINDS = ("jsonl", "parquet", "label-studio")
+KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "label_studio.json"}
 
 
-def check_kinds(kinds: Sequence[str]) -> None:
+def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
+    """Refuse what could not be written in the end, before the work."""
     strange = [kind for kind in kinds if kind not in KINDS]
     if strange:
         raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+    if "label-studio" in kinds and reading.format == "label-studio":
+        check_write_back(paths, reading.question, reading.questions)
+
+
+def file_names(kinds: Sequence[str], compare: bool) -> list[str]:
+    """The files that a run will write."""
+    compared = ["methods.csv", "differences.csv"] if compare else []
+    return ["labels.csv", "workers.csv", "summary.json", *compared, *(KINDS[kind] for kind in kinds)]
 
 
 def result_files(
@@ -36,11 +44,11 @@ def result_files(
     files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(told))}
     labels = label_frame(model)  # machine formats get every id as it came
     if "jsonl" in kinds:
-        files["labels.jsonl"] = jsonl(labels)
+        files[KINDS["jsonl"]] = jsonl(labels)
     if "parquet" in kinds:
-        files["labels.parquet"] = parquet(labels)
+        files[KINDS["parquet"]] = parquet(labels)
     if "label-studio" in kinds:
-        files["label_studio.json"] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
+        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
     return files
 
 
@@ -49,6 +57,13 @@ def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[st
     given = labels.filter(pl.col("label").is_not_null())
     known = {item: (label, sure) for item, label, sure in given.select("item", "label", "confidence").iter_rows()}
     if reading.format != "label-studio":
-        return label_studio_tasks(known, model_version=version)
+        return label_studio_tasks(known, from_name=reading.question, model_version=version)
     item = None if reading.columns["item"] == "id" else reading.columns["item"]
-    return label_studio_predictions(list(paths), known, question=reading.question, item=item, model_version=version)
+    return label_studio_predictions(
+        list(paths),
+        known,
+        question=reading.question,
+        item=item,
+        encoding=reading.encoding,
+        model_version=version,
+    )

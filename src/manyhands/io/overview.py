@@ -67,12 +67,14 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def describe_agreement(annotations: Annotations, level: str = "nominal", **options: Any) -> list[dict[str, Any]]:
+def describe_agreement(
+    annotations: Annotations, level: str = "nominal", order: list[str] | None = None, **options: Any
+) -> list[dict[str, Any]]:
     """Percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its interval."""
     found = {
         "percent agreement": metrics.percent_agreement(annotations, **options),
         "Fleiss' kappa": metrics.fleiss_kappa(annotations, **options),
-        f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(annotations, level=level, **options),
+        f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(annotations, level, order, **options),
     }
     return [
         {"measure": name, "value": a.value, "low": a.low, "high": a.high, "n_items": a.n_items, "reason": a.reason}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
+
+_NOT_PLAIN = re.compile(r"[^\n -~]+")
 
 
 def as_plain(value: Any) -> Any:
@@ -23,6 +26,13 @@ def as_plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """A value as indented JSON. A file's name need not be text; half a surrogate pair is spelled out."""
+    """A value as indented JSON, in which whatever a terminal might obey is spelled out.
+
+    A file's name need not be text: half a surrogate pair is spelled out, too.
+    """
     text = json.dumps(as_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return text.encode(errors="backslashreplace")
+    return _NOT_PLAIN.sub(_spelled, text).encode()
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in found[0])

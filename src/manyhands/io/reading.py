@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import polars as pl
 
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning
-from manyhands.io.choosing import choose_question, describe_questions
+from manyhands.io.choosing import choose_question, describe_questions, drop_other_questions, gold_of_question
 from manyhands.io.documents import Document, Folder, open_document, parse
 from manyhands.io.formats import read_document
 from manyhands.io.judgements import Judgements, Wishes, joined
@@ -34,6 +37,7 @@ class Reading:
     gold : the items whose answer the file itself says is known
     workers_known : False where votes were counted without saying whose they are
     refusal : what cannot be done with this file, where nothing can; `annotations` are then empty
+    encoding : the one that was asked for
     """
 
     annotations: Annotations
@@ -44,23 +48,10 @@ class Reading:
     format: str = "long"
     question: str = ""
     questions: dict[str, int] = field(default_factory=dict)
-    gold: dict[str, str] = field(default_factory=dict)
+    gold: dict[Any, Any] = field(default_factory=dict)
     workers_known: bool = True
     refusal: str | None = None
-
-
-def read_annotations(path: Any, **options: Any) -> Annotations:
-    """Read the labels of an export of any known format as `Annotations`; all options are those of `manyhands.io.read`.
-
-    Parameters
-    ----------
-    path : a file, a folder, a zip, a list of files (batches of one job), "-" for standard input, or a data frame
-    **options : see `manyhands.io.read`, which also tells what became of every row
-    """
-    reading = read(path, **options)
-    if reading.refusal is not None:
-        raise AnnotationError(reading.refusal)
-    return reading.annotations
+    encoding: str | None = None
 
 
 def read(
@@ -103,10 +94,27 @@ def read(
     parts = [read_document(document, wishes, format) for document in documents]
     if not parts:
         raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
-    reading = _settled(joined(parts), question, combinations, settings)
+    judgements = joined(parts)
+    del parts  # so that their text can be let go
+    reading = replace(_settled(judgements, question, combinations, settings), encoding=encoding)
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
+
+
+def read_annotations(path: Any, **options: Any) -> Annotations:
+    """Read the labels of an export of any known format as `Annotations`.
+
+    Parameters and errors are those of `manyhands.io.read`, which also tells what became of every row.
+    """
+    reading = read(path, **options)
+    if reading.refusal is not None:
+        raise AnnotationError(reading.refusal)
+    return reading.annotations
+
+
+read_annotations.__doc__ = f"{read_annotations.__doc__}\n{(read.__doc__ or '').partition(chr(10))[2]}"
+read_annotations.__signature__ = signature(read).replace(return_annotation=Annotations)  # type: ignore[attr-defined]
 
 
 def _documents(path: Any, encoding: str | None) -> list[Document]:
@@ -121,15 +129,17 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
 
 def _settled(judgements: Judgements, question: str | None, combinations: bool, settings: Settings) -> Reading:
     """The question that is meant, the rows that count, and the notes on them."""
+    questions = judgements.questions or describe_questions(judgements)
     if judgements.refusal is not None and not judgements.answers:
-        name, labels = "", pl.Series([None] * len(judgements), dtype=pl.String)
+        name, gold, labels = "", {}, pl.Series([None] * len(judgements), dtype=pl.String)
     else:
-        name, labels = choose_question(judgements, question, combinations)
-    rows, questions = code_rows(judgements, labels, settings.missing), describe_questions(judgements)
+        name, labels = choose_question(judgements, question, combinations, settings.missing)
+        gold = gold_of_question(judgements, name, combinations)
+        judgements, labels = drop_other_questions(judgements, labels)
+    rows = code_rows(judgements, labels, settings)
     del labels
     judgements.release()
     annotations, ledger = settle(judgements, rows, settings)
-    gold = {item: known[0] for item, known in judgements.gold.get(name, {}).items() if len(known) == 1}
     return Reading(
         annotations,
         judgements.mapping,
@@ -139,10 +149,21 @@ def _settled(judgements: Judgements, question: str | None, combinations: bool, s
         judgements.format,
         name,
         questions,
-        gold,
+        _typed(gold, settings),
         judgements.workers_known,
         judgements.refusal,
     )
+
+
+def _typed(gold: dict[str, str], settings: Settings) -> dict[Any, Any]:
+    """Gold in the types that were asked for; what cannot be read as such is nobody's answer."""
+    types = settings.types or {}
+    read_item, read_label = types.get("item", str), types.get("label", str)
+    typed = {}
+    for item, label in gold.items():
+        with suppress(TypeError, ValueError):
+            typed[read_item(item)] = read_label(label)
+    return typed
 
 
 def _notes_on_names(annotations: Annotations) -> dict[str, str]:
@@ -155,18 +176,26 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
         notes["look_alike_ids"] = look_alike_note(pairs)
     folded: dict[str, list[str]] = {}
     for name in texts[-1]:
-        folded.setdefault(name.strip().casefold(), []).append(name)
+        folded.setdefault(_folded(name), []).append(name)
     alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
     if alike:
-        notes["look_alike_classes"] = (
-            f"Some classes differ only in case or spaces, and were kept apart: {listed(alike)}."
-        )
+        notes["look_alike_classes"] = f"Some classes look like the same one, and were kept apart: {listed(alike)}."
     nothings = [name for name in texts[-1] if name.strip().casefold() in _LIKE_NOTHING]
     if nothings:
+        remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in nothings)
         notes["class_like_nothing"] = (
-            f"{_kept_as_classes(nothings)}. Where that means that there is no label, add --missing {nothings[0]}."
+            f"{_kept_as_classes(nothings)}. Where that means that there is no label, {remedy}."
         )
     return notes
+
+
+def _folded(name: str) -> str:
+    """The same for names that differ in case, spaces, or in how a number is written."""
+    plain_name = name.strip().casefold()
+    try:
+        return repr(float(plain_name))
+    except ValueError:
+        return plain_name
 
 
 def _texts(values: list[Any]) -> list[str]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, MissingExtraError, ParameterError
+from manyhands.exceptions import AnnotationError, LimitError, MissingExtraError, ParameterError
 from manyhands.io.names import shorten
 from manyhands.io.plain import as_plain
 from manyhands.scorecards import Scorecards, WorkerCard, score_workers
@@ -22,13 +22,15 @@ _DECIMALS = 6  # of a probability in a file: finer than it can be known, coarser
 def label_frame(model: Aggregator, library: str = "polars") -> Any:
     """One row per item: label, confidence, n_labels, flags, and a column p_<class> for each class.
 
+    Items that nobody labelled have neither label nor confidence. Flags: `tie`, `unlabelled`, `gold`, and `unvoted` for
+    a label that none of the item's workers gave.
+
     `library="pandas"` gives a pandas frame with the items as its index.
     """
-    posterior = model.posterior_
     columns = {
-        "item": _text(model.item_ids_),
-        "label": _labels(model),
-        "confidence": posterior.max(axis=1),
+        "item": _values(model.item_ids_.tolist()),
+        "label": _values(model.labels_.tolist()),
+        "confidence": _confidence(model),
         "n_labels": model.annotations_.n_labels,
         "flags": _flags(model),
     }
@@ -36,11 +38,26 @@ def label_frame(model: Aggregator, library: str = "polars") -> Any:
 
 
 def worker_frame(model: Aggregator, library: str = "polars") -> Any:
-    """One row per worker: the scorecard (docs/scorecards.md) and, where the model knows confusions, recall_<class>."""
-    cards = worker_cards(model)
+    """One row per worker: the scorecard (docs/scorecards.md) and, where the model knows confusions, recall_<class>.
+
+    A crowd with so many classes that no scorecard fits into memory has n_labels and accuracy alone.
+    """
     names = class_names(model.classes_)
-    columns: dict[str, Any] = {
-        "worker": _text(model.worker_ids_),
+    columns: dict[str, Any] = {"worker": _values(model.worker_ids_.tolist())}
+    try:
+        columns |= _scorecard(worker_cards(model), names)
+    except LimitError:
+        volume = np.bincount(model.annotations_.worker, minlength=len(model.worker_ids_))
+        columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}
+    confusion = getattr(model, "confusion_", None)
+    if confusion is not None:
+        columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
+    return _in_library(pl.DataFrame(columns), "worker", library)
+
+
+def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
+    """The columns of the scorecards, with classes by name and lists as text."""
+    return {
         "n_labels": cards.n_labels,
         "n_checked": cards.n_checked,
         "accuracy": cards.accuracy,
@@ -53,10 +70,6 @@ def worker_frame(model: Aggregator, library: str = "polars") -> Any:
         "flags": pl.Series([";".join(flags) or None for flags in cards.flags], dtype=pl.String),
         "reasons": pl.Series(["; ".join(reasons) or None for reasons in cards.reasons], dtype=pl.String),
     }
-    confusion = getattr(model, "confusion_", None)
-    if confusion is not None:
-        columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _in_library(pl.DataFrame(columns), "worker", library)
 
 
 def worker_cards(model: Aggregator) -> Scorecards:
@@ -78,16 +91,19 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str = "pol
     probability, which trains on the whole distribution; classes of probability 0 are left out.
     """
     model.annotations_  # noqa: B018  # says so where the model is not fitted
-    labelled = ~model.unlabelled_
+    labelled = np.flatnonzero(~model.unlabelled_)
     posterior = model.posterior_[labelled]
-    items = np.array([str(value) for value in model.item_ids_.tolist()], object)[labelled]
+    items = model.item_ids_[labelled].tolist()
     if not soft:
-        labels = _labels(model).filter(pl.Series(labelled))
-        table = pl.DataFrame({"item": items.tolist(), "label": labels, "weight": posterior.max(axis=1)})
+        labels = [model.labels_[row] for row in labelled]
+        table = pl.DataFrame({"item": _values(items), "label": _values(labels), "weight": posterior.max(axis=1)})
         return _in_library(table, "item", library)
     row, code = np.nonzero(posterior)
-    names = np.array(class_names(model.classes_), object)
-    weighed = {"item": items[row].tolist(), "label": names[code].tolist(), "weight": posterior[row, code]}
+    weighed = {
+        "item": _values([items[at] for at in row]),
+        "label": _values([model.classes_[k] for k in code]),
+        "weight": posterior[row, code],
+    }
     return _in_library(pl.DataFrame(weighed), "item", library)
 
 
@@ -108,6 +124,7 @@ def summary(model: Aggregator, method: str) -> dict[str, Any]:
         "n_components": count_components(annotations),
         "n_unlabelled": int(model.unlabelled_.sum()),
         "n_tied": int(model.tied_.sum()),
+        "gold_contradicted": contradicted_gold(model),
         "mean_confidence": round(float(confidence.mean()), _DECIMALS) if len(confidence) else None,
         "share_above_0.9": round(float((confidence >= 0.9).mean()), _DECIMALS) if len(confidence) else None,
         "labels": dict(sorted(labels.items())),
@@ -140,15 +157,53 @@ def to_csv(table: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
+def contradicted_gold(model: Aggregator) -> list[Any]:
+    """The gold items on which another class has more votes than the known one."""
+    votes = model.annotations_
+    class_of = {value: k for k, value in enumerate(model.classes_.tolist())}
+    row_of = {item: i for i, item in enumerate(model.item_ids_.tolist())}
+    found = []
+    for item, value in model._gold.items():
+        i = row_of[item]
+        counts = np.bincount(votes.label[votes.start[i] : votes.start[i + 1]], minlength=votes.n_classes)
+        if counts.max() > counts[class_of[value]]:
+            found.append(item)
+    return found
+
+
 def _flags(model: Aggregator) -> pl.Series:
     """The words for each item, joined by ";"; nothing where there is nothing to say."""
-    words = {"tie": model.tied_, "unlabelled": model.unlabelled_}
+    gold = np.isin(np.arange(len(model.item_ids_)), _rows_of_gold(model))
+    words = {"tie": model.tied_, "unlabelled": model.unlabelled_, "gold": gold, "unvoted": _unvoted(model) & ~gold}
     said = (";".join(word for word, on in zip(words, row) if on) for row in zip(*words.values()))
     return pl.Series([flags or None for flags in said], dtype=pl.String)
 
 
-def _text(ids: np.ndarray[Any, Any]) -> pl.Series:
-    return pl.Series([str(value) for value in ids.tolist()], dtype=pl.String)
+def _rows_of_gold(model: Aggregator) -> list[int]:
+    return [row for row, item in enumerate(model.item_ids_.tolist()) if item in model._gold] if model._gold else []
+
+
+def _unvoted(model: Aggregator) -> np.ndarray[Any, Any]:
+    """(n_items,) where no worker of the item gave the label that it gets."""
+    votes = model.annotations_
+    class_of = {value: k for k, value in enumerate(model.classes_.tolist())}
+    code = np.array([class_of.get(label, -1) for label in model.labels_.tolist()])
+    voted = np.zeros(votes.n_items, bool)
+    voted[votes.item[code[votes.item] == votes.label]] = True
+    return (code >= 0) & ~voted
+
+
+def _confidence(model: Aggregator) -> pl.Series:
+    sure = np.where(model.unlabelled_, np.nan, model.posterior_.max(axis=1))
+    return pl.Series(sure).fill_nan(None)
+
+
+def _values(values: list[Any]) -> pl.Series:
+    """Ids or labels as a column in their own type, where it is one that a table has; as text otherwise."""
+    kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values if value is not None}
+    if kinds in ({int}, {bool}):
+        return pl.Series([None if value is None else int(value) for value in values])
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
 
 
 def class_names(classes: np.ndarray[Any, Any]) -> list[str]:
@@ -166,10 +221,6 @@ def _confusions(card: WorkerCard) -> str | None:
     """The confusions made most, as text: `cat taken for dog, about 7 (31%)`."""
     made = (f"{k} taken for {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
     return "; ".join(made) or None
-
-
-def _labels(model: Aggregator) -> pl.Series:
-    return pl.Series([None if label is None else str(label) for label in model.labels_.tolist()], dtype=pl.String)
 
 
 def _probabilities(model: Aggregator) -> dict[str, Any]:

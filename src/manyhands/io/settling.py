@@ -51,10 +51,13 @@ class Rows:
     blank: npt.NDArray[np.intp]
 
 
-def code_rows(judgements: Judgements, labels: pl.Series, missing: Sequence[str]) -> Rows:
+def code_rows(judgements: Judgements, labels: pl.Series, settings: Settings) -> Rows:
     """Turn text into codes; what was read as text may then be let go, which is most of the memory."""
     coded = code_columns({"item": judgements.item, "worker": judgements.worker, "label": labels})
-    empty = {role: _empty(column, missing if role == "label" else ()) for role, column in coded.items()}
+    missing = {"label": [word.strip() for word in settings.missing]}
+    empty = {role: _empty(column, missing.get(role, ())) for role, column in coded.items()}
+    for role, convert in (settings.types or {}).items():
+        coded[role] = _merged(coded[role], empty[role], convert, role)
     return Rows(coded, empty, _blank_lines(judgements, empty["item"] & empty["worker"] & empty["label"]))
 
 
@@ -94,10 +97,24 @@ def _given_reasons(judgements: Judgements, n_rows: int) -> npt.NDArray[np.int8]:
 
 def _empty(column: Coded, missing: Sequence[str]) -> Mask:
     """(n_rows,) where a cell says nothing: null, white space, or one of the words for a missing label."""
-    nothing = ((column.values.str.strip_chars() == "") | column.values.is_in(list(missing))).to_numpy()
+    stripped = column.values.str.strip_chars()
+    nothing = ((stripped == "") | stripped.is_in(list(missing))).to_numpy()
     if not nothing.any() and column.codes.min(initial=0) >= 0:  # so it is in most columns, of any length
         return np.zeros(len(column.codes), bool)
     return np.append(nothing, True)[column.codes]  # code -1, null, takes the last entry
+
+
+def _merged(column: Coded, empty: Mask, convert: Callable[[str], Any], role: str) -> Coded:
+    """Texts that mean the same value get the code of the first of them, so that repeats are seen as such."""
+    said = np.zeros(len(column.values), bool)
+    said[column.codes[~empty]] = True
+    texts = column.values.to_list()
+    first_of: dict[Any, int] = {}
+    code = np.arange(len(texts) + 1, dtype=np.int32)
+    code[-1] = -1  # of null
+    for at in np.flatnonzero(said).tolist():
+        code[at] = first_of.setdefault(_converted(texts[at], convert, role), at)
+    return Coded(code[column.codes], column.values)
 
 
 def _blank_lines(judgements: Judgements, candidates: Mask) -> npt.NDArray[np.intp]:
@@ -116,20 +133,16 @@ def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, M
         if len(rows):
             where = judgements.mapping.get(role, role)
             raise AnnotationError(
-                f"{judgements.source}, row {rows[0] + 1}{_header_said(judgements)}: the {role} ({where}) is blank. "
+                f"{judgements.place(int(rows[0]))}: the {role} ({where}) is blank. "
                 f"Fill it in or remove the row; {len(rows)} such row(s) in all."
             )
-
-
-def _header_said(judgements: Judgements) -> str:
-    return " after the header" if judgements.format == "long" else ""
 
 
 def _drop_repeats(
     judgements: Judgements, coded: Mapping[str, Coded], reason: npt.NDArray[np.int8], policy: str
 ) -> None:
     """Mark all answers but one of a worker to an item, in place; rows without a time are taken for older ones."""
-    if policy == "all":
+    if policy == "all" or not judgements.workers_known:  # a vote by nobody in particular repeats nobody
         return
     rows = None if not reason.any() else np.flatnonzero(reason == 0)  # all count in most tables: nothing is copied
     chosen: Any = slice(None) if rows is None else rows
@@ -143,8 +156,8 @@ def _drop_repeats(
         at = np.arange(len(reason))[chosen][np.flatnonzero(~keep)[0]]
         who, what = (str(coded[role].values[int(coded[role].codes[at])]) for role in ("worker", "item"))
         raise AnnotationError(
-            f"{judgements.source}, row {at + 1}{_header_said(judgements)}: worker {shorten(who)!r} answers item "
-            f"{shorten(what)!r} again; {int((~keep).sum())} such row(s). Choose with --duplicates last, first or all."
+            f"{judgements.place(int(at))}: worker {shorten(who)!r} answers item {shorten(what)!r} again; "
+            f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first or all."
         )
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
 

@@ -15,7 +15,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
@@ -24,10 +24,11 @@ from manyhands.exceptions import AnnotationError, LimitError
 
 MOST_MEMBERS = 10_000  # of a zip
 MOST_FILES = 200_000  # of a folder; Ground Truth writes a file per item
-MOST_BYTES = 2 << 30  # unpacked, of a whole archive
+MOST_BYTES = 2 << 30  # unpacked, of a whole archive or folder
 MOST_RATIO = 100  # unpacked to packed
 _RATIO_FROM = 10 << 20  # bytes; below that nobody is harmed by repetitive text
 _PIECE = 1 << 20  # bytes unpacked at a time
+_HEAD = 4096  # bytes by which a file is known
 _SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # what file managers leave behind
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others cannot be unpacked piece by piece
@@ -38,21 +39,42 @@ _EMPTY_ZIP = b"PK\x05\x06"
 _BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError, zlib.error, struct.error)
 
 
+class Budget:
+    """How many bytes may still be unpacked from one file or folder, however its members are packed within it."""
+
+    def __init__(self, packed: int) -> None:
+        self.left = most_unpacked(packed)
+
+    def spend(self, count: int, name: str) -> None:
+        if count > self.left:
+            raise _too_large(name, self.left)
+        self.left -= count
+
+
+def most_unpacked(packed: int) -> int:
+    """To how many bytes so many may unpack."""
+    return min(MOST_BYTES, max(packed * MOST_RATIO, _RATIO_FROM))
+
+
 @dataclass(frozen=True)
 class Source:
-    """One file by name: on disk (`path`), or already in memory (`held`)."""
+    """One file by name: on disk (`path`), already in memory (`held`), or unpacked when it is first read (`packed`)."""
 
     name: str
     path: Path | None = None
     held: bytes | None = None
+    packed: Source | None = None
+    budget: Budget | None = field(default=None, compare=False)  # of whatever this is a part of
 
     @cached_property
     def head(self) -> bytes:
         """The first bytes, by which a file is known."""
         if self.held is not None:
-            return self.held[:4096]
-        with self._open() as file:
-            return file.read(4096)
+            return self.held[:_HEAD]
+        if self.packed is not None:
+            return _gunzip(self.packed, _HEAD)
+        with self.open() as file:
+            return file.read(_HEAD)
 
     @property
     def suffix(self) -> str:
@@ -66,24 +88,39 @@ class Source:
         """All of it."""
         if self.held is not None:
             return self.held
-        with self._open() as file:
+        if self.packed is not None:
+            return self._unpacked
+        with self.open() as file:
             return file.read()
+
+    @cached_property
+    def _unpacked(self) -> bytes:
+        assert self.packed is not None and self.budget is not None
+        most = min(self.budget.left, most_unpacked(self.packed.size))
+        content = _gunzip(self.packed, most + 1)
+        if len(content) > most:
+            raise _too_large(self.name, most)
+        self.budget.spend(len(content), self.name)
+        return content
 
     def find(self, wanted: bytes) -> int:
         """Where the bytes `wanted` stand first, or -1; a file on disk is looked through, not loaded."""
-        if self.held is not None or not self.size:
+        if self.held is not None or self.path is None or not self.size:
             return self.read().find(wanted)
-        with self._open() as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with self.open() as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(wanted)
 
     @property
     def size(self) -> int:
+        """In bytes; of what is still packed only whether there are any, which does not need all of it."""
         if self.held is not None:
             return len(self.held)
+        if self.packed is not None:
+            return len(self._unpacked if "_unpacked" in self.__dict__ else self.head)
         assert self.path is not None
         return self.path.stat().st_size
 
-    def _open(self) -> BinaryIO:
+    def open(self) -> BinaryIO:
         assert self.path is not None
         try:
             return self.path.open("rb")
@@ -94,7 +131,7 @@ class Source:
 def open_path(path: str | Path) -> Source | dict[str, Source]:
     """The file at `path` (unpacked where it is gzipped), or the members of a folder or zip by name."""
     if str(path) == "-":
-        return unpack(Source("standard input", held=sys.stdin.buffer.read()))
+        return _opened(Source("standard input", held=sys.stdin.buffer.read()))
     try:
         path = Path(path)
         kind = path.stat().st_mode
@@ -108,29 +145,39 @@ def open_path(path: str | Path) -> Source | dict[str, Source]:
         return dict(_folder_members(path))
     if not stat.S_ISREG(kind):
         raise AnnotationError(f"{path} is neither a file nor a folder. Give the path of an export.")
-    source = unpack(Source(str(path), path))
+    return _opened(Source(str(path), path))
+
+
+def _opened(source: Source) -> Source | dict[str, Source]:
+    source = unpack(source)
     return dict(zip_members(source)) if is_archive(source) else source
 
 
-def unpack(source: Source) -> Source:
-    """A gzipped file as what is inside it; any other as it is."""
+def unpack(source: Source, budget: Budget | None = None) -> Source:
+    """A gzipped file as what is inside it, unpacked once it is read; any other as it is."""
     if not source.head.startswith(GZIP):
         return source
-    packed = source.read()
-    most = min(MOST_BYTES, max(len(packed) * MOST_RATIO, _RATIO_FROM))
+    name = source.name[:-3] if source.suffix == ".gz" else source.name
+    return Source(name, packed=source, budget=budget or Budget(source.size))
+
+
+def _gunzip(packed: Source, most: int) -> bytes:
+    """The first bytes within a gzipped file."""
     try:
-        with gzip.open(io.BytesIO(packed)) as file:
-            content = file.read(most + 1)
+        with io.BytesIO(packed.held) if packed.held is not None else packed.open() as raw, gzip.open(raw) as file:
+            content = file.read(most)
     except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(f"{source.name} is not a whole gzip file: {error}. Fetch it again.") from None
-    if len(content) > most:
-        raise LimitError(
-            f"{source.name} unpacks to more than {most:,} bytes, {MOST_RATIO} times its size. "
-            "Unpack it yourself if you trust it."
-        )
+        raise AnnotationError(f"{packed.name} is not a whole gzip file: {error}. Fetch it again.") from None
     if content.startswith(GZIP):
-        raise AnnotationError(f"{source.name} is gzipped twice. Unpack it once.")
-    return Source(source.name[:-3] if source.suffix == ".gz" else source.name, held=content)
+        raise AnnotationError(f"{packed.name} is gzipped twice. Unpack it once.")
+    return content
+
+
+def _too_large(name: str, most: int) -> LimitError:
+    return LimitError(
+        f"{name} unpacks to more than the {most:,} bytes that are read from a file or folder of its size. "
+        "Unpack it yourself if you trust it."
+    )
 
 
 def is_archive(source: Source) -> bool:
@@ -142,13 +189,13 @@ def is_archive(source: Source) -> bool:
 
 def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
     """The files in a zip by name, each read whole within the limits."""
-    archive = open_zip(source)
-    check_zip(archive, source.name)
+    archive, budget = open_zip(source), source.budget or Budget(source.size)
+    check_zip(archive, source.name, budget)
     for entry in archive.infolist():
         if entry.is_dir() or _is_litter(entry.filename):
             continue
         content = b"".join(unpack_member(archive, entry, source.name))
-        member = unpack(Source(f"{source.name}/{entry.filename}", held=content))
+        member = unpack(Source(f"{source.name}/{entry.filename}", held=content, budget=budget), budget)
         if is_archive(member):
             raise AnnotationError(f"{member.name} is a zip within a zip. Unpack the outer one and give that folder.")
         yield entry.filename, member
@@ -164,8 +211,11 @@ def unpack_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -
         raise AnnotationError(f"{name}: {entry.filename!r} cannot be unpacked: {error}. Fetch it again.") from None
 
 
-def check_zip(archive: zipfile.ZipFile, name: str) -> None:
-    """Refuse an archive that is too large once unpacked, or whose names lead out of it."""
+def check_zip(archive: zipfile.ZipFile, name: str, budget: Budget | None = None) -> None:
+    """Refuse an archive that is too large once unpacked, or whose names lead out of it.
+
+    No member unpacks to more than it declares: zipfile stops there.
+    """
     entries = archive.infolist()
     packed, unpacked = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
     if len(entries) > MOST_MEMBERS:
@@ -186,6 +236,8 @@ def check_zip(archive: zipfile.ZipFile, name: str) -> None:
         if entry.compress_type not in _METHODS:
             raise AnnotationError(f"{name}: {called[:200]!r} is packed in an odd way. Unpack it and give the folder.")
         seen.add(called)
+    if budget is not None:
+        budget.spend(unpacked, name)
 
 
 def open_zip(source: Source) -> zipfile.ZipFile:
@@ -203,11 +255,11 @@ def _leads_out(name: str) -> bool:
 
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
     """All files below a folder, in order of their names; links that lead out of it are not followed."""
-    root = folder.resolve()
+    root, budget = folder.resolve(), Budget(MOST_BYTES)
     for name in sorted(_file_names(folder)):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(root):
-            yield name, unpack(Source(str(path), path))
+            yield name, unpack(Source(str(path), path), budget)
 
 
 def _file_names(folder: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -17,19 +17,27 @@ from manyhands.io.sources import Source
 from manyhands.io.text import not_utf8
 
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is taken
+_ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # a line by which Excel is told the separator
 _LONGEST_CELL = 10 << 20  # letters
+_MOST_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be named later
+
+Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
 
 
-def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str]]:
-    """The whole file, every cell as text, and the names of its columns as they stand in it.
+def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str], Locate | None]:
+    """The whole file, every cell as text; the names of its columns as they stand in it; how to find a row's line.
 
     A name that comes twice is kept twice: polars would give it a number, which the user has never seen.
     """
-    separators = _SEPARATORS.get(source.suffix, "\t,;")
+    announced = _ANNOUNCED.match(source.head)
+    separators = announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
     separator, header = separators[0], None
     try:
         separator, header = _read_header(source, separators)
-        frame = pl.read_csv(_for_polars(source), separator=separator, infer_schema=False, glob=False)
+        skipped = 1 if announced else 0
+        frame = pl.read_csv(
+            _for_polars(source), separator=separator, infer_schema=False, glob=False, skip_lines=skipped
+        )
     except pl.exceptions.NoDataError:
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
     except pl.exceptions.DuplicateError:
@@ -38,7 +46,27 @@ def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str]]:
         raise AnnotationError(said) from None
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise AnnotationError(_explain(source, separator, error)) from None
-    return frame, header if header and len(header) == frame.width else frame.columns
+    names = header if header and len(header) == frame.width else frame.columns
+    return frame, names, _lines(source, separator, len(frame))
+
+
+def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
+    """How to find the line of a row: by reading the file again, which only an error is worth."""
+    on_disk = source.path is not None and source.held is None
+    if not on_disk and source.size > _MOST_KEPT:
+        return None
+
+    def locate(row: int) -> str | None:
+        try:
+            lines = [(line, bool(cells)) for line, cells in _rows(source, separator, blank=True)]
+        except (OSError, ValueError, csv.Error):
+            return None
+        begun = len(lines) - n_rows
+        above = [said for _, said in lines[: max(begun, 0)]]
+        as_expected = above and above[-1] and not any(above[:-1])  # the header, and blank lines before it
+        return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
+
+    return locate
 
 
 def _for_polars(source: Source) -> Path | bytes:
@@ -60,17 +88,22 @@ def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None
     return separators[0], None
 
 
-def _rows(source: Source, separator: str, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Every row that is not an empty line, with the number of the line on which it begins."""
+def _rows(
+    source: Source, separator: str, *, strict: bool = False, blank: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Every row, with the number of the line on which it begins; empty lines only where they are asked for."""
     raw = source.path.open("rb") if source.held is None and source.path is not None else io.BytesIO(source.read())
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
         with io.TextIOWrapper(raw, newline="", encoding="utf-8") as file:
-            rows, line = csv.reader(file, delimiter=separator, strict=strict), 1
+            before_rows = 1 if _ANNOUNCED.match(source.head) else 0
+            for _ in range(before_rows):
+                file.readline()
+            rows, line = csv.reader(file, delimiter=separator, strict=strict), before_rows + 1
             for row in rows:
-                if row:
+                if row or blank:
                     yield line, row
-                line = rows.line_num + 1
+                line = before_rows + rows.line_num + 1
     finally:
         csv.field_size_limit(before)
 

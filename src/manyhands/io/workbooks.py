@@ -24,7 +24,7 @@ def read_workbook(source: Source) -> tuple[pl.DataFrame, list[str]]:
     in cells that are text.
     """
     with open_zip(source) as archive:
-        check_zip(archive, source.name)
+        check_zip(archive, source.name, source.budget)
         for entry in archive.infolist():
             _look_through(archive, entry, source.name)
     cells = _first_sheet(source)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,13 @@ from manyhands.io.formats.label_studio import entries_of, item_finder, recognise
 from manyhands.io.formats.label_studio_results import VALUE_KEYS, as_value, read_results
 from manyhands.io.json_files import parse_json
 from manyhands.io.names import listed, shorten
-from manyhands.io.sources import Source, open_path
+from manyhands.io.raw_members import raw_members
+from manyhands.io.sources import open_path
 from manyhands.io.text import as_utf8
 
 Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None where it has none) and how sure that is
 _PLACES = 6  # of a probability in text
 _JOINT = " + "  # between the choices of a combination, as `choosing` joins them
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
-_VALUE = re.compile(rb'\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"|[^\s,{}\[\]"]+)?', re.DOTALL)
 _FIXED = ("item", "label", "confidence", "n_labels", "flags")
 _CLASS = "p_"
 
@@ -41,13 +39,38 @@ class _Control:
     options: frozenset[str] = frozenset()
 
 
+def check_write_back(paths: Iterable[Any], question: str, questions: Container[str]) -> None:
+    """Refuse what `label_studio_predictions` could not do with an export that was just read, before the work is done.
+
+    Parameters
+    ----------
+    paths : what was read
+    question : the one whose answers were read (`Reading.question`)
+    questions : all that the export has (`Reading.questions`)
+    """
+    _refuse_standard_input(paths)
+    name, _, option = question.rpartition("=")
+    if question not in questions and name in questions:
+        raise ParameterError(
+            f"The labels say whether {shorten(option)!r} was chosen for {shorten(name)!r}, which Label Studio cannot "
+            f"take in as an answer to {shorten(name)!r}. Read the whole question, or write another form."
+        )
+
+
 def label_studio_predictions(
-    source: Any, labels: Labels, *, question: str, item: str | None = None, model_version: str = "manyhands"
+    source: Any,
+    labels: Labels,
+    *,
+    question: str,
+    item: str | None = None,
+    encoding: str | None = None,
+    model_version: str = "manyhands",
 ) -> bytes:
     """The tasks of a Label Studio export, each with the label found for it as a prediction, ready for import.
 
     Ids and data stand as they do in the export, byte for byte; annotations and whoever made them are left out. The
-    score is the confidence, so that the tasks with the lowest come first when sorted by it.
+    score is the confidence, so that the tasks with the lowest come first when sorted by it. Every task is there once,
+    also where several are one item, or where the export has a file for each annotation.
 
     Parameters
     ----------
@@ -55,19 +78,21 @@ def label_studio_predictions(
     labels : item -> (label, confidence); an item that is missing here, or has None as its label, gets no prediction
     question : the control (`from_name`) whose answers were read
     item : the key of the tasks' data that names the item, where it is not the task's id
+    encoding : of an export that is not UTF-8
     model_version : the name under which Label Studio shows the predictions
     """
-    files = list(_open_exports(source))
-    control = _find_control(files, question)
-    tasks: dict[str | int, dict[str, Any]] = {}
-    for document, raw in files:
+    files = list(_open_exports(source, encoding))
+    control = _find_control([document for document, _ in files], question)
+    tasks: dict[Any, dict[str, Any]] = {}
+    for number, (document, raw) in enumerate(files):
         item_of, _ = item_finder(document, item)
-        for at, task in enumerate(tasks_of(document)):
+        for at, (task, entry, told) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
+            alone = task is not entry
+            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(told, entry if alone else None)
             name = item_of(task)
-            whole = at < len(raw) and len(raw[at]) == 2
-            written = raw[at] if whole else {key: task.get(key) for key in ("id", "data")}
-            predictions = _predictions(None if name is None else labels.get(name), control, model_version)
-            tasks.setdefault(at if name is None else name, {**written, "predictions": predictions})
+            found = _predictions(None if name is None else labels.get(name), control, model_version)
+            key = _identity(task, None if alone else told.get("data"), (number, at))
+            tasks.setdefault(key, stands | {"predictions": found})
     return _written(list(tasks.values()))
 
 
@@ -154,54 +179,63 @@ def _feature(dtype: Any) -> dict[str, Any]:
     return {"dtype": "string" if dtype == pl.String else str(dtype).lower(), "_type": "Value"}
 
 
-def _open_exports(source: Any) -> Iterator[tuple[Records, list[dict[str, Any]]]]:
+def _refuse_standard_input(paths: Iterable[Any]) -> None:
+    if any(isinstance(path, str | Path) and str(path) == "-" for path in paths):
+        raise ParameterError(
+            "Predictions are written onto the tasks of the export, which is read twice for that, and standard input "
+            "can be read only once. Save the export to a file and give its path."
+        )
+
+
+def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, list[dict[str, bytes]]]]:
     """Each file of an export, and the ids and data of its tasks as they stand there."""
-    for one in source if isinstance(source, list | tuple) else [source]:
+    sources = source if isinstance(source, list | tuple) else [source]
+    _refuse_standard_input(sources)
+    for one in sources:
         opened = open_path(one) if isinstance(one, str | Path) else one
-        for file in opened.values() if isinstance(opened, dict) else [opened]:
-            text = as_utf8(file, None)
-            document = Records(file.name, parse_json(text)[0] if text.size else None)
+        members = [file for file in opened.values() if file.size] if isinstance(opened, dict) else [opened]
+        for file in members:
+            text = as_utf8(file, encoding)
+            content = text.read()
+            document = Records(file.name, parse_json(replace(text, held=content))[0] if content else None)
             if recognise(document) != "label-studio":
                 raise AnnotationError(
                     f"{file.name} is not a JSON export of Label Studio, so its tasks cannot be written back. "
                     "Export JSON, or write new tasks with `label_studio_tasks`."
                 )
-            yield document, list(_raw_tasks(text))
+            yield document, list(raw_members(content, ("id", "data", "task")))
 
 
-def _raw_tasks(source: Source) -> Iterator[dict[str, Any]]:
-    """The `id` and `data` of every task as bytes of the file; less than both where they stand elsewhere."""
-    content = source.read()
-    depth, begun, key = 0, 0, b""
-    level = 2 if content.lstrip()[:1] == b"[" else 1
-    task: dict[str, Any] = {}
-    for token in _TOKEN.finditer(content):
-        mark = token[0][:1]
-        if mark in b"{[":
-            depth += 1
-            if depth == level:
-                task = {}
-            elif depth == level + 1:
-                begun = token.start()
-        elif mark in b"}]":
-            depth -= 1
-            if depth == level - 1 and mark == b"}":
-                yield task
-            elif depth == level and key == b'"data"':
-                task["data"] = orjson.Fragment(content[begun : token.end()])
-        elif depth == level:
-            value = _VALUE.match(content, token.end())
-            key = token[0] if value else key
-            if value and value[1] and key == b'"id"':
-                task["id"] = orjson.Fragment(value[1])
+def _entries(document: Records) -> list[Any]:
+    return document.value if isinstance(document.value, list) else [document.value]
 
 
-def _find_control(files: Sequence[tuple[Records, Any]], question: str) -> _Control:
+def _fragments(told: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
+    """The id and data of a task as they stand in the file; those of an annotation that stands alone are in its task."""
+    if annotation is not None:
+        inner = told.get("task")
+        if inner is not None and type(annotation["task"]) is dict:
+            told = next(raw_members(inner, ("id", "data")))
+        else:
+            told = {} if inner is None else {"id": inner}
+    return {key: orjson.Fragment(told[key]) for key in ("id", "data") if key in told}
+
+
+def _identity(task: dict[str, Any], data: bytes | None, place: tuple[int, int]) -> tuple[Any, ...]:
+    """What makes two entries one task: not the item, which several may share.
+
+    The same id with other data comes from another project. Annotations that stand alone are told by the id without it.
+    """
+    number = task.get("id")
+    return (type(number), number, data) if isinstance(number, str | int | float) else place
+
+
+def _find_control(documents: Sequence[Records], question: str) -> _Control:
     """How the export itself names the control, what it labels, and what kind it is."""
     found: dict[str, Any] | None = None
     options: set[str] = set()
     questions: dict[str, None] = {}
-    for results in (results for document, _ in files for results in _all_results(document)):
+    for results in (results for document in documents for results in _all_results(document)):
         answers, *_ = read_results(results)
         questions |= dict.fromkeys(answers)
         if question in answers:
@@ -209,7 +243,7 @@ def _find_control(files: Sequence[tuple[Records, Any]], question: str) -> _Contr
             options |= {answer} if isinstance(answer, str) else set(answer)
             found = found or next(result for result in results if question in read_results([result])[0])
     if found is None:
-        where = files[0][0].name if files else "The export"
+        where = documents[0].name if documents else "The export"
         raise AnnotationError(f"{where} has no question {shorten(question)!r}. It has: {listed(list(questions))}.")
     return _Control(question, str(found.get("to_name") or ""), found["type"], frozenset(options))
 

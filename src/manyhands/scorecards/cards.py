@@ -55,7 +55,7 @@ class Scorecards:
     confused_truth, confused_label : (n_workers, 3) codes of the commonest confusions, -1 for none
     confused_count, confused_rate : (n_workers, 3) expected number, and share among the items of that truth
     flags, reasons : for each worker the flags, and a sentence for each flag
-    partners : for each worker the codes of those they answer as one with
+    partners : for each worker the codes of those they answer as one with, at most twenty
     """
 
     worker_ids: npt.NDArray[Any]

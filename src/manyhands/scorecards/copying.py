@@ -22,7 +22,8 @@ from manyhands.scorecards.witnesses import Mask, Witnesses
 ALARM = 0.01  # chance of one false alarm among all couples
 MIN_SHARED = 10  # items that both labelled
 MIN_EXCESS = 0.5  # of the agreement that could be added to the expected one, the part that is there
-MOST_PAIRS = 4_000_000  # pairs of labels looked at
+MOST_PAIRS = 4_000_000  # pairs of labels looked at, give or take one per label
+CHUNK = 1 << 20  # pairs times classes looked at together
 MOST_VOICES = 5
 
 Positions = npt.NDArray[np.int64]
@@ -57,42 +58,70 @@ def find_couples(witnesses: Witnesses, confusion: Array, in_a_voice: Mask) -> Co
     place = np.minimum(np.searchsorted(couple, key), max(len(couple) - 1, 0))
     often = couple[place] == key if len(couple) else np.zeros(len(key), bool)
     a, b, which = a[often], b[often], place[often]
+    n_own = _n_own(votes)
+    weight = 1.0 / (n_own[a] * n_own[b])  # an item is shared once, however often two workers repeat themselves on it
     n_shared, n_equal, n_expected = (
-        sums_by(which, value, len(couple))
+        sums_by(which, weight * value, len(couple))
         for value in (np.ones(len(a)), votes.label[a] == votes.label[b], _chance_to_agree(witnesses, confusion, a, b))
     )
     agreement, expected = n_equal / n_shared, n_expected / n_shared
     nats = n_shared * (rel_entr(agreement, expected) + rel_entr(1 - agreement, 1 - expected))
     beyond = (agreement - expected > MIN_EXCESS * (1 - expected)) & (nats > np.log(max(len(couple), 1) / ALARM))
+    beyond &= n_shared > MIN_SHARED - 0.5
     x, y = np.divmod(couple[beyond], votes.n_workers)
     return Couples(x, y, n_shared[beyond], n_equal[beyond], n_expected[beyond])
 
 
-def _label_pairs(annotations: Annotations, in_a_voice: Mask) -> tuple[Positions, Positions]:
-    """Positions of the labels that two workers gave to one item, nearest neighbours first, up to `MOST_PAIRS`."""
+def _n_own(annotations: Annotations) -> Positions:
+    """(n_annotations,) how many labels the worker of each gave to its item."""
     item, worker = annotations.item, annotations.worker
-    pairs: list[tuple[Positions, Positions]] = []
-    n_pairs = 0
-    for step in range(1, int(annotations.n_labels.max(initial=0))):
-        if n_pairs >= MOST_PAIRS:
-            break
-        together = (item[step:] == item[:-step]) & (worker[step:] != worker[:-step])
-        a = np.flatnonzero(together & ~(in_a_voice[worker[step:]] & in_a_voice[worker[:-step]]))
-        pairs.append((a, a + step))
-        n_pairs += len(a)
-    if not pairs:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+    first = np.flatnonzero(np.append(True, (item[1:] != item[:-1]) | (worker[1:] != worker[:-1])))
+    size = np.diff(np.append(first, len(item)))
+    return np.repeat(size, size)
+
+
+def _label_pairs(annotations: Annotations, in_a_voice: Mask) -> tuple[Positions, Positions]:
+    """Positions of the labels that two workers gave to one item, the lower worker first.
+
+    Each label meets the nearest ones that follow it, equally many where all would be more than `MOST_PAIRS`. Within an
+    item those of a voice come first, so that what no label is to meet, its own voice or worker, is one run around it.
+    """
+    item, worker = annotations.item, annotations.worker
+    is_voice = in_a_voice[worker]
+    at = np.lexsort((~is_voice, item)) if is_voice.any() else np.arange(len(item))
+    speaker = np.where(is_voice, -1, worker)[at]
+    is_last = np.diff(speaker, append=-2) != 0
+    is_last |= np.diff(item, append=-1) != 0
+    last = np.flatnonzero(is_last)
+    follows = np.repeat(last + 1, np.diff(last, prepend=-1))  # the first label after the run
+    n_partners = np.cumsum(annotations.n_labels)[item] - follows
+    n_met = np.minimum(n_partners, _most_partners(n_partners))
+    first = np.repeat(np.arange(len(at)), n_met)
+    second = np.repeat(follows + n_met - np.cumsum(n_met), n_met) + np.arange(len(first))
+    a, b = at[first], at[second]
+    turned = worker[a] > worker[b]
+    return np.where(turned, b, a), np.where(turned, a, b)
+
+
+def _most_partners(n_partners: Positions) -> int:
+    """How many partners each label may have at most: the fewest with which the pairs reach `MOST_PAIRS`."""
+    n_with_more = len(n_partners) - np.cumsum(np.bincount(n_partners))  # than 0, 1, 2, ... partners
+    return int(np.searchsorted(np.cumsum(n_with_more), MOST_PAIRS)) + 1
 
 
 def _chance_to_agree(witnesses: Witnesses, confusion: Array, a: Positions, b: Positions) -> Array:
     """(n_pairs,) the chance that one of two workers says what the other said, by what everybody else says."""
-    worker, label = witnesses.annotations.worker, witnesses.annotations.label
-    one_way, other_way = (
-        np.einsum("pk,pk->p", witnesses.truth[y], confusion[worker[y], :, label[x]]) for x, y in ((a, b), (b, a))
-    )
-    by_truth = np.maximum(one_way, other_way)
-    equal = label[a] == label[b]
+    votes = witnesses.annotations
+    by_label = np.ascontiguousarray(confusion.transpose(0, 2, 1))  # what is looked up then stands together
+    by_truth = np.empty(len(a))
+    size = max(CHUNK // max(votes.n_classes, 1), 1)
+    for part in (slice(first, first + size) for first in range(0, len(a), size)):
+        one_way, other_way = (
+            np.einsum("pk,pk->p", witnesses.truth[y], by_label[votes.worker[y], votes.label[x]])
+            for x, y in ((a[part], b[part]), (b[part], a[part]))
+        )
+        np.maximum(one_way, other_way, out=by_truth[part])
+    equal = votes.label[a] == votes.label[b]
     n_same = np.maximum(witnesses.n_equal[a], witnesses.n_equal[b]) - equal  # of the others
     by_votes = (n_same + by_truth) / np.maximum(witnesses.n_others[a], 1.0)
     return np.clip(np.maximum(by_truth, by_votes), 0.01, 0.99)

@@ -16,6 +16,7 @@ from manyhands.scorecards.witnesses import Mask, Witnesses
 
 FLAGS = ("random", "one-class", "inverted", "copying", "too-few-labels")
 
+MOST_PARTNERS = 20  # of one worker; all of a large voice for each of its members would be its square
 _LONGEST = 40  # characters of a name
 _MOST_NAMES = 3
 
@@ -64,27 +65,26 @@ def _explain_copying(
 ) -> list[tuple[int, ...]]:
     names = votes.worker_ids.tolist()
     partners: list[set[int]] = [set() for _ in names]
-    order = np.argsort(couples.n_equal - couples.n_expected, kind="stable")  # the strongest evidence is told
-    for c in order:
+    for voice in voices:
+        members = np.flatnonzero(voice.members).tolist()
+        for w in (w for w in members if enough[w]):
+            others = [other for other in members[: MOST_PARTNERS + 1] if other != w][:MOST_PARTNERS]
+            partners[w].update(others)
+            flagged[w]["copying"] = (
+                f"answers as one voice with {_names([names[w] for w in others], len(members) - 1)}: they agree on "
+                f"{voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
+            )
+    for c in np.argsort(couples.n_expected - couples.n_equal, kind="stable"):  # the strongest evidence is told
         pair = int(couples.x[c]), int(couples.y[c])
         for w, other in (pair, pair[::-1]):
-            if enough[w]:
+            if enough[w] and len(partners[w]) < MOST_PARTNERS:
                 partners[w].add(other)
-                flagged[w]["copying"] = (
+                flagged[w].setdefault(
+                    "copying",
                     f"same label as {shown(names[other])} on {couples.n_equal[c]:.0f} of {couples.n_shared[c]:.0f} "
-                    f"shared items, where {couples.n_expected[c]:.0f} were to be expected"
+                    f"shared items, where {couples.n_expected[c]:.0f} were to be expected",
                 )
-    for voice in voices:
-        members = [int(w) for w in np.flatnonzero(voice.members)]
-        for w in members:
-            if enough[w]:
-                others = [other for other in members if other != w]
-                partners[w].update(others)
-                flagged[w]["copying"] = (
-                    f"answers as one voice with {_names([names[other] for other in others])}: they agree on "
-                    f"{voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
-                )
-    return [tuple(sorted(p)) for p in partners]
+    return [tuple(sorted(p)[:MOST_PARTNERS]) for p in partners]
 
 
 def _too_few(n_labels: int, n_checked: int) -> str:
@@ -93,9 +93,10 @@ def _too_few(n_labels: int, n_checked: int) -> str:
     return f"{n_checked} labels that others can speak to do not tell a guesser from an honest worker"
 
 
-def _names(values: Sequence[Any]) -> str:
+def _names(values: Sequence[Any], n_all: int) -> str:
+    """The first few of these names, and how many there are besides, of all."""
     said = [shown(value) for value in values[:_MOST_NAMES]]
-    rest = len(values) - len(said)
+    rest = n_all - len(said)
     return ", ".join(said) + (f" and {rest} more" if rest else "")
 
 

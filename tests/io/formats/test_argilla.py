@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Records
+from manyhands.io.formats import argilla
 from manyhands.io.formats.argilla import recognise
+from manyhands.io.judgements import Wishes
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "argilla"
 
@@ -76,9 +78,23 @@ def test_a_user_who_answers_twice_has_two_rows(export):
 
 
 def test_statuses_that_differ_between_questions(export):
+    """The status of the question that is meant decides, and a user has one row."""
     both = flat(statuses=["draft"]) | flat(question="r")
-    assert quiet_read(export(both), question="r").ledger.as_dict()["excluded"] == {"draft": 1}
-    assert quiet_read(export(both), question="q").ledger.as_dict()["excluded"] == {"draft": 1, "no_label": 1}
+    path = export(both)
+    assert quiet_read(path, question="r").ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
+    assert quiet_read(path, label="q").ledger.as_dict() == {"rows_read": 1, "kept": 0, "excluded": {"draft": 1}}
+    assert quiet_read(path, question="r").questions == {"q": 1, "r": 1}
+
+
+def test_who_only_began_another_question_has_not_come_to_this_one(export):
+    """Who submitted answers to others alone has left it open. The item stays."""
+    entry = flat(values=["x", "y"], users=[ANN, BO], statuses=["draft", "submitted"]) | flat(question="r", users=[CY])
+    reading = quiet_read(export(entry), question="r")
+    assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"no_label": 1}}
+    assert reading.annotations.worker_ids.tolist() == [BO, CY]
+    begun = flat("b", statuses=["draft"]) | {"r.responses": [], "r.responses.users": [], "r.responses.status": []}
+    reading = quiet_read(export(entry, begun), question="r")
+    assert reading.annotations.item_ids.tolist() == ["a", "b"] and reading.ledger.excluded == {"no_label": 2}
 
 
 def test_records_without_responses(export):
@@ -92,7 +108,16 @@ def test_records_without_responses(export):
 
 def test_every_suggestion_is_a_prediction(export):
     entry = nested(q=[said("x")]) | {"suggestions": {"q": {"value": "x"}, "r": {"value": "y"}, "s": {"value": None}}}
-    assert quiet_read(export(entry)).ledger.excluded == {"prediction": 2}
+    assert quiet_read(export(entry)).ledger.excluded == {"prediction": 1}
+    both = nested(q=[said("x")], r=[said("z")]) | {"suggestions": {"q": {"value": ["x", "y"]}, "r": {"value": "y"}}}
+    for question in ("q", "r"):
+        ledger = quiet_read(export(both), question=question).ledger
+        assert ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"prediction": 1}}
+    rows = argilla.read(Records("x", [both]), "argilla", Wishes())
+    assert {name: column.to_list() for name, column in rows.answers.items()} == {
+        "q": [["x"], ["x", "y"], None],
+        "r": ["z", None, "y"],
+    }
     assert quiet_read(export(flat() | {"q.suggestion": "x", "q.suggestion.score": 0.5})).ledger.excluded == {
         "prediction": 1
     }

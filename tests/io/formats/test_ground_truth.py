@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broken_exports import mutated, quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
 from manyhands.io.documents import Folder, Records
 from manyhands.io.formats import ground_truth
@@ -23,18 +23,6 @@ MANIFEST = JOB / "manifests" / "output" / "output.manifest"
 RESPONSE = next((JOB / "annotations" / "worker-response").rglob("*.json"))
 REQUEST = next((JOB / "annotations").rglob("consolidation-request/*/*.json"))
 SUB = "00000000-0000-0000-0000-00000000000a"
-
-
-def quietly(path, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read(path, **options)
-
-
-def triples(reading):
-    labels = reading.annotations
-    names = (labels.item_ids[labels.item], labels.worker_ids[labels.worker], labels.classes[labels.label])
-    return sorted(zip(*(column.tolist() for column in names)))
 
 
 def answer(worker="w", element="q", value=None, **more):
@@ -82,12 +70,12 @@ def test_a_zip_with_the_job_in_a_folder_and_colons_in_its_names(tmp_path):
                     f"my-job/{path.relative_to(JOB).as_posix()}".replace("09-1", "09:1"), path.read_bytes()
                 )
     (tmp_path / "job.zip").write_bytes(held.getvalue())
-    assert quietly(tmp_path / "job.zip").ledger.as_dict() == quietly(JOB).ledger.as_dict()
+    assert quiet_read(tmp_path / "job.zip").ledger.as_dict() == quiet_read(JOB).ledger.as_dict()
 
 
 @pytest.mark.parametrize("part", ["annotations", "annotations/worker-response"])
 def test_a_part_of_the_job_has_numbers_for_items(part):
-    reading = quietly(JOB / part)
+    reading = quiet_read(JOB / part)
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 2, "excluded": {}}
     assert reading.annotations.item_ids.tolist() == ["0"]
 
@@ -95,7 +83,7 @@ def test_a_part_of_the_job_has_numbers_for_items(part):
 def test_consolidation_requests_serve_where_there_are_no_responses(tmp_path):
     shutil.copytree(JOB, tmp_path / "job")
     shutil.rmtree(tmp_path / "job" / "annotations" / "worker-response")
-    reading = quietly(tmp_path / "job")
+    reading = quiet_read(tmp_path / "job")
     assert "of consolidation-request" in reading.notes["files_used"]
     assert reading.ledger.as_dict() == {"rows_read": 3, "kept": 2, "excluded": {"no_label": 1}}
     assert "private.eu-west-1.aaaa1111" in reading.annotations.worker_ids
@@ -103,7 +91,7 @@ def test_consolidation_requests_serve_where_there_are_no_responses(tmp_path):
 
 def test_single_files():
     for path, worker in ((RESPONSE, SUB), (REQUEST, "private.eu-west-1.aaaa1111")):
-        reading = quietly(path)
+        reading = quiet_read(path)
         assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 2, "excluded": {}}
         assert ("0", worker, "cat") in triples(reading)
 
@@ -116,7 +104,7 @@ def test_a_response_outside_of_its_directory(tmp_path):
 
 @pytest.mark.parametrize("path", [MANIFEST, JOB / "manifests"])
 def test_the_manifest_alone_is_aggregated(path):
-    reading = quietly(path)
+    reading = quiet_read(path)
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 0, "excluded": {"aggregated": 1, "no_label": 1}}
     assert "not the workers' answers" in reading.refusal
 
@@ -129,7 +117,7 @@ def test_labels_of_machines_and_of_earlier_jobs_in_a_manifest(tmp_path):
     ]
     path = tmp_path / "output.manifest"
     path.write_text("\n".join(map(json.dumps, lines)))
-    assert quietly(path).ledger.excluded == {"prediction": 1, "aggregated": 2, "no_label": 1}
+    assert quiet_read(path).ledger.excluded == {"prediction": 1, "aggregated": 2, "no_label": 1}
 
 
 @pytest.mark.parametrize(
@@ -233,27 +221,6 @@ def test_several_jobs_are_not_mixed():
         ground_truth.read(Folder("jobs", members), "ground-truth", Wishes())
 
 
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@st.composite
-def mutated(draw, value):
-    """A JSON value in which one piece was removed or replaced by junk."""
-    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
-        key = draw(st.sampled_from(sorted(value)))
-        if not draw(st.integers(0, 4)):
-            return {other: value[other] for other in value if other != key}
-        return {**value, key: draw(mutated(value[key]))}
-    if isinstance(value, list) and value and draw(st.integers(0, 4)):
-        at = draw(st.integers(0, len(value) - 1))
-        return [*value[:at], draw(mutated(value[at])), *value[at + 1 :]]
-    return draw(JUNK)
-
-
 FILES = [json.loads(RESPONSE.read_text()), json.loads(REQUEST.read_text())]
 FILES.append([json.loads(line) for line in MANIFEST.read_text().splitlines()])
 
@@ -264,7 +231,8 @@ def test_nothing_but_sentences_for_a_broken_file(value):
     found = ground_truth.recognise(document)
     assert found in (None, "ground-truth")
     try:
-        assert len(ground_truth.read(document, "ground-truth", Wishes())) >= 0
+        found = ground_truth.read(document, "ground-truth", Wishes())
+        assert len(found.item) == len(found.worker) == len(found)
     except ManyhandsError as error:
         assert len(str(error)) > 20
 

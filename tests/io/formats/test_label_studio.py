@@ -271,6 +271,22 @@ def test_all_agree(read_json):
         read_json(rows)
 
 
+def test_a_taxonomy_as_a_bare_list(read_json, tmp_path):
+    """It is a path as in the JSON export, and tells the question from the data also where all agree."""
+    rows = [flat(1, worker, text="t", kind=[["Animals", "Dog"]]) for worker in (5, 6)]
+    reading = read_json(rows)
+    assert reading.question == "kind" and reading.annotations.classes.tolist() == ["Animals > Dog"]
+    rows[1]["kind"] = [["Animals"], ["Animals", "Cat"], ["Plants"]]
+    assert read_json(rows, question="kind=Plants").annotations.classes.tolist() == ["no", "yes"]
+    path = tmp_path / "x.csv"
+    cells = [f'1,{worker},{worker},1.0,t,"[[""Animals"",""Dog""]]"\n' for worker in (5, 6)]
+    path.write_text("id,annotator,annotation_id,lead_time,text,kind\n" + "".join(cells))
+    with pytest.warns(CrowdWarning):
+        assert read(path).annotations.classes.tolist() == ["Animals > Dog"]
+    boxes = [flat(1, worker, table=[[1, 2], [3, 4]], mood="ab"[worker - 5]) for worker in (5, 6)]
+    assert read_json(boxes).question == "mood"
+
+
 def test_data_with_the_name_of_a_question(read_json):
     assert read_json([flat(1, 5, mood="a", _data_mood="x")]).questions == {"mood": 1}
 

@@ -1,7 +1,6 @@
 """Published data sets: lists per item, Le-Wi-Di, peerannot, and votes that are only counted."""
 
 import json
-import warnings
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broken_exports import mutated, quiet_read, triples
 from manyhands import registry
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError
 from manyhands.io.documents import Records
@@ -17,18 +17,6 @@ from manyhands.io.judgements import Wishes
 from manyhands.io.reading import read
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-
-
-def quietly(path, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read(path, **options)
-
-
-def triples(reading):
-    labels = reading.annotations
-    names = (labels.item_ids[labels.item], labels.worker_ids[labels.worker], labels.classes[labels.label])
-    return sorted(zip(*(column.tolist() for column in names)))
 
 
 def judged(value, format_name, wishes=None):
@@ -58,7 +46,7 @@ def judged(value, format_name, wishes=None):
     ],
 )
 def test_samples(sample, format_name, expected):
-    reading = quietly(SAMPLES / sample)
+    reading = quiet_read(SAMPLES / sample)
     assert reading.format == format_name
     assert triples(reading) == sorted(expected)
     assert reading.ledger.as_dict() == {"rows_read": len(expected), "kept": len(expected), "excluded": {}}
@@ -66,14 +54,14 @@ def test_samples(sample, format_name, expected):
 
 
 def test_a_row_per_annotation_is_a_long_table():
-    reading = quietly(SAMPLES / "hf" / "row_per_annotation.jsonl")
+    reading = quiet_read(SAMPLES / "hf" / "row_per_annotation.jsonl")
     assert (reading.format, triples(reading)) == ("long", [("item-1", "A17", "1")])
     assert reading.ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
 
 
 @pytest.mark.parametrize("sample", ["triples.csv", "crowdkit.csv"])
 def test_long_samples(sample):
-    reading = quietly(SAMPLES / "long" / sample)
+    reading = quiet_read(SAMPLES / "long" / sample)
     n_rows = {"triples.csv": 3, "crowdkit.csv": 1}[sample]
     assert reading.format == "long"
     assert reading.ledger.as_dict() == {"rows_read": n_rows, "kept": n_rows, "excluded": {}}
@@ -107,7 +95,7 @@ class TestLists:
     def test_parquet_with_columns_of_lists(self, tmp_path):
         path = tmp_path / "votes.parquet"
         pl.DataFrame({"id": [1, 2], "annotators": [["u", "v"], []], "labels": [[0, 1], []]}).write_parquet(path)
-        reading = quietly(path)
+        reading = quiet_read(path)
         assert (reading.format, triples(reading)) == ("lists", [("1", "u", "0"), ("1", "v", "1")])
         assert reading.ledger.excluded == {"no_label": 1}
 
@@ -129,7 +117,7 @@ class TestLists:
     def test_a_long_table_with_roles_is_left_to_others(self, tmp_path):
         path = tmp_path / "x.csv"
         path.write_text("item,worker,label,a_count,b_count,count\n1,ann,cat,0,1,1\n")
-        assert quietly(path).format == "long"
+        assert quiet_read(path).format == "long"
 
 
 class TestObjects:
@@ -207,27 +195,6 @@ class TestCounts:
         with pytest.raises(AnnotationError, match="no column that ends in _count"):
             judged([{"id": 1, "votes": 2}], "counts")
         assert vote_counts.is_counts(Records("x", [{"like_count": 1, "share_count": 2}])) is False
-
-
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@st.composite
-def mutated(draw, value):
-    """A JSON value in which one piece was removed or replaced by junk."""
-    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
-        key = draw(st.sampled_from(sorted(value)))
-        if not draw(st.integers(0, 4)):
-            return {other: value[other] for other in value if other != key}
-        return {**value, key: draw(mutated(value[key]))}
-    if isinstance(value, list) and value and draw(st.integers(0, 4)):
-        at = draw(st.integers(0, len(value) - 1))
-        return [*value[:at], draw(mutated(value[at])), *value[at + 1 :]]
-    return draw(JUNK)
 
 
 VALUES = [json.loads((SAMPLES / name).read_text()) for name in ("hf/lewidi.json", "hf/lewidi2025.json")]

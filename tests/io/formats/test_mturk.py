@@ -203,6 +203,44 @@ def test_an_answer_by_the_same_name_twice_is_kept_apart():
     assert triples(quiet_read(table, label="Answer.q.label")) == [("x", "w", "b")]
 
 
+def test_a_number_within_the_name():
+    """Input.image1 belongs to Answer.image1_label."""
+    numbers = range(1, 13)
+    names = [f"Input.image{n}" for n in numbers] + [f"Answer.image{n}_label" for n in numbers]
+    images, labels = [f"i{n}" for n in numbers], ["ab"[n % 2] for n in numbers]
+    result = quiet_read(batch(("w", *images, *labels), names=names))
+    assert result.ledger.as_dict() == {"rows_read": 12, "kept": 12, "excluded": {}}
+    assert dict((item, label) for item, _, label in triples(result)) == dict(zip(images, labels))
+    assert (result.question, result.columns["label"]) == ("image_label", "Answer.image1_label to Answer.image12_label")
+    names = ["Input.image_1_url", "Input.image_2_url", "Answer.1_label", "Answer.2_label"]
+    result = quiet_read(batch(("w", "x", "y", "a", "b"), names=names))
+    assert triples(result) == [("x", "w", "a"), ("y", "w", "b")] and result.question == "label"
+
+
+def test_a_number_within_the_name_may_mean_something_else():
+    names = ["Input.id1", "Input.id2", "Answer.q1", "Answer.q2", "Answer.over18_too", "Answer.over21_too"]
+    result = quiet_read(batch(("w", "x", "y", "a", "b", "1", "0"), names=names))
+    assert triples(result) == [("x", "w", "a"), ("y", "w", "b")]
+    assert "Answer.over18_too" in result.notes["whole_hit_answers"]
+
+
+def test_numbered_questions_without_numbered_inputs():
+    """They may be items; a question can be picked all the same."""
+    table = batch(("w", "x", "a", "b"), names=["Input.page", "Answer.image1_label", "Answer.image2_label"])
+    told = r"several questions: image1_label, image2_label\. Pick one .* 2 items per HIT, the batch lacks Input\.\*"
+    with pytest.raises(AnnotationError, match=told):
+        quiet_read(table)
+    assert triples(quiet_read(table, question="image2_label")) == [("x", "w", "b")]
+
+
+def test_the_line_of_an_assignment(tmp_path):
+    """Also where a HIT is taken apart."""
+    path = tmp_path / "x.csv"
+    path.write_text("HITId,WorkerId,Input.id1,Input.id2,Answer.q1,Answer.q2\nH,w,x,y,a,b\nH,,x,y,a,b\n")
+    with pytest.raises(AnnotationError, match=r"x\.csv, line 3: the worker"):
+        quiet_read(path)
+
+
 class TestItem:
     """Which of the uploaded columns is the item."""
 
@@ -229,6 +267,12 @@ class TestItem:
         with pytest.raises(AnnotationError, match=r"any of Input.left, Input.right might name .* or --item HITId"):
             quiet_read(table)
         assert quiet_read(table, item="HITId").ledger.kept == 3
+
+    def test_what_is_shown_is_not_the_name_of_all(self):
+        """A document with several passages: the passage tells them apart."""
+        rows = [("w", "d1", "p1", "a"), ("w", "d1", "p2", "a"), ("w", "d2", "p3", "a")]
+        result = quiet_read(batch(*rows, names=["Input.document", "Input.passage", "Answer.q"]))
+        assert result.annotations.item_ids.tolist() == ["p1", "p2", "p3"]
 
     def test_a_usual_name_with_one_value_tells_nothing_apart(self):
         rows = [("w", "Funny?", "u1", "a"), ("w", "Funny?", "u2", "a")]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broken_exports import broken_json, check_broken, quiet_read, triples, write_json
@@ -100,6 +100,7 @@ def test_other_files_are_not_claimed():
 
 
 @given(data=st.data())
+@settings(max_examples=60)
 def test_broken_responses_give_sentences(data, tmp_path_factory):
     answers = form("q", "a") + form("t", "b", "c", tag="SelectionIdentifier")
     good = [{"Assignments": [assignment(1, answers), assignment(2, answers)]}, {"Assignments": [assignment(3, "")]}]

@@ -1,26 +1,14 @@
 """Files without a header: matrices of numbers, and triples of words."""
 
-import warnings
 from pathlib import Path
 
 import pytest
 
+from broken_exports import quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.reading import read
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-
-
-def quietly(path, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return read(path, **options)
-
-
-def triples(reading):
-    labels = reading.annotations
-    names = (labels.item_ids[labels.item], labels.worker_ids[labels.worker], labels.classes[labels.label])
-    return sorted(zip(*(column.tolist() for column in names)))
 
 
 @pytest.fixture
@@ -34,7 +22,7 @@ def words(tmp_path):
 
 
 def test_a_matrix_by_number():
-    reading = quietly(SAMPLES / "rodrigues" / "answers.txt")
+    reading = quiet_read(SAMPLES / "rodrigues" / "answers.txt")
     assert reading.format == "matrix"
     assert reading.ledger.as_dict() == {"rows_read": 9, "kept": 4, "excluded": {"no_label": 5}}
     assert triples(reading) == [("0", "0", "0"), ("0", "1", "1"), ("1", "1", "2"), ("1", "2", "2")]
@@ -58,17 +46,17 @@ def test_triples_with_the_item_clearly_first(words):
 @pytest.mark.parametrize("text", ["0 1\n1 1\n", "0. 1.\n1. 1.\n", "0.0 1.0\n"])
 def test_a_zero_without_a_minus_one_is_asked_about(words, text):
     with pytest.raises(AnnotationError, match="is 0 a class, or no label"):
-        quietly(words(text))
+        quiet_read(words(text))
 
 
 def test_a_zero_that_the_user_explains(words):
-    assert quietly(words("0 1\n2 1\n"), missing="0").ledger.as_dict()["excluded"] == {"no_label": 1}
-    assert quietly(words("0 1\n2 1\n"), missing="-1").ledger.kept == 4
+    assert quiet_read(words("0 1\n2 1\n"), missing="0").ledger.as_dict()["excluded"] == {"no_label": 1}
+    assert quiet_read(words("0 1\n2 1\n"), missing="-1").ledger.kept == 4
 
 
 @pytest.mark.parametrize("nothing", ["nan", "NaN", "NAN", "Nan"])
 def test_nan_is_no_label_and_then_zero_is_a_class(words, nothing):
-    reading = quietly(words(f"0 {nothing} 1\n1 0 {nothing}\n"), format="matrix")
+    reading = quiet_read(words(f"0 {nothing} 1\n1 0 {nothing}\n"), format="matrix")
     assert reading.annotations.classes.tolist() == ["0", "1"]
     assert reading.ledger.excluded == {"no_label": 2}
 
@@ -76,13 +64,13 @@ def test_nan_is_no_label_and_then_zero_is_a_class(words, nothing):
 def test_three_numbers_might_be_either(words):
     path = words("1 2 1\n2 2 2\n")
     with pytest.raises(AnnotationError, match="a matrix of three workers, or triples"):
-        quietly(path)
-    assert quietly(path, format="matrix").ledger.kept == 6
-    assert quietly(path, format="nltk").ledger.kept == 2
+        quiet_read(path)
+    assert quiet_read(path, format="matrix").ledger.kept == 6
+    assert quiet_read(path, format="nltk").ledger.kept == 2
 
 
 def test_a_matrix_with_commas(words):
-    reading = quietly(words("0,-1,1\n1,1,-1\n", "answers.csv"))
+    reading = quiet_read(words("0,-1,1\n1,1,-1\n", "answers.csv"))
     assert (reading.format, reading.ledger.kept) == ("matrix", 4)
 
 
@@ -97,14 +85,14 @@ def test_a_matrix_with_commas(words):
 )
 def test_what_is_refused(words, text, options, said):
     with pytest.raises(AnnotationError, match=said):
-        quietly(words(text), **options)
+        quiet_read(words(text), **options)
 
 
 def test_words_under_a_header(words):
     """Columns with blanks between them, as some programs write tables."""
-    assert quietly(words("item worker label\n1 ann cat\n2 ann dog\n")).format == "long"
+    assert quiet_read(words("item worker label\n1 ann cat\n2 ann dog\n")).format == "long"
 
 
 def test_a_table_is_not_lines_of_words(words):
     with pytest.raises(AnnotationError, match="is not lines of words"):
-        quietly(words("item,worker,label\n1,ann,cat\n", "x.csv"), format="matrix")
+        quiet_read(words("item,worker,label\n1,ann,cat\n", "x.csv"), format="matrix")

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.documents import READABLE, Document, Folder
+from manyhands.io.formats import wide
 from manyhands.io.judgements import Judgements, Wishes
 
 _MODULES = (
@@ -26,6 +27,7 @@ _MODULES = (
     "scale",
     "lists",
     "words",
+    "survey",
     "wide",
     "long",
 )
@@ -49,6 +51,7 @@ NAMES: dict[str, str] = {  # format -> the module that reads it
     "peerannot": "lists",
     "prodigy": "prodigy",
     "scale": "scale",
+    "survey": "survey",
     "toloka": "toloka",
     "toloka-api": "toloka",
     "wide": "wide",
@@ -71,6 +74,8 @@ def read_document(document: Document, wishes: Wishes, format_name: str | None = 
         return _module(NAMES[format_name]).read(document, format_name, wishes)
     if wishes.item and wishes.worker and wishes.label:  # who names all three columns means a plain table
         return _module("long").read(document, "long", wishes)
+    if wide.names_workers(document, wishes):
+        return wide.read(document, "wide", wishes)
     for name in _MODULES:
         module = _module(name)
         found = module.recognise(document)

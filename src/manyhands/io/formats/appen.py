@@ -13,7 +13,7 @@ from manyhands.io.documents import Document, Table
 from manyhands.io.formats.choosing_items import blank_as_null
 from manyhands.io.formats.long import as_table
 from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed
+from manyhands.io.names import listed, split_question
 from manyhands.io.times import parse_times
 
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"
@@ -91,10 +91,8 @@ def _find_fields(table: Table, unit: int, taken: set[int], wishes: Wishes) -> li
 
 def _column_in_question(table: Table, question: str | None) -> str | None:
     """The column that a question names, with or without the choice that is asked about."""
-    if question is None or question in table.header:
-        return question
-    name = question.rpartition("=")[0]
-    return name if name in table.header else None
+    found = None if question is None else split_question(question, table.header)
+    return None if found is None else found[0]
 
 
 def _may_be_answer(name: str) -> bool:

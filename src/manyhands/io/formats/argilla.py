@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
 from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed, shorten
+from manyhands.io.names import listed, shorten, split_question
 
 _RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 _REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
@@ -53,13 +53,17 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     name = document.name
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
     nested = any("responses" in record for record in records)
-    rows, no_class = Collector(), set[str]()
+    responses = [list((_nested if nested else _flat)(record, name, at)) for at, record in enumerate(records, start=1)]
+    counts, no_class = _count_answers(responses)
+    meant = _meant(counts, wishes)
+    rows = Collector()
     for at, record in enumerate(records, start=1):
         item = _id(record, name, at) if wishes.item is None else item_at(records, at, wishes.item, name)
-        responses = list((_nested if nested else _flat)(record, name, at))
-        _add(rows, item, responses, no_class, name, at)
-        for _ in range(_count_suggestions(record, nested)):
-            rows.add(item, None, {}, "prediction")
+        _add(rows, item, responses[at - 1], meant, name, at)
+        for question, value in _suggestions(record, nested):
+            if meant is None or question == meant:
+                known = question in counts and not _has_parts(value)
+                rows.add(item, None, {question: _labels(value, name, at)} if known else {}, "prediction")
     only_question(rows, wishes, name)
     return rows.judgements(
         name,
@@ -71,7 +75,28 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         },
         notes=getattr(document, "notes", {}) | _notes(records, nested, no_class, name),
         refusal=_refusal(name, rows),
+        questions=None if meant is None else counts,
     )
+
+
+def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, int], set[str]]:
+    """How many classes were given as answers to each question, and the questions whose answers are none."""
+    counts: Counter[str] = Counter()
+    no_class = set()
+    for response in chain.from_iterable(responses):
+        if _has_parts(response.value):
+            no_class.add(response.question)
+        elif response.value is not None:
+            counts[response.question] += 1
+    return dict(counts), no_class
+
+
+def _meant(questions: Mapping[str, int], wishes: Wishes) -> str | None:
+    """The question whose answers are to be read, where that is known; only its status then matters."""
+    if wishes.label is not None or wishes.question is not None:
+        found = split_question(wishes.label or wishes.question or "", questions)
+        return None if found is None else found[0]
+    return next(iter(questions)) if len(questions) == 1 else None
 
 
 def _rows_as_records(table: Table) -> list[dict[str, Any]]:
@@ -140,21 +165,29 @@ def _id(record: Mapping[str, Any], source: str, at: int) -> str:
     return item
 
 
-def _add(rows: Collector, item: str, responses: Sequence[_Response], no_class: set[str], source: str, at: int) -> None:
-    """A row for every user, and one more where he answers a question again or in another status."""
+def _add(rows: Collector, item: str, responses: Sequence[_Response], meant: str | None, source: str, at: int) -> None:
+    """A row for every user, and one more where he answers a question again or in another status.
+
+    Where one question is meant, its status decides. Who submitted answers to others alone has left it open; who only
+    began or withdrew such answers has not come to it.
+    """
     answers: dict[tuple[str | None, str | None, int], dict[str, str | list[str]]] = {}
     before: Counter[tuple[str | None, str | None, str]] = Counter()
-    ranked = set()
+    ranked, elsewhere = set(), []
     for response in responses:
         user, reason = one_text(response.user, source, at, "user_id") or None, _reason(response, source, at)
+        if meant is not None and response.question != meant:
+            elsewhere += [user] if reason is None else []
+            continue
         row = (user, reason, before[user, reason, response.question])
         before[user, reason, response.question] += 1
         given = answers.setdefault(row, {})
         if _has_parts(response.value):
-            no_class.add(response.question)
             ranked.add(row)
         elif response.value is not None:
             given[response.question] = _labels(response.value, source, at)
+    here = {user for user, _, _ in answers}
+    answers |= {(user, None, 0): {} for user in elsewhere if user not in here}
     for row, given in answers.items():
         user, reason, _ = row
         if reason is None and not given and row in ranked:
@@ -187,12 +220,15 @@ def _labels(value: Any, source: str, at: int) -> str | list[str]:
     return one_text(value, source, at, "a value") or ""
 
 
-def _count_suggestions(record: Mapping[str, Any], nested: bool) -> int:
+def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any]]:
+    """What a model suggests, by question."""
     if not nested:
-        return sum(key.endswith(_SUGGESTION) and value is not None for key, value in record.items())
-    given = record.get("suggestions")
-    suggestions = given.values() if isinstance(given, dict) else ()
-    return sum(isinstance(suggestion, dict) and suggestion.get("value") is not None for suggestion in suggestions)
+        found = [(key.removesuffix(_SUGGESTION), value) for key, value in record.items() if key.endswith(_SUGGESTION)]
+    else:
+        given = record.get("suggestions")
+        entries = given.items() if isinstance(given, dict) else ()
+        found = [(question, entry.get("value")) for question, entry in entries if isinstance(entry, dict)]
+    return [(question, value) for question, value in found if value is not None]
 
 
 def _notes(records: Sequence[Mapping[str, Any]], nested: bool, no_class: set[str], source: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Table
-from manyhands.io.formats.long import COMMON_NAMES
+from manyhands.io.formats.long import COMMON_NAMES, CONTENTS
 from manyhands.io.judgements import find_column
 from manyhands.io.names import listed, plain
 
@@ -24,8 +24,8 @@ def find_wanted(header: Sequence[str], wanted: str, prefix: str, source: str) ->
 
 
 def usual_item(names: Iterable[str]) -> str | None:
-    """The name that is most usual for an item, if any is."""
-    known = {plain(name): name for name in reversed(list(names))}
+    """The name that is most usual for an item, if any is; one of several contents is no name for the whole."""
+    known = {plain(name): name for name in reversed(list(names)) if plain(name) not in CONTENTS}
     return next((known[plain(usual)] for usual in COMMON_NAMES["item"] if plain(usual) in known), None)
 
 

@@ -17,7 +17,7 @@ from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, Answer, as_answer
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed
+from manyhands.io.names import listed, split_question
 from manyhands.io.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
@@ -118,8 +118,8 @@ def _wanted(source: str, header: Sequence[str], wishes: Wishes) -> str | None:
         return header[find_column(header, wishes.label, "label", source)]
     if wishes.question is None:
         return None
-    name = wishes.question if wishes.question in header else wishes.question.rpartition("=")[0]
-    return name if name in header else None
+    found = split_question(wishes.question, header)
+    return None if found is None else found[0]
 
 
 def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[set[str], bool]:
@@ -147,10 +147,21 @@ def _parsed(text: str) -> Any:
 
 def _kind(cell: Any) -> str | None:
     """Whether a cell says something of a part of the item, answers a question, or is neither."""
+    if _is_path(cell):
+        return "answer"
     entries = [entry for entry in (cell if isinstance(cell, list) else [cell]) if isinstance(entry, dict)]
     if any(len(entry) > 1 and not REGION_KEYS.isdisjoint(entry) for entry in entries):
         return "region"
     return "answer" if any(not _ANSWER_KEYS.isdisjoint(entry) for entry in entries) else None
+
+
+def _is_path(cell: Any) -> bool:
+    """Whether a cell holds choices of a taxonomy alone, each as the steps that lead to it: [["Animals","Dog"]]."""
+    return (
+        isinstance(cell, list)
+        and bool(cell)
+        and all(isinstance(path, list) and path and all(isinstance(step, str) for step in path) for path in cell)
+    )
 
 
 def _answers(column: pl.Series) -> pl.Series:
@@ -170,7 +181,7 @@ def _answers(column: pl.Series) -> pl.Series:
 def _read_cell(text: str) -> Answer | None:
     """The answer in a cell of JSON; a cell that is no answer of Label Studio is the text that it is."""
     found = _parsed(text)
-    if isinstance(found, list) and found and all(isinstance(entry, str) for entry in found):
+    if _is_path(found) or (isinstance(found, list) and found and all(isinstance(entry, str) for entry in found)):
         return as_answer(found)
     if _kind(found) != "answer":
         return text

@@ -17,7 +17,7 @@ from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import field_of, objects_of, only_question, refusal, refuse_unknown_field, set_times
 from manyhands.io.formats.labelbox_answers import Answers, Place, one_or_several, read_answers
 from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed
+from manyhands.io.names import find_question, listed
 
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
@@ -196,9 +196,7 @@ def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes
         raise AnnotationError(
             f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."
         )
-    meant = asked.get(wanted) or asked.get(wanted.rpartition("=")[0])
-    if meant is None:
-        raise AnnotationError(f"{source} has no question {wanted!r}. It has: {listed(list(asked))}.")
+    meant = asked[find_question(wanted, list(asked), source)[0]]
     return [
         _Label(
             meant, one.item, one.worker, {prefix[meant] + q: a for q, a in one.answers.items()}, one.reason, one.time

@@ -137,7 +137,8 @@ def _read_lists(document: Document, wishes: Wishes) -> Judgements:
         _add(rows, name, list(zip(workers, labels)), where, label)
     mapping = {"item": item or "the number of the entry", "worker": f"{worker}[]", "label": f"{label}[]"}
     notes = document.notes if isinstance(document, Records) else {}
-    return rows.judgements(document.name, "lists", mapping=mapping, notes=dict(notes))
+    numbered = item is None
+    return rows.judgements(document.name, "lists", mapping=mapping, notes=dict(notes), items_numbered=numbered)
 
 
 def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, question: str = QUESTION) -> None:

@@ -15,22 +15,32 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records, Table, Words
 from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain, shorten
+from manyhands.io.judgements import Judgements, Wishes, find_column, name_it, only_column
+from manyhands.io.names import find_question, listed, plain
+from manyhands.io.text_tables import Locate
 from manyhands.io.times import parse_times
 
-_USUAL = {  # the most usual name first
-    "item": "item task item_id task_id unit unit_id question question_id example example_id post_id comment_id "
-    "document_id doc_id text_id sentence_id image_id instance_id id",
-    "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id user user_id username labeler "
-    "labeller judge performer",
-    "label": "label answer class response annotation judgment judgement rating value vote",
-    "time": "timestamp submitted_at created_at time date submitted",
+_STRONG = {  # names that say what a column is; the most usual first
+    "item": "item task item_id task_id unit unit_id example example_id post_id comment_id document_id doc_id text_id "
+    "sentence_id image_id image_name instance_id tweet_id sample_id",
+    "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id labeler labeller labeler_id judge "
+    "performer worker_name annotator_name rater_name",
+    "label": "label answer response annotation judgment judgement label_name",
+}
+CONTENTS = ("image", "sample", "instance", "document", "sentence")  # what is shown, where no other name is there
+_WEAK = {  # names that may mean something else, and count where no other is there
+    "item": f"question question_id id {' '.join(CONTENTS)}",
+    "worker": "user user_id username user_name email",
+    "label": "class class_name category rating value vote",
+}
+_OTHERS = {
+    "time": "timestamp submitted_at created_at submitted date",
     "gold": "gold gold_label golden truth ground_truth true_label",
     "question": "question attribute field",
 }
-COMMON_NAMES = {role: tuple(names.split()) for role, names in _USUAL.items()}
 _NEEDED = ("item", "worker", "label")
+COMMON_NAMES = {role: tuple(f"{_STRONG[role]} {_WEAK[role]}".split()) for role in _NEEDED}
+COMMON_NAMES |= {role: tuple(names.split()) for role, names in _OTHERS.items()}
 
 
 def recognise(document: Document) -> str | None:
@@ -56,10 +66,10 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     for role in _NEEDED:
         place[role] = _find_needed(table, role, getattr(wishes, role))
     for role in ("time", "gold", "question"):
-        found = _find_common(table.header, role)
+        found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
             place[role] = found[0]
-    table, question = _one_question(table, place, wishes)
+    table, question, questions = _one_question(table, place, wishes)
     label = table.column(place["label"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -74,6 +84,8 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
         beside=table.frame,
+        questions=questions,
+        pieces=((table.name, len(table), table.locate),),
     )
 
 
@@ -117,6 +129,16 @@ def _covers(header: Sequence[str]) -> bool:
 
 
 def _find_common(header: Sequence[str], role: str) -> list[int]:
+    """The places of the columns that are called what a role is called; of weak names only without a strong one."""
+    for known in (_STRONG[role], _WEAK[role]):
+        wanted = {plain(name) for name in known.split()}
+        found = [at for at, name in enumerate(header) if plain(name) in wanted]
+        if found:
+            return found
+    return []
+
+
+def _most_usual(header: Sequence[str], role: str) -> list[int]:
     """The places of the columns whose name is the most usual one for a role."""
     names = [plain(name) for name in header]
     for wanted in COMMON_NAMES[role]:
@@ -131,29 +153,35 @@ def _find_needed(table: Table, role: str, name: str | None) -> int:
         return find_column(table.header, name, role, table.name)
     found = _find_common(table.header, role)
     if not found:
-        raise AnnotationError(
-            f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. "
-            f"Name the right one with --{role} COLUMN."
-        )
-    if len(found) > 1:
-        alike = sorted({table.header[at] for at in found})
-        said = " and ".join(repr(shorten(column)) for column in alike)
-        remedy = f"Name the right one with --{role} COLUMN." if len(alike) == len(found) else "Rename all but one."
-        raise AnnotationError(f"{table.name} has {len(found)} columns for the {role}, called {said}. {remedy}")
-    return found[0]
+        remedy = name_it(role)
+        if role == "worker" or (role == "item" and not _find_common(table.header, "worker")):
+            remedy += " If each worker has a column, name them all: --worker ann,bob."
+        raise AnnotationError(f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. {remedy}")
+    return only_column(table.header, found, role, table.name)
 
 
-def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str]:
-    """Only the rows of the question that is meant, where a column names it; else its name is the label column's."""
+def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str, dict[str, int] | None]:
+    """Only the rows of the question that is meant, its name, and how many rows each has; blank lines stay."""
     own_name = table.header[place["label"]]
     if "question" not in place:
-        return table, own_name
-    column = table.column(place["question"])
-    names = sorted(name for name in column.unique().drop_nulls() if name.strip())
+        return table, own_name, None
+    column = table.column(place["question"]).fill_null("").str.strip_chars()
+    counts = {name: n for name, n in column.value_counts().iter_rows() if name}
+    names = sorted(counts)
     if len(names) < 2 and wishes.question is None:
-        return table, own_name
-    if wishes.question is None or wishes.question not in names:
-        what = "holds answers to several questions" if wishes.question is None else f"has no {wishes.question!r}"
-        raise AnnotationError(f"{table.name} {what}: {listed(names)}. Pick one with --question NAME.")
-    chosen = Table(table.name, table.frame.filter((column == wishes.question).fill_null(False)), table.header)
-    return chosen, wishes.question
+        return table, own_name, None
+    question, _ = find_question(wishes.question, names, table.name)
+    nameless = (column == "") & ~table.blank_lines()
+    if nameless.any():
+        raise AnnotationError(
+            f"{table.place(int(nameless.arg_true()[0]))}: the question "
+            f"({table.header[place['question']]}) is blank. Fill it in or remove the row."
+        )
+    chosen = (column == question) | (column == "")
+    rows = Table(table.name, table.frame.filter(chosen), table.header, located(table.locate, chosen.arg_true()))
+    return rows, question, counts
+
+
+def located(locate: Locate | None, rows: pl.Series) -> Locate | None:
+    """How to find the rows of a table when only some of them are left."""
+    return None if locate is None else lambda row: locate(int(rows[row]))

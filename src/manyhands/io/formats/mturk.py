@@ -17,9 +17,10 @@ from manyhands.io.formats.choosing_items import choose_item, find_gold, find_wan
 from manyhands.io.formats.long import as_table, gold_of
 from manyhands.io.formats.mturk_answers import read_answers
 from manyhands.io.formats.mturk_api import HIT_AS_ITEM, assignments_in, read_assignments
-from manyhands.io.formats.numbered_items import Numbered, find_numbered, span
+from manyhands.io.formats.numbered_items import Numbered, find_numbered, look_numbered, span
 from manyhands.io.judgements import Judgements, Wishes, find_column
 from manyhands.io.names import listed, plain
+from manyhands.io.text_tables import Locate
 from manyhands.io.times import parse_times
 
 _INPUT, _ANSWER = "Input.", "Answer."
@@ -79,6 +80,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         mapping=mapping,
         gold={question: gold_of(item, rows.inputs[name]) for question, name in gold.items()},
         notes=rows.notes | notes | unread,
+        pieces=((table.name, len(item), _assignments(table, len(item) // max(len(table), 1))),),
     )
 
 
@@ -87,10 +89,21 @@ def _rows(table: Table, inputs: dict[str, pl.Series], columns: dict[str, pl.Seri
     answers, said = read_answers(columns, lambda row: _place(table, row))
     numbered = find_numbered(inputs, answers, wishes.item, (_INPUT, _ANSWER), table.name)
     if numbered is None:
+        _ask_whether_items(table.name, list(answers), wishes)
         inputs_said = {name: _INPUT + name for name in inputs}
         answers_said = {question: _ANSWER + where for question, where in said.items()}
         return _Rows(inputs, answers, inputs_said, answers_said, lambda column: column)
     return _taken_apart(numbered, inputs, answers)
+
+
+def _ask_whether_items(source: str, questions: list[str], wishes: Wishes) -> None:
+    """Questions that differ in a number alone may be items, which only numbered inputs would tell apart."""
+    named = (wishes.item, wishes.label, wishes.question)
+    if look_numbered(questions) and all(wish is None for wish in named):
+        raise AnnotationError(
+            f"{source} holds answers to several questions: {listed(questions)}. Pick one with --question NAME; if they "
+            f"are {len(questions)} items per HIT, the batch lacks {_INPUT}* columns with the same numbers."
+        )
 
 
 def _taken_apart(numbered: Numbered, inputs: dict[str, pl.Series], answers: dict[str, pl.Series]) -> _Rows:
@@ -126,6 +139,12 @@ def _label_said(answers: dict[str, pl.Series], rows: _Rows) -> str:
     return next(rows.answers_said[question] for question in answers) if len(answers) == 1 else f"{_ANSWER}*"
 
 
+def _assignments(table: Table, n_items: int) -> Locate | None:
+    """How to find the assignment to which one of its items belongs."""
+    locate = table.locate
+    return None if locate is None else lambda row: locate(row // n_items)
+
+
 def _reasons(table: Table, rows: _Rows) -> pl.Series | None:
     """Rejected assignments, and places for an item in which nothing was shown."""
     reason = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
@@ -147,4 +166,4 @@ def _time(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
 def _place(table: Table, row: int) -> str:
     """A row as a person finds it."""
     named = table.column(table.header.index(_ASSIGNMENT))[row] if _ASSIGNMENT in table.header else None
-    return f"{table.name}, row {row + 1} after the header" + (f" (assignment {named})" if named else "")
+    return table.place(row) + (f" (assignment {named})" if named else "")

@@ -15,6 +15,7 @@ from manyhands.io.formats.choosing_items import usual_item
 from manyhands.io.names import listed, plain
 
 _NUMBERED = re.compile(r"(.*?)[ _-]?(?<![0-9])([0-9]{1,6})", re.DOTALL)
+_NUMBERED_WITHIN = re.compile(r"([^0-9]*?)[ _-]?([0-9]{1,6})([^0-9]+)", re.DOTALL)  # image1_label
 Series = dict[str, dict[int, str]]  # name without its number -> number -> name
 
 
@@ -47,7 +48,7 @@ def find_numbered(
 
     It is one item where the user names a single column, or where one without a number is called an item's id.
     """
-    given, asked = _series(inputs), _series(answers)
+    given, asked = _both_series(inputs, answers)
     stems = {plain(text) for stem in given for text in (stem, prefixes[0] + stem)}
     in_no_series = set(inputs) - {name for names in given.values() for name in names.values()}
     if not given or not asked or (wanted is not None and plain(wanted) not in stems):
@@ -62,6 +63,12 @@ def find_numbered(
     return Numbered(numbers, fitting, {stem or "answer": names for stem, names in asked.items()})
 
 
+def look_numbered(answers: Collection[str]) -> bool:
+    """Whether all questions of a task differ in a number alone, as those on several items do."""
+    series = _series(answers) | _series(answers, _NUMBERED_WITHIN)
+    return len(answers) > 1 and any(len(names) == len(answers) for names in series.values())
+
+
 def span(names: Mapping[int, str], prefix: str) -> str:
     """The first and the last of a series, for the mapping."""
     ordered = [prefix + names[number] for number in sorted(names)]
@@ -73,14 +80,26 @@ def _is_id(name: str) -> bool:
     return plain(name).endswith("id") or plain(name) in ("item", "unit")
 
 
-def _series(names: Iterable[str]) -> Series:
-    """Names that differ in a number at the end of their first part; a number alone does not make a series."""
+def _both_series(inputs: Collection[str], answers: Collection[str]) -> tuple[Series, Series]:
+    """Inputs and answers by number; one within a name only counts where the other side has the same numbers."""
+    given, asked = _series(inputs), _series(answers)
+    given_within, asked_within = (_series(names, _NUMBERED_WITHIN) for names in (inputs, answers))
+    of_inputs = [names.keys() for names in (*given.values(), *given_within.values())]
+    asked |= {stem: names for stem, names in asked_within.items() if stem not in asked and names.keys() in of_inputs}
+    of_answers = [names.keys() for names in asked.values()]
+    given |= {stem: names for stem, names in given_within.items() if stem not in given and names.keys() in of_answers}
+    return given, asked
+
+
+def _series(names: Iterable[str], form: re.Pattern[str] = _NUMBERED) -> Series:
+    """Names that differ in a number in their first part; a number alone does not make a series."""
     found: Series = defaultdict(dict)
     for name in names:
         head, dot, rest = name.partition(".")
-        match = _NUMBERED.fullmatch(head)
+        match = form.fullmatch(head)
         if match:
-            found[match[1] + dot + rest].setdefault(int(match[2]), name)
+            stem = (match[1] + "".join(match.groups()[2:])).lstrip(" _-") or match[1]
+            found[stem + dot + rest].setdefault(int(match[2]), name)
     return {stem: numbered for stem, numbered in found.items() if len(numbered) > 1}
 
 

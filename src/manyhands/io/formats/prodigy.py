@@ -15,7 +15,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.documents import Document, Records
 from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal, refuse_unknown_field, set_times
 from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed, shorten
+from manyhands.io.names import find_question, listed, shorten
 from manyhands.io.times import Notes
 
 CHOICE = "accept"  # what the one question of the choice view is called
@@ -102,13 +102,7 @@ def _rows_of_question(answers: Sequence[_Row], wanted: str | None, source: str) 
     names = list(dict.fromkeys(row.question for row in answers if row.question is not None))
     if len(names) < 2:
         return list(range(len(answers)))
-    if wanted is None:
-        raise AnnotationError(
-            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME."
-        )
-    name = wanted if wanted in names else wanted.rpartition("=")[0]
-    if name not in names:
-        raise AnnotationError(f"{source} has no question {wanted!r}. It has: {listed(names)}.")
+    name, _ = find_question(wanted, names, source)
     return [at for at, row in enumerate(answers) if row.question in (name, None)]
 
 

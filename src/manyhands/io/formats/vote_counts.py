@@ -21,6 +21,7 @@ from manyhands.io.names import plain, shorten
 QUESTION = "label"
 MOST_VOTES = 50_000_000  # of a whole file; a number with a few zeros too many would fill the memory
 _TOTAL, _ENDING = "count", "_count"
+_BY_NUMBER = "the number of the row"
 
 
 def is_counts(document: Document) -> bool:
@@ -65,6 +66,7 @@ def read_counts(document: Document, wishes: Wishes, item_names: Sequence[str]) -
             "workers_unknown": "The file counts votes without saying whose they are: nothing can be said of workers."
         },
         workers_known=False,
+        items_numbered=item_said == _BY_NUMBER,
     )
 
 
@@ -80,7 +82,7 @@ def _items(table: Table, wishes: Wishes, names: Sequence[str]) -> tuple[pl.Serie
         known = [plain(name) for name in table.header]
         at = next((known.index(plain(name)) for name in names if plain(name) in known), None)
     if at is None:
-        return pl.Series([str(row + 1) for row in range(len(table))], dtype=pl.String), "the number of the row"
+        return pl.Series([str(row + 1) for row in range(len(table))], dtype=pl.String), _BY_NUMBER
     return table.column(at), table.header[at]
 
 

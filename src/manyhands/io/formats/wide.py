@@ -1,4 +1,8 @@
-"""Wide tables: one row per item, one column per worker, a label or nothing in each cell."""
+"""Wide tables: one row per item, one column per worker, a label or nothing in each cell.
+
+A column of known answers is gold. Columns of outcomes, remarks, dates and texts are nobody's, and are named in a note;
+`--worker a,b,c` names the workers' columns where that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,52 +13,88 @@ import numpy as np
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Table
-from manyhands.io.formats.long import COMMON_NAMES, as_table, has_roles
+from manyhands.io.documents import Document, Records, Table
+from manyhands.io.formats.grids import (
+    GOLD_NAMES,
+    ITEM_NAMES,
+    LABEL_NAMES,
+    WORKER_NAMES,
+    are_numbered_questions,
+    flat_table,
+    labels_of,
+    left_out_note,
+    sort_out,
+    speak_alike,
+    with_blank_lines,
+    without_minus_one,
+)
+from manyhands.io.formats.long import as_table, gold_of, has_roles
 from manyhands.io.judgements import Judgements, Wishes, find_column
 from manyhands.io.names import listed, plain, shorten
+from manyhands.io.text_tables import Locate
 
 QUESTION = "label"
-_ITEM_NAMES = {plain(name) for name in COMMON_NAMES["item"]} | {""}
-_MOST_CELLS_LOOKED_AT = 100_000
-_MOST_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
+_PEOPLE_IN_ROWS = "The columns are called like questions: if each row is a person, add --format survey."
 
 
 def recognise(document: Document) -> str | None:
     """An item's name on top of the first column, which repeats nothing, and columns that speak of the same classes."""
-    if not isinstance(document, Table) or len(document.header) < 3 or has_roles(document.header):
+    header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
+    if len(header) < 3 or has_roles(header) or plain(header[0]) not in ITEM_NAMES | {""}:
         return None
-    if plain(document.header[0]) not in _ITEM_NAMES or any(map(_names_a_role, document.header[1:])):
+    table = None if any(plain(name) in WORKER_NAMES | LABEL_NAMES for name in header[1:]) else flat_table(document)
+    if table is None:
         return None
-    items = document.column(0)
+    rows = table.frame.filter(~table.blank_lines())
+    items = rows.to_series(0)
     if not len(items) or items.null_count() or items.n_unique() < len(items):
         return None
-    looked_at = document.frame.head(max(_MOST_CELLS_LOOKED_AT // len(document.header), 10))
-    cells = [looked_at.to_series(at).drop_nulls() for at in range(1, looked_at.width)]
-    said = [set(column) - {"", "-1"} for column in cells]
-    if any(len(values) > max(_MOST_CLASSES, len(column) // 2) for values, column in zip(said, cells)):
-        return None  # a column of texts
-    uses = Counter(value for values in said for value in values)
-    return "wide" if any(count > 1 for count in uses.values()) else None
+    workers, _ = sort_out(table, range(1, rows.width), rows)
+    return "wide" if speak_alike(rows, workers) else None
+
+
+def names_workers(document: Document, wishes: Wishes) -> bool:
+    """Whether the user names several columns as workers, which only a wide table has."""
+    if wishes.worker is None or "," not in wishes.worker or wishes.label is not None:
+        return False
+    header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
+    known = {plain(name) for name in header}
+    return plain(wishes.worker) not in known and all(plain(name) in known for name in wishes.worker.split(","))
 
 
 def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     """Every cell of an item and a worker as one judgement; an empty one has no label."""
-    wishes.refuse("label", "A wide table", "all columns but the first")
+    wishes.refuse("label", "A wide table", "the cells of the workers' columns")
     table = as_table(document)
-    at_item = 0 if wishes.item is None else find_column(table.header, wishes.item, "item", table.name)
-    at_workers = [at for at in range(len(table.header)) if at != at_item]
-    if wishes.worker is not None:
-        wanted = wishes.worker.split(",")
-        at_workers = [find_column(table.header, name.strip(), "worker", table.name) for name in wanted]
-    if not at_workers:
-        raise AnnotationError(f"{table.name} has one column; a wide table has one for the items and one per worker.")
+    blank = table.blank_lines()
+    rows = table.frame.filter(~blank)
+    at_item, at_workers, left_out = _columns(table, rows, wishes)
     workers = [table.header[at] for at in at_workers]
     twice = [name for name, count in Counter(workers).items() if count > 1]
     if twice:
         raise AnnotationError(f"{table.name} has several columns for the workers {listed(twice)}. Rename all but one.")
-    cells = [table.column(at) for at in at_workers]
-    return cells_as_judgements(table.name, format_name, table.column(at_item), workers, cells, wishes.missing)
+    cells = [rows.to_series(at) for at in at_workers]
+    found = cells_as_judgements(table.name, format_name, rows.to_series(at_item), workers, cells, wishes.missing)
+    found.mapping["item"] = table.header[at_item] or "the first column"
+    at_gold = next((at for at in left_out if plain(table.header[at]) in GOLD_NAMES), None)
+    if at_gold is not None:
+        left_out.remove(at_gold)
+        found.mapping["gold"] = table.header[at_gold]
+        found.gold[QUESTION] = _known(found, rows.to_series(at_item), rows.to_series(at_gold), wishes)
+    if wishes.worker is None:
+        found.notes |= left_out_note(table.header, left_out, "workers", "worker")
+        found.notes |= {"rows_may_be_people": _PEOPLE_IN_ROWS} if are_numbered_questions(workers) else {}
+    found.notes |= document.notes if isinstance(document, Records) else {}
+    found.pieces = ((table.name, len(found) + int(blank.sum()), of_cells(table, blank, len(workers))),)
+    return with_blank_lines(found, int(blank.sum()))
+
+
+def of_cells(table: Table, blank: pl.Series, n_cells: int) -> Locate | None:
+    """How to find the row of a table in which a cell stands, where cells are counted row by row."""
+    locate, rows = table.locate, (~blank).arg_true()
+    if locate is None:
+        return None
+    return lambda cell: locate(int(rows[cell // n_cells])) if cell // n_cells < len(rows) else None
 
 
 def cells_as_judgements(
@@ -75,11 +115,8 @@ def cells_as_judgements(
         name = repeated.filter(repeated.is_duplicated())[0]
         said = f"{source} has several rows for the item {shorten(name)!r}. One row per item makes a wide table."
         raise AnnotationError(said)
-    labels = pl.concat([cell.rename("label").cast(pl.String) for cell in cells])
-    said = f"a cell for each of {len(workers)} workers"
-    if not missing and _are_whole_numbers(labels):
-        labels = labels.set(labels.str.contains(r"^\s*-1(\.0*)?\s*$").fill_null(False), None)
-        said += "; -1 is no label"
+    labels, minus_one_is_none = labels_of(cells, missing)
+    said = f"a cell for each of {len(workers)} workers" + ("; -1 is no label" if minus_one_is_none else "")
     n_items, n_workers = len(items), len(workers)
     by_item = np.arange(n_items * n_workers).reshape(n_workers, n_items).T.ravel()
     return Judgements(
@@ -88,16 +125,38 @@ def cells_as_judgements(
         item=items.gather(np.repeat(np.arange(n_items), n_workers)),
         worker=pl.Series(workers, dtype=pl.String).gather(np.tile(np.arange(n_workers), n_items)),
         answers={QUESTION: labels.gather(by_item)},
-        mapping={"item": "a row each", "worker": "a column each", "label": said},
+        mapping={"item": "the number of the row", "worker": "a column each", "label": said},
     )
 
 
-def _names_a_role(name: str) -> bool:
-    """Whether a column is called what only a worker's or a label's column is called."""
-    return any(plain(name) == plain(usual) for role in ("worker", "label") for usual in COMMON_NAMES[role])
+def _columns(table: Table, rows: pl.DataFrame, wishes: Wishes) -> tuple[int, list[int], list[int]]:
+    """The column of the items, those of the workers, and the others."""
+    header, everywhere = table.header, range(len(table.header))
+    wanted = [] if wishes.worker is None else [name.strip() for name in wishes.worker.split(",")]
+    at_workers = [find_column(header, name, "worker", table.name) for name in wanted]
+    free = [at for at in everywhere if at not in at_workers]
+    if wishes.item is not None:
+        at_item = find_column(header, wishes.item, "item", table.name)
+    elif not free:
+        raise AnnotationError(f"{table.name}: every column is named as a worker's, so that none names the items.")
+    else:
+        usual = [at for at in free if plain(header[at]) in ITEM_NAMES] if wanted else []
+        at_item = (usual or free)[0]
+    others = [at for at in free if at != at_item]
+    if wanted:
+        return at_item, at_workers, others
+    if not others:
+        raise AnnotationError(f"{table.name} has one column; a wide table has one for the items and one per worker.")
+    at_workers, left_out = sort_out(table, others, rows)
+    if not at_workers:
+        names = listed([header[at] for at in left_out])
+        raise AnnotationError(
+            f"{table.name}: none of {names} looks like a worker's column. Name the workers' with --worker a,b,c."
+        )
+    return at_item, at_workers, left_out
 
 
-def _are_whole_numbers(labels: pl.Series) -> bool:
-    values = labels.drop_nulls().unique().str.strip_chars()
-    values = values.filter(values != "")
-    return bool(len(values)) and bool(values.str.contains(r"^-?\d+(\.0*)?$").all())
+def _known(found: Judgements, items: pl.Series, gold: pl.Series, wishes: Wishes) -> dict[str, tuple[str, ...]]:
+    """The known answers; what means no label in a worker's cell means nothing here either."""
+    gold = gold if "-1 is no label" not in found.mapping["label"] else without_minus_one(gold)
+    return gold_of(items, gold.set(gold.str.strip_chars().is_in(list(wishes.missing)).fill_null(False), None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import polars as pl
 
@@ -68,7 +69,7 @@ def _read_matrix(name: str, rows: list[list[str]], wishes: Wishes) -> Judgements
     cells = [cell.set(cell.str.to_lowercase() == "nan", None) for cell in cells]
     items = pl.Series([str(at) for at in range(len(rows))], dtype=pl.String)
     workers = [str(at) for at in range(len(cells))]
-    return cells_as_judgements(name, "matrix", items, workers, cells, wishes.missing)
+    return replace(cells_as_judgements(name, "matrix", items, workers, cells, wishes.missing), items_numbered=True)
 
 
 def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
