@@ -2,10 +2,10 @@
 
     MANYHANDS_DATA=FOLDER python benchmarks/learners.py [labelme music] [--seeds 5]
 
-Every method has one configuration, its defaults, fixed before any test label was looked at; features are standardised
-with the training items. Test accuracy is the mean over seeds 1000, 1001, ...; `foretells` is the five-fold likelihood of
-held-out annotations (seed 0), which needs no truth: the choice that a user could make. Each fit is one line of JSON in
-benchmarks/results, so that a killed run goes on. Prints Markdown.
+Features are standardised with the training items. Of the four settings of a method (learner_settings.py) that one is
+taken which foretells held-out annotations best, in five folds of the training items; it is then fitted with seeds
+1000, 1001, ... and meets the test items for the first time. Each outcome is one line of JSON in benchmarks/results, so
+that a killed run goes on. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -14,128 +14,180 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from learner_settings import CANDIDATES, Candidate
+from sklearn.linear_model import LogisticRegression
 
-from manyhands import Annotations, TwoStage, datasets, metrics, model_selection, registry
+from manyhands import Annotations, TwoStage, datasets, metrics, model_selection
 from manyhands.exceptions import CrowdWarning
 
 RESULTS = Path(__file__).parent / "results"
 FIRST_SEED = 1000
-_PLAIN = {"classifier": "logistic-regression"}
-RECIPES: dict[str, tuple[str, dict[str, Any]]] = {  # what papers call a method of their own -> two-stage
-    "MV+LR": ("two-stage", {"aggregator": "majority-vote"} | _PLAIN),
-    "SoftProb (soft vote+LR)": ("two-stage", {"aggregator": "majority-vote", "soft": True} | _PLAIN),
-    "EM+LR (one-coin)": ("two-stage", {"aggregator": "one-coin"} | _PLAIN),
-    "GLAD+LR": ("two-stage", {"aggregator": "glad"} | _PLAIN),
-    "D&S+LR": ("two-stage", {"aggregator": "dawid-skene"} | _PLAIN),
-    "MV+network": ("two-stage", {"aggregator": "majority-vote"}),
-    "D&S soft+network": ("two-stage", {"aggregator": "dawid-skene", "soft": True}),
-    "default aggregator soft+network": ("two-stage", {"soft": True}),
-}
+_EPOCHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100)  # where a network on the truth is looked at
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A data set with its features standardised, and where its outcomes are kept."""
+
+    name: str
+    X: Any
+    votes: Annotations
+    y: Any
+    X_test: Any
+    y_test: Any
+
+    def remembered(self, title: str, what: str, run: Callable[[], Row]) -> Row:
+        """The outcome of some work, from the file if it was done before."""
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"learners-{self.name}.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            entry: Row = json.loads(line)
+            if entry["title"] == title and entry["what"] == what:
+                return entry
+        outcome = {"title": title, "what": what} | run()
+        with path.open("a") as file:
+            file.write(json.dumps(outcome) + "\n")
+        return outcome
+
+    def tested(self, model: Any) -> Row:
+        begun = time.perf_counter()
+        said = model.predict(self.X_test)
+        accuracy, balanced = metrics.accuracy(self.y_test, said), metrics.balanced_accuracy(self.y_test, said)
+        return {"accuracy": float(accuracy), "balanced": float(balanced), "predict": time.perf_counter() - begun}
 
 
 def main(names: list[str], n_seeds: int) -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", CrowdWarning)
     for name in names:
-        data = datasets.load(name)
-        mean, scale = data.X.mean(axis=0), data.X.std(axis=0) + 1e-9
-        X, X_test = ((x - mean) / scale for x in (data.X, data.X_test))
-        print(f"\n## {name}: {data.annotations}, {len(X_test)} test items\n")
-        print("| method | test accuracy | balanced | foretells | seconds |\n| --- | --- | --- | --- | --- |")
-        rows = [_row(name, title, X, data.annotations, X_test, data.y_test, n_seeds) for title in _titles()]
-        rows.append(_on_truth(X, data.y_true, X_test, data.y_test))
-        for row in sorted(rows, key=lambda row: -row["accuracy"]):
-            foretells = "" if row["foretells"] is None else f"{row['foretells']:.3f}"
-            figures = f"{row['accuracy']:.3f} ± {row['deviation']:.3f} | {row['balanced']:.3f} | {foretells}"
-            print(f"| {row['title']} | {figures} | {row['seconds']:.1f} |", flush=True)
-        _print_choice([row for row in rows if row["foretells"] is not None])
+        crowd = _load(name)
+        print(f"\n## {name}: {crowd.votes}, {len(crowd.y_test)} test items\n")
+        rows = [_measure(crowd, title, candidate, n_seeds) for title, candidate in CANDIDATES.items()]
+        _print_accuracy(rows, [_truth_linear(crowd), *_truth_network(crowd, n_seeds)])
+        _print_choice(rows)
+        _print_settings(rows)
 
 
-def _titles() -> list[str]:
-    learners = [name for name in registry.names("classifier") if name != "two-stage"]
-    return [*RECIPES, *learners, *(f"{name} + LR" for name in registry.names("representation"))]
+def _load(name: str) -> Crowd:
+    data = datasets.load(name)
+    mean, scale = data.X.mean(axis=0), data.X.std(axis=0) + 1e-9
+    X, X_test = ((x - mean) / scale for x in (data.X, data.X_test))
+    return Crowd(name, X, data.annotations, data.y_true, X_test, data.y_test)
 
 
-def _make(title: str, seed: int) -> Any:
-    if title in RECIPES:
-        method, parameters = RECIPES[title]
-        return registry.create(method, random_state=seed, **parameters)
-    if title.endswith(" + LR"):
-        from sklearn.pipeline import make_pipeline
+def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Row:
+    foretold = [
+        crowd.remembered(title, candidate.said(c), lambda c=c: _foretell(crowd, candidate, c))["foretells"]
+        for c in range(len(candidate.settings))
+    ]
+    choice = int(np.argmax(foretold))
+    runs = [
+        crowd.remembered(
+            title, f"{candidate.said(choice)}, seed {seed}", lambda s=seed: _run(crowd, candidate, choice, s)
+        )
+        for seed in range(FIRST_SEED, FIRST_SEED + n_seeds)
+    ]
+    settings = {candidate.said(c): score for c, score in enumerate(foretold)}
+    return _row(title, runs) | {"foretells": max(foretold), "chosen": candidate.said(choice), "settings": settings}
 
-        learner = registry.create(title.removesuffix(" + LR"), random_state=seed)
-        return make_pipeline(learner, TwoStage("majority-vote", "logistic-regression", random_state=seed))
-    model = registry.create(title)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+def _foretell(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
+    """What held-out annotations say of a setting."""
+    result = model_selection.compare([candidate.make(choice, 0)], crowd.X, crowd.votes, random_state=0)
+    return {"foretells": float(result.mean[0])}
 
 
-def _row(
-    name: str, title: str, X: Any, votes: Annotations, X_test: Any, y_test: Any, n_seeds: int
-) -> dict[str, Any]:
-    runs = [_remembered(name, title, f"seed {FIRST_SEED + s}", lambda s=s: _run(title, FIRST_SEED + s, X, votes, X_test, y_test)) for s in range(n_seeds)]
-    chosen = _remembered(name, title, "foretells", lambda: _foretells(title, X, votes))
+def _run(crowd: Crowd, candidate: Candidate, choice: int, seed: int) -> Row:
+    begun = time.perf_counter()
+    model = candidate.make(choice, seed).fit(crowd.X, crowd.votes)
+    return {"seconds": time.perf_counter() - begun} | crowd.tested(model)
+
+
+def _truth_linear(crowd: Crowd) -> Row:
+    """A ceiling: logistic regression on the truth of the training items."""
+    runs = [
+        crowd.remembered(
+            f"truth+LR, C={C}", "truth", lambda C=C: _fit_truth(crowd, LogisticRegression(C=C, max_iter=1000))
+        )
+        for C in (1.0, 0.1, 0.01)
+    ]
+    return _row(
+        "truth+LR (the best of C = 1, 0.1, 0.01 on the test items)", [max(runs, key=lambda run: run["accuracy"])]
+    )
+
+
+def _fit_truth(crowd: Crowd, model: Any) -> Row:
+    begun = time.perf_counter()
+    model.fit(crowd.X, crowd.y)
+    return {"seconds": time.perf_counter() - begun} | crowd.tested(model)
+
+
+def _truth_network(crowd: Crowd, n_seeds: int) -> list[Row]:
+    """The same network on the truth, at the 50 epochs of all others, and at the epoch that the test items like best."""
+    items = np.arange(len(crowd.y))
+    truth = Annotations.from_triples(items, np.zeros(len(items), int), crowd.y)
+    runs = []
+    for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
+        for epochs in _EPOCHS:
+            model = TwoStage("majority-vote", max_epochs=epochs, patience=None, random_state=seed)
+            title = f"truth+DNN, {epochs} epochs"
+            runs.append(
+                crowd.remembered(title, f"seed {seed}", lambda m=model: _on(crowd, truth, m)) | {"epochs": epochs}
+            )
+    by_seed = [runs[s : s + len(_EPOCHS)] for s in range(0, len(runs), len(_EPOCHS))]
+    picked = [max(seed_runs, key=lambda run: run["accuracy"]) for seed_runs in by_seed]
+    return [
+        _row("truth+DNN, 50 epochs", [run for run in runs if run["epochs"] == 50]),
+        _row("truth+DNN, the epoch picked on the test items", picked),
+    ]
+
+
+def _on(crowd: Crowd, truth: Annotations, model: Any) -> Row:
+    begun = time.perf_counter()
+    model.fit(crowd.X, truth)
+    return {"seconds": time.perf_counter() - begun} | crowd.tested(model)
+
+
+def _row(title: str, runs: list[Row]) -> Row:
     accuracy = [run["accuracy"] for run in runs]
     return {
         "title": title,
         "accuracy": float(np.mean(accuracy)),
-        "deviation": float(np.std(accuracy, ddof=1)) if n_seeds > 1 else 0.0,
+        "deviation": float(np.std(accuracy, ddof=1)) if len(runs) > 1 else 0.0,
         "balanced": float(np.mean([run["balanced"] for run in runs])),
         "seconds": float(np.median([run["seconds"] for run in runs])),
-        "foretells": chosen["foretells"],
     }
 
 
-def _run(title: str, seed: int, X: Any, votes: Annotations, X_test: Any, y_test: Any) -> dict[str, float]:
-    begun = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        said = _make(title, seed).fit(X, votes).predict(X_test)
-    seconds = time.perf_counter() - begun
-    figures = {"accuracy": metrics.accuracy(y_test, said), "balanced": metrics.balanced_accuracy(y_test, said)}
-    return {name: float(value) for name, value in figures.items()} | {"seconds": seconds}
+def _print_accuracy(rows: list[Row], ceilings: list[Row]) -> None:
+    print("| method | chosen | test accuracy | balanced | foretells | seconds |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for row in sorted(ceilings, key=lambda row: -row["accuracy"]) + sorted(rows, key=lambda row: -row["accuracy"]):
+        figures = f"{row['accuracy']:.3f} ± {row['deviation']:.3f} | {row['balanced']:.3f}"
+        foretells = f"{row['foretells']:.3f}" if "foretells" in row else ""
+        print(f"| {row['title']} | {row.get('chosen', '')} | {figures} | {foretells} | {row['seconds']:.1f} |")
 
 
-def _foretells(title: str, X: Any, votes: Annotations) -> dict[str, float | None]:
-    """What held-out annotations say of a method; a pipeline has no score of that kind."""
-    if title.endswith(" + LR"):
-        return {"foretells": None}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        result = model_selection.compare([_make(title, 0)], X, votes, random_state=0)
-    return {"foretells": float(result.table[0].mean) if hasattr(result, "table") else float(result.means[0])}
-
-
-def _on_truth(X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
-    """The ceiling: logistic regression on the truth of the training items."""
-    from sklearn.linear_model import LogisticRegression
-
-    said = LogisticRegression(max_iter=1000).fit(X, y).predict(X_test)
-    figures = {"accuracy": metrics.accuracy(y_test, said), "balanced": metrics.balanced_accuracy(y_test, said)}
-    return {"title": "truth + LR", "deviation": 0.0, "seconds": 0.0, "foretells": None} | figures
-
-
-def _print_choice(rows: list[dict[str, Any]]) -> None:
+def _print_choice(rows: list[Row]) -> None:
     """How close the choice by held-out annotations comes to the one that truth would make."""
-    chosen = max(rows, key=lambda row: row["foretells"])
-    best = max(rows, key=lambda row: row["accuracy"])
-    print(f"\nHeld-out annotations choose {chosen['title']} ({chosen['accuracy']:.3f}); ", end="")
-    print(f"the best by truth is {best['title']} ({best['accuracy']:.3f}).", flush=True)
+    chosen, best = max(rows, key=lambda row: row["foretells"]), max(rows, key=lambda row: row["accuracy"])
+    order = [np.argsort(np.argsort([row[by] for row in rows])) for by in ("foretells", "accuracy")]
+    print(f"\nHeld-out annotations choose {chosen['title']} ({chosen['accuracy']:.3f}); the best by truth is", end=" ")
+    print(f"{best['title']} ({best['accuracy']:.3f}). Rank correlation: {np.corrcoef(*order)[0, 1]:.2f}.")
 
 
-def _remembered(name: str, title: str, what: str, run: Any) -> dict[str, Any]:
-    """The outcome of a fit, from the file if it was made before."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"learners-{name}.jsonl"
-    for line in path.read_text().splitlines() if path.exists() else ():
-        entry: dict[str, Any] = json.loads(line)
-        if entry["title"] == title and entry["what"] == what:
-            return entry
-    outcome: dict[str, Any] = {"title": title, "what": what} | run()
-    with path.open("a") as file:
-        file.write(json.dumps(outcome) + "\n")
-    return outcome
+def _print_settings(rows: list[Row]) -> None:
+    print("\nEvery setting tried, by the mean log-likelihood of held-out annotations:\n")
+    for row in rows:
+        print(f"- {row['title']}: " + "; ".join(f"{said} {score:.4f}" for said, score in row["settings"].items()))
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def test_what_cannot_be_compared(methods, with_features, sentence):
         compare(methods, X if with_features else None, votes)
 
 
-def test_too_little_to_hold_out():
+def test_too_little_tohold_out():
     one = Annotations.from_matrix([[0], [-1]])
     with pytest.raises(AnnotationError, match="too few to hold some out"):
         compare([LOGISTIC], np.ones((2, 1)), one)

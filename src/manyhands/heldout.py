@@ -17,6 +17,7 @@ from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
 
+_CHOOSERS = 10  # labels; fewer stop a training by chance
 _STRENGTH = 5.0  # labels that the crowd's habit is worth, in every row of a worker's confusion matrix
 
 
@@ -92,6 +93,17 @@ def align(annotations: Annotations, worker_ids: npt.NDArray[Any], classes: npt.N
         worker_ids=np.arange(len(worker_of) + 1),
         classes=classes,
     )
+
+
+def hold_out(
+    annotations: Annotations, share: float, rng: np.random.Generator
+) -> tuple[Annotations, Annotations | None]:
+    """Labels to learn from, and this share of them for a choice or a stop rule; None where that is under ten."""
+    n_heldout = round(share * annotations.n_annotations)
+    if n_heldout < _CHOOSERS:
+        return annotations, None
+    order = rng.permutation(annotations.n_annotations)
+    return annotations.keep(np.sort(order[n_heldout:])), annotations.keep(np.sort(order[:n_heldout]))
 
 
 def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64]:

@@ -23,7 +23,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.heldout import split_labels
 from manyhands.nn.inputs import GetterRows, Index, Rows, as_rows, check_rows
 from manyhands.progress import report
-from manyhands.randomness import Seed, make_generator
+from manyhands.randomness import Seed, make_generator, seed_unset
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
 
 Array = npt.NDArray[np.float64]
@@ -162,9 +162,7 @@ def compare(
 
 
 def _score(estimator: Any, training: tuple[Any, ...], heldout: tuple[Any, ...], seed: int) -> float:
-    model = _copy(estimator)
-    if model.get_params().get("random_state", seed) is None:
-        model.set_params(random_state=seed)
+    model = seed_unset(_copy(estimator), make_generator(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # a part of the crowd says less than all of it
         return float(model.fit(*training).score(*heldout))

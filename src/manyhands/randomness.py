@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import torch
 
 Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 
@@ -42,8 +39,11 @@ def torch_seeded(rng: np.random.Generator) -> Iterator[None]:
         yield
 
 
-def torch_generator(rng: np.random.Generator, device: str = "cpu") -> torch.Generator:
-    """A torch generator of its own, for functions that take one; started from a number drawn from `rng`."""
-    import torch
+def seed_unset(estimator: Any, rng: np.random.Generator) -> Any:
+    """Give every `random_state` that is None in an estimator, and in what it wraps, a number drawn from `rng`.
 
-    return torch.Generator(device).manual_seed(int(rng.integers(2**63)))
+    scikit-learn would draw from NumPy's global generator instead.
+    """
+    parameters = estimator.get_params()
+    unset = [name for name in sorted(parameters) if name.split("__")[-1] == "random_state" and parameters[name] is None]
+    return estimator.set_params(**{name: int(rng.integers(2**31)) for name in unset})

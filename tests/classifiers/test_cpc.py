@@ -119,8 +119,8 @@ def test_a_silent_worker_changes_nothing():
 
 def test_shrinking_is_defined_at_zero():
     """What is 0 stays 0, what is short stays, what is long gets the length, by class."""
-    v = np.array([[[0.0, 3.0], [0.0, 4.0]]])
-    np.testing.assert_allclose(cut(v, 1.0), [[[0.0, 0.6], [0.0, 0.8]]])
+    v = np.array([[[0.0, 0.0], [3.0, 4.0]]])
+    np.testing.assert_allclose(cut(v, 1.0), [[[0.0, 0.0], [0.6, 0.8]]])
     np.testing.assert_array_equal(cut(v, 5.0), v)
 
 
@@ -129,28 +129,91 @@ def test_the_multipliers_of_the_pooled_solution_hold_it():
     X, votes, _ = feature_crowd(2, accuracy=0.7)
     model = CPC(mu=1.0)
     task = type("Task", (), {"gold": None})
-    problem = model._problem(task, votes, X, X.mean(axis=0))
-    start = pooled_state(problem)
-    edge, slope = problem.incidence(), problem.smooth(start.w)[1]
-    np.testing.assert_allclose(edge.T @ start.phi[:, :, 0], slope[:, :, 0], atol=1e-4)
-    nudged = start._replace(u=np.full_like(start.u, 1e-9))  # so that it does run
-    state, _ = solve(problem, nudged, 1e6, rho=1.0, tol=1e-4, max_iter=5)
+    nodes, graph = model._problem(task, votes, X, X.mean(axis=0))
+    start = pooled_state(nodes, graph)
+    slope = nodes.smooth(start.w)[1]
+    np.testing.assert_allclose(graph.held(start.phi), slope, atol=1e-4)
+    np.testing.assert_allclose(graph.incidence.T @ start.phi[:, 0], slope[:, 0], atol=1e-4)
+    moved = start._replace(apart=~start.apart)  # so that it does run
+    state, _ = solve(nodes, graph, moved, 1e6, rho=1.0, tol=1e-4, max_iter=5)
     np.testing.assert_allclose(state.w, start.w, atol=1e-3)
 
 
-def test_many_workers_have_no_pairs_among_them():
-    """Beyond 100 workers or 1 GB only the target attracts; all pairs that no machine holds are refused."""
+def test_many_workers_have_few_pairs_among_them():
+    """Beyond 100 workers or 1 GB each has five neighbours, or none; all pairs that no machine holds are refused."""
     X, votes, _ = feature_crowd(2, n_workers=101, n_items=300, per_item=3)
     task = type("Task", (), {"gold": None})
     zero = np.zeros(X.shape[1])
-    assert len(CPC()._problem(task, votes, X, zero).edges) == 101
-    assert len(CPC(edges="all")._problem(task, votes, X, zero).edges) == 101 * 102 // 2
+
+    def edges(labels, shift, **settings):
+        return CPC(**settings)._problem(task, labels, X, shift)[1].edges
+
+    assert len(edges(votes, zero, edges="target")) == 101
+    assert 101 + 101 * 5 // 2 < len(edges(votes, zero)) <= 101 * 6
+    np.testing.assert_array_equal(edges(votes, zero), edges(votes, zero, edges="nearest"))
+    assert len(edges(votes, zero, edges="all")) == 101 * 102 // 2
     few = feature_crowd(2)[1]
-    assert len(CPC()._problem(task, few, X, zero).edges) == 55
-    assert len(CPC()._problem(task, few, X, np.zeros(10**6)).edges) == 10
+    assert len(edges(few, zero)) == 55
+    assert len(edges(few, np.zeros(10**6))) == 10
     with pytest.raises(LimitError, match="All pairs of 102 classifiers need about"):
-        CPC(edges="all")._problem(task, votes, X, np.zeros(10**9))
+        edges(votes, np.zeros(10**9), edges="all")
     assert CPC(max_iter=5, random_state=0).fit(X, votes).predict_proba(X).shape == (300, 2)
+
+
+def two_habits(n_workers=12):
+    """Even workers go by the first feature, odd ones by the second; no two have an item in common."""
+    X = np.random.default_rng(0).normal(size=(n_workers * 30, 2))
+    worker = np.repeat(np.arange(n_workers), 30)
+    return X, worker, (X[np.arange(len(X)), worker % 2] > 0).astype(int)
+
+
+def test_the_nearest_are_those_who_err_alike():
+    """Without a shared item, and whatever the order of the workers."""
+    X, worker, label = two_habits()
+    task, ids = (
+        type("Task", (), {"gold": None}),
+        {"item_ids": range(len(X)), "worker_ids": range(12), "classes": [0, 1]},
+    )
+    new = np.random.default_rng(1).permutation(12)
+
+    def pairs(code):
+        votes = Annotations(np.arange(len(X)), code, label, **ids)
+        return CPC(edges="nearest")._problem(task, votes, X, np.zeros(2))[1].edges - 1
+
+    found, renamed = pairs(worker), pairs(new[worker])
+    assert [tuple(edge) for edge in found[:12]] == [(-1, worker) for worker in range(12)]
+    assert all(j < k and (j - k) % 2 == 0 for j, k in found[12:]) and len(found) == 12 + 30
+    assert {tuple(sorted(edge)) for edge in new[found[12:]]} == {tuple(edge) for edge in renamed[12:]}
+
+
+@pytest.mark.parametrize("edges", ["all", "nearest", "target"])
+def test_it_stops_where_both_residuals_are_small(edges):
+    """Each step tells its objective and residuals; a smaller tol takes more steps and comes nearer."""
+    X, votes, _ = feature_crowd(3, accuracy=0.6)
+    rough, fine, finest = (CPC(mu=4.0, edges=edges, tol=tol, max_iter=2000).fit(X, votes) for tol in (1e-2, 1e-4, 1e-6))
+    for model, tol in ((rough, 1e-2), (fine, 1e-4), (finest, 1e-6)):
+        assert [step["objective"] for step in model.history_] == model.objective_.tolist()
+        last = [max(step["primal"], step["dual"]) <= tol for step in model.history_]
+        assert last[-1] and not any(last[:-1])
+    assert 1 < len(rough.history_) < len(fine.history_)
+    far, near = (np.abs(model.worker_coef_ - finest.worker_coef_).max() for model in (rough, fine))
+    assert near < 1e-3 < far
+
+
+def test_sparse_rows_without_axes_give_the_same(monkeypatch):
+    """A matrix too large to be turned stays sparse, and more features than items are turned to as many axes."""
+    from scipy.sparse import csr_array
+
+    X, votes, _ = feature_crowd(2, accuracy=0.6, n_features=50, n_items=40)
+    X = np.where(np.abs(X) > 1, X, 0.0)
+    settings = {"mu": 8.0, "tol": 1e-5, "max_iter": 500}
+    turned, turned_sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
+    monkeypatch.setattr("manyhands.nn.standard_rows._AXES", 0)
+    plain, sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
+    assert len(turned.history_) > 5 and (turned.cluster_ > 0).any()
+    for other in (turned_sparse, plain, sparse):
+        np.testing.assert_allclose(other.predict_proba(X), turned.predict_proba(X), atol=1e-4)
+        np.testing.assert_allclose(other.worker_coef_, turned.worker_coef_, atol=1e-3)
 
 
 def test_gold_is_what_the_target_says():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations, CrowdLayer, load_model
-from manyhands.classifiers.network import _hold_out
 from manyhands.exceptions import ParameterError, TrainingError
+from manyhands.heldout import hold_out
 from manyhands.nn import checkpoint as checkpoints
 from manyhands.progress import listening
 from manyhands.testing.classifier_promises import QUICK
@@ -56,7 +56,7 @@ def test_workers_who_swap_two_classes_are_understood():
 def test_early_stopping_sees_labels_and_no_truth():
     """Held-out labels are a share of the labels, no step sees them, and without patience all are learnt from."""
     X, votes, _ = feature_crowd(3)
-    training, heldout = _hold_out(votes, 0.1, np.random.default_rng(0))
+    training, heldout = hold_out(votes, 0.1, np.random.default_rng(0))
     assert heldout.n_annotations == 30 and training.n_annotations == 270
     assert training.with_more(heldout.item, heldout.worker, heldout.label) == votes
     stopped = quick(max_epochs=200, patience=3).fit(X, votes).history_

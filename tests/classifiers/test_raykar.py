@@ -6,37 +6,45 @@ import sys
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from manyhands import Annotations, Raykar, TwoStage
 from manyhands.classifiers.raykar import RaykarSteps
 from manyhands.kernels import pack
-from manyhands.nn.crowd_em import class_names, first_guess
+from manyhands.nn.crowd_em import class_names, first_guess, guess_from_gold
 from manyhands.nn.softmax_regression import climb, log_proba, penalty
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from reference.slow_raykar import two_coin_em
 
 
 def overlapping(n_classes, n_items=60, seed=0):
-    """A crowd of middling workers over classes that overlap, so that neither features nor labels say it all."""
+    """A crowd of middling workers over classes that overlap, so that neither features nor labels say it all.
+
+    Rows are standardised, so that a twin that does not standardise has the same ridge.
+    """
     X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=0.7, seed=seed)
-    return X + np.random.default_rng(seed).normal(0, 2.0, X.shape), votes, truth
+    return standard(X + np.random.default_rng(seed).normal(0, 2.0, X.shape)), votes, truth
+
+
+def standard(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 def triples_of(votes):
     return list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
 
 
-def steps_of(X, votes, n_columns, **parameters):
+def steps_of(X, votes, n_columns):
     """The two steps of EM with this many columns of weights."""
-    active = np.ones(votes.n_workers, bool)
-    return RaykarSteps(X, pack(votes), None, active, n_columns, Raykar(**parameters))
+    return RaykarSteps(X, pack(votes), None, np.ones(votes.n_workers, bool), n_columns, 1.0, Raykar())
 
 
 def test_two_coins_are_those_of_the_plain_loops():
     """Posterior, sensitivities and specificities of the paper's EM with full Newton steps, at the same optimum."""
     X, votes, _ = overlapping(2, 40)
     mu, alpha, beta = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=1.0, wrong=0.5, n_iter=60)
-    model = Raykar(tol=1e-12, max_iter=1000).fit(X, votes)
+    model = Raykar(ridge=1.0, tol=1e-12, max_iter=1000).fit(X, votes)
     np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-4)
     np.testing.assert_allclose(model.confusion_[:, 1, 1], alpha, atol=1e-4)
     np.testing.assert_allclose(model.confusion_[:, 0, 0], beta, atol=1e-4)
@@ -46,7 +54,7 @@ def test_one_pass_is_the_first_round_of_the_plain_loops():
     """M first, on the votes, and then E."""
     X, votes, _ = overlapping(2, 40)
     mu, alpha, _ = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=2.0, wrong=0.3, n_iter=1)
-    model = Raykar(max_iter=1, right=2.0, wrong=0.3, newton_steps=30).fit(X, votes)
+    model = Raykar(ridge=1.0, max_iter=1, right=2.0, wrong=0.3, newton_steps=30).fit(X, votes)
     np.testing.assert_allclose(model.confusion_[:, 1, 1], alpha, atol=1e-12)
     np.testing.assert_allclose(model.posterior_[:, 1], mu, atol=1e-6)
 
@@ -87,7 +95,7 @@ def test_the_objective_is_the_penalised_log_likelihood():
         log_lone = np.log(joint[20, 1])
         for i, j, y in triples_of(votes):
             joint[i] *= model.confusion_[j, :, y]
-        coef = model.module_.coef_
+        coef = model.module_.coef_ * X.std(axis=0)
         ridge = 0.7 / 2 if n_classes == 2 else 0.7
         expected = np.log(joint[:20].sum(axis=1)).sum() + log_lone - 0.5 * ridge * (coef**2).sum()
         for j in range(10):
@@ -131,8 +139,8 @@ def test_a_newton_step_never_lowers_the_value():
 def test_perfect_workers_are_supervised_training():
     """The classifier is that of the truth, within what the workers' priors leave in doubt."""
     X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
-    model = Raykar().fit(X, votes)
-    expected = LogisticRegression(C=1.0, max_iter=1000).fit(X, truth)
+    model = Raykar(ridge=1.0).fit(X, votes)
+    expected = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000)).fit(X, truth)
     np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=0.02)
     fresh = features_of(np.arange(120) % 3, seed=7)
     assert (model.predict(fresh) == votes.classes[expected.predict(fresh)]).all()
@@ -187,6 +195,62 @@ def test_gold_on_silent_items_teaches():
     votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
     model = Raykar().fit(features_of(truth), votes, {i: int(truth[i]) for i in range(45)})
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
+
+
+def test_gold_that_overrules_the_vote_is_believed():
+    """Most workers have it upside down, which only gold can tell: EM from the vote alone would follow them."""
+    truth = np.arange(120) % 2
+    rng = np.random.default_rng(0)
+    wrong = rng.random((120, 5)) < [0.9, 0.9, 0.9, 0.9, 0.1]
+    votes = Annotations.from_matrix(np.where(wrong, 1 - truth[:, None], truth[:, None]))
+    gold = {i: int(truth[i]) for i in range(30)}
+    model = Raykar().fit(features_of(truth), votes, gold)
+    assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.95
+    assert np.trace(model.confusion_[0]) < 0.6 < 1.4 < np.trace(model.confusion_[4])
+
+
+def test_gold_is_another_start_only_where_it_overrules_the_vote():
+    """It then says what the labels mean, by the workers' gold items alone."""
+    votes = Annotations.from_matrix([[0, 0]] * 12 + [[0, 1], [1, 0]])
+    pseudo = np.array([[1.0, 0.5], [0.5, 1.0]])
+    right, wrong = (np.array([k] * 12 + [-1, -1], np.int32) for k in (0, 1))
+    assert guess_from_gold(votes, None, pseudo) is None
+    assert guess_from_gold(votes, right, pseudo) is None
+    guess = guess_from_gold(votes[:13].keep(np.arange(26) < 25), wrong[:13], pseudo)
+    np.testing.assert_array_equal(guess[:12], [[0.0, 1.0]] * 12)
+    as_zero = [1.0 / 1.5, 12.5 / 13.5]  # what a label 0 says of the two classes, after 12 lies
+    np.testing.assert_allclose(guess[12], np.array(as_zero) / sum(as_zero))
+
+
+def test_units_of_the_features_do_not_matter():
+    """Standardised inside, whatever the units; the classifier that is kept takes features as given."""
+    X, votes, _ = overlapping(3)
+    scale, shift = np.array([1e-3, 1.0, 50.0, 1e4]), np.array([0.0, 3.0, -70.0, 2e4])
+    one, other = Raykar().fit(X, votes), Raykar().fit(X * scale + shift, votes)
+    np.testing.assert_allclose(other.predict_proba(X * scale + shift), one.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(other.module_.predict_proba(X * scale + shift), one.predict_proba(X), atol=1e-5)
+
+
+def test_the_ridge_is_a_share_of_the_variances():
+    """A tenth of the number of features; without standardising, one that follows a change of the unit."""
+    X, votes, _ = overlapping(3)
+    assert Raykar().fit(X * [1, 2, 3, 0], votes).ridge_ == pytest.approx(0.3)
+    one, other = (Raykar(standardise=False).fit(scale * X, votes) for scale in (1, 100))
+    assert other.ridge_ == pytest.approx(1e4 * one.ridge_)
+    np.testing.assert_allclose(other.predict_proba(100 * X), one.predict_proba(X), atol=1e-5)
+    scaled = Raykar(ridge=0.5, standardise=False).fit(X * [1, 1, 1, 0.01], votes)
+    assert (
+        np.abs(scaled.predict_proba(X * [1, 1, 1, 0.01]) - Raykar(ridge=0.5).fit(X, votes).predict_proba(X)).max()
+        > 0.01
+    )
+    assert Raykar().fit(np.ones((60, 1)), votes).ridge_ == 1.0
+
+
+def test_history_has_the_objective_of_each_pass():
+    X, votes, _ = overlapping(2, 20)
+    model = Raykar(max_iter=7).fit(X, votes)
+    assert [entry["objective"] for entry in model.history_] == model.objective_.tolist()
+    assert 1 < len(model.history_) <= 7
 
 
 def test_more_starts_never_end_lower():

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from manyhands import Annotations, Contrastive, MajorityVote, registry
-from manyhands.classifiers.network import _hold_out
-from manyhands.heldout import worker_confusions
+from manyhands.heldout import hold_out, worker_confusions
 from manyhands.nn import checkpoint as checkpoints
 from manyhands.progress import listening
 from manyhands.representation.network import class_mean_log_proba
@@ -77,7 +76,7 @@ def test_the_stop_rule_asks_the_held_out_labels():
     """Their mean log-likelihood by class means and the workers' matrices, both from the other labels alone."""
     X, votes, _ = feature_crowd(3, accuracy=0.8)
     model = quick("contrastive", max_epochs=1, learning_rate=1e-12).fit(X, votes)  # the network stays as it began
-    training, heldout = _hold_out(votes, 0.1, np.random.default_rng(0))
+    training, heldout = hold_out(votes, 0.1, np.random.default_rng(0))
     first = MajorityVote().fit(training)
     embedding, code = model.transform(X), np.searchsorted(votes.classes, first.labels_)
     confusion = worker_confusions(training, first.posterior_)

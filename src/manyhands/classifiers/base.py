@@ -1,11 +1,11 @@
-"""The base of all classifiers: the door of `fit`, the one place that stores results, prediction and score."""
+"""The base of all methods with features: the door of `fit` and what it stores; then prediction and score."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from manyhands.nn.inputs import Rows, as_rows, check_rows
 from manyhands.noise import safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import gold_codes, gold_offset
+from manyhands.randomness import seed_unset
 from manyhands.validation import NameOr, check_annotations
 
 # What a parameter that names an aggregator may be.
@@ -52,18 +53,16 @@ class Learned:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-class CrowdClassifier(Parameters, ABC):
-    """A classifier of features that learns from a crowd's labels.
-
-    A method implements `_learn` and `_proba`; a network method derives from `NetworkClassifier` instead.
+class FeatureMethod(Parameters, ABC):
+    """What learns from features and a crowd's labels: the door of `fit`, and the one place that stores results.
 
     Attributes
     ----------
     classes_, worker_ids_ : as in the annotations
     worker_accuracy_ : (n_workers,) expected share of right labels, drawn toward 0.7 by one label
-    posterior_ : (n_items, n_classes) of the training items, given features and labels; rows sum to 1
+    posterior_ : (n_items, n_classes) of the training items; rows sum to 1
     history_ : one dict per epoch, the mean of each loss and "heldout" where labels were held out
-    module_ : the network, or the scikit-learn classifier
+    module_ : what was trained
     notes_ : what the data do not allow to conclude, by code; each was raised as a CrowdWarning
     """
 
@@ -76,12 +75,10 @@ class CrowdClassifier(Parameters, ABC):
     history_: list[dict[str, float]]
     module_: Any
     notes_: dict[str, str]
-    _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`
-    _shares: Array  # (n_classes,) for `score`
     _row_shape: tuple[int, ...]
 
     def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
-        """Learn a classifier; row i of X is item i of the annotations.
+        """Learn from features and labels; row i of X is item i of the annotations.
 
         Parameters
         ----------
@@ -93,19 +90,60 @@ class CrowdClassifier(Parameters, ABC):
         check_annotations(annotations)
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
-        codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-        task = Task(rows, annotations, codes)
+        task = Task(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
         self._store(task, self._learn(task))
+        for code_word, sentence in self.notes_.items():
+            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """(n_rows, n_classes) the probability of each class, given the features alone."""
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write what was fitted as JSON and safetensors; `manyhands.load_model` reads it in any process."""
+        from manyhands.classifiers.saving import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
+
+    @abstractmethod
+    def _learn(self, task: Task) -> Learned:
+        """What the method learns from a checked task."""
+
+    def _like_fitted(self, X: Any) -> Rows:
+        """The rows of X, if they have the shape of those that `fit` saw."""
         self._check_fitted()
         rows = as_rows(X)
         if rows.shape != self._row_shape:
             raise AlignmentError(
                 f"A row of X has shape {rows.shape}, but this {type(self).__name__} was fitted with {self._row_shape}."
             )
+        return rows
+
+    def _store(self, task: Task, learned: Learned) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a second fit forgets the first
+        assert learned.posterior is not None
+        self._row_shape = task.rows.shape
+        self.classes_, self.worker_ids_ = task.annotations.classes, task.annotations.worker_ids
+        self.module_, self.history_, self.posterior_ = learned.module, learned.history, learned.posterior
+        self.worker_accuracy_ = expected_accuracy(task.annotations, learned.posterior)
+        for name, value in learned.results.items():
+            setattr(self, name, value)
+        self.notes_ = dict(learned.notes)
+
+
+class CrowdClassifier(FeatureMethod):
+    """A classifier of features that learns from a crowd's labels.
+
+    A method implements `_learn` and `_proba`; a network method derives from `NetworkClassifier` instead. Results are
+    those of `FeatureMethod`: the posterior is that given features and labels, `module_` the network or the classifier
+    of scikit-learn.
+    """
+
+    _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`
+    _shares: Array  # (n_classes,) for `score`
+
+    def predict_proba(self, X: Any) -> Array:
+        """(n_rows, n_classes) the probability of each class, given the features alone."""
+        rows = self._like_fitted(X)
         if len(rows) == 0:
             return np.zeros((0, len(self.classes_)))
         return self._proba(self.module_, rows)
@@ -131,40 +169,17 @@ class CrowdClassifier(Parameters, ABC):
             )
         return foretelling_log_likelihood(proba, self._confusions, self._shares, aligned)
 
-    def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write the fitted classifier as JSON and safetensors; `manyhands.load_model` reads it in any process."""
-        from manyhands.classifiers.saving import save_model
-
-        self._check_fitted()
-        save_model(self, folder, force=force)
-
-    @abstractmethod
-    def _learn(self, task: Task) -> Learned:
-        """What the method learns from a checked task."""
-
     @abstractmethod
     def _proba(self, module: Any, rows: Rows) -> Array:
         """(n_rows, n_classes) what the module says of these rows."""
 
     def _store(self, task: Task, learned: Learned) -> None:
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a second fit forgets the first
-        annotations = task.annotations
-        self._row_shape = task.rows.shape
-        self.classes_, self.worker_ids_ = annotations.classes, annotations.worker_ids
-        self.module_, self.history_ = learned.module, learned.history
-        posterior = learned.posterior
-        if posterior is None:
-            posterior = combine(self._proba(learned.module, task.rows), annotations, task.gold)
-        self.posterior_ = posterior
-        self.worker_accuracy_ = expected_accuracy(annotations, posterior)
-        self._confusions = worker_confusions(annotations, posterior)
-        self._shares = class_shares(annotations, posterior)
-        for name, value in learned.results.items():
-            setattr(self, name, value)
-        self.notes_ = dict(learned.notes)
-        for code_word, sentence in self.notes_.items():
-            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
+        if learned.posterior is None:
+            proba = self._proba(learned.module, task.rows)
+            learned = replace(learned, posterior=combine(proba, task.annotations, task.gold))
+        super()._store(task, learned)
+        self._confusions = worker_confusions(task.annotations, self.posterior_)
+        self._shares = class_shares(task.annotations, self.posterior_)
 
 
 def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
@@ -173,7 +188,7 @@ def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.r
     if isinstance(aggregator, str):
         first = registry.create_seeded(aggregator, seed)
     else:
-        first = type(aggregator)(**aggregator.get_params(deep=False))
+        first = seed_unset(type(aggregator)(**aggregator.get_params(deep=False)), np.random.default_rng(seed))
     gold = None
     if task.gold is not None:
         known = np.flatnonzero(task.gold >= 0)

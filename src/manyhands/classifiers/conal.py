@@ -12,7 +12,7 @@ Reference: Z. Chu, J. Ma and H. Wang (2021), Learning from crowds by modeling co
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
@@ -29,7 +30,7 @@ from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Number, Switch
 
 
-class CoNAL(NetworkClassifier):
+class CoNAL(NoiseLayerClassifier):
     """A crowd layer in which a matrix common to all workers and one of each worker's own share the blame.
 
     The penalty sums over the workers of a batch: it costs the same in any crowd, and silent workers change nothing.
@@ -40,6 +41,7 @@ class CoNAL(NetworkClassifier):
     embedding_hidden : size of the layer between an item's features and its vector
     unit_items : bring the vectors of items to length one; those of workers always are
     penalty : how much the distance of workers' matrices from the common one counts
+    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
@@ -61,7 +63,7 @@ class CoNAL(NetworkClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "embedding": Number(whole=True, least=1),
         "embedding_hidden": Number(whole=True, least=1),
         "unit_items": Switch(),
@@ -74,19 +76,20 @@ class CoNAL(NetworkClassifier):
         embedding_hidden: int = 128,
         unit_items: bool = True,
         penalty: float = 1e-5,
-        **network: Unpack[NetworkParameters],
+        **others: Unpack[NoiseLayerParameters],
     ) -> None:
-        super().__init__(**network)
+        super().__init__(**others)
         self.embedding = embedding
         self.embedding_hidden = embedding_hidden
         self.unit_items = unit_items
         self.penalty = penalty
 
+    def _noise_layer(self, bench: Bench) -> Any:
+        sizes = int(np.prod(bench.task.rows.shape)), self.embedding_hidden, self.embedding
+        return CommonNoise(_worker_vectors(bench, self.embedding), bench.n_classes, sizes, self.unit_items)
+
     def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        vectors, n_features = _worker_vectors(bench, self.embedding), int(np.prod(bench.task.rows.shape))
-        sizes = n_features, self.embedding_hidden, self.embedding
-        noise = CommonNoise(vectors, bench.n_classes, sizes, self.unit_items).to(bench.device)
+        network, noise = bench.network(), self._started_layer(bench)
         optimizer = bench.adam(network, noise)
 
         def answers(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -115,6 +118,13 @@ class CommonNoise(nn.Module):
         self.common = nn.Parameter(2.0 * torch.eye(n_classes))
         self.workers = nn.Parameter(vectors)  # u, (n_workers, embedding)
         self.items = nn.Sequential(nn.Flatten(), nn.Linear(*sizes[:2]), nn.Linear(*sizes[1:]))  # V, of x
+
+    @torch.no_grad()
+    def start_at(self, confusion: Array) -> None:
+        """Begin with these matrices as the workers' own, and with their mean as the common one."""
+        self.own.start_at(confusion)
+        assert self.own.weight is not None
+        self.common.copy_(self.own.weight.view(-1, *self.common.shape).exp().mean(0).log())
 
     def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) and x of its rows."""

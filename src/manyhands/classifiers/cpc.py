@@ -17,17 +17,18 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.network import _hold_out
-from manyhands.heldout import class_shares, foretelling_log_likelihood, worker_confusions
+from manyhands.heldout import class_shares, foretelling_log_likelihood, hold_out, worker_confusions
 from manyhands.kernels import Array
-from manyhands.nn.fused_logistic import Problem, State, clusters, longest, pooled_state, solve
+from manyhands.nn.fused_logistic import State, Step, longest, pooled_state, solve
 from manyhands.nn.inputs import Rows
-from manyhands.nn.standard_rows import in_raw_features, one_against_rest, standardised
+from manyhands.nn.labelled_nodes import Nodes, labels_by_node
+from manyhands.nn.standard_rows import Standard, one_against_rest, standardised
+from manyhands.nn.worker_graph import Graph, choose_edges, clusters
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, check_memory
+from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
 
-_ALL_PAIRS, _BYTES = 100, 1 << 30  # workers and memory; beyond either, "auto" lets only the target attract
-_STEPS = 6  # how often mu is quartered at most
+_STEPS, _EVEN = 6, 0.01  # how often mu is quartered at most; a loss per label that may be chance, near the start
+_ROUGHLY = 10.0  # so many times `tol` will do while mu is chosen
 
 
 class CPC(CrowdClassifier):
@@ -38,12 +39,14 @@ class CPC(CrowdClassifier):
     Parameters
     ----------
     mu : how strongly classifiers attract each other; 0 lets each go alone, much makes them one. None begins with the
-        mu that makes all one, and quarters it as long as that foretells held-out labels better
+        mu that makes all one, and quarters it until that foretells held-out labels clearly worse
     eta : ridge on the target
-    edges : "all" pairs attract, "target" only attracts and is attracted, "auto" means all up to 100 workers and 1 GB
+    edges : "all" pairs attract; "target" only attracts and is attracted; "nearest" ties each worker besides to the five
+        whose labels pull the pooled classifier most nearly his way. "auto" means all up to 100 workers and 1 GB, else
+        nearest within 1 GB
     validation : share of the labels held out to choose mu
-    rho : step of the multipliers in ADMM
-    tol, max_iter : stop when the augmented Lagrangian changes by less than this share, or after so many steps
+    rho : first step of the multipliers in ADMM; it follows the residuals
+    tol, max_iter : stop when both residuals of ADMM are at most this share, or after so many steps
     random_state : seed of which labels are held out
 
     Attributes
@@ -67,7 +70,7 @@ class CPC(CrowdClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = {
         "mu": Maybe(Number(least=0)),
         "eta": Number(above=0),
-        "edges": OneOf(("auto", "all", "target")),
+        "edges": OneOf(("auto", "all", "nearest", "target")),
         "validation": Number(least=0, most=0.5),
         "rho": Number(above=0),
         "tol": Number(above=0),
@@ -83,7 +86,7 @@ class CPC(CrowdClassifier):
         *,
         validation: float = 0.1,
         rho: float = 1.0,
-        tol: float = 1e-4,
+        tol: float = 3e-3,
         max_iter: int = 100,
         random_state: Seed = None,
     ) -> None:
@@ -97,77 +100,67 @@ class CPC(CrowdClassifier):
         self.random_state = random_state
 
     def _learn(self, task: Task) -> Learned:
-        X, mean, spread = standardised(task.rows)
-        problem = self._problem(task, task.annotations, X, mean / spread)
-        start = pooled_state(problem)
-        mu = self.mu
-        if mu is None:
-            mu = self._choose_share(task, X, mean, spread) * self._mu_of_one(start)
-        state, history = self._solve(problem, start, mu)
-        module = as_classifier(state.w[0], mean, spread, task.annotations.n_classes)
-        active = np.unique(task.annotations.worker)
-        worker_coef = np.repeat(in_raw_features(state.w[0], mean, spread)[None], task.annotations.n_workers, axis=0)
-        worker_coef[active] = [in_raw_features(w, mean, spread) for w in state.w[1:]]
-        cluster = np.zeros(task.annotations.n_workers, np.int64)
-        cluster[active] = clusters(problem, state)[1:]
-        results = {"mu_": float(mu), "worker_coef_": worker_coef, "cluster_": cluster, "objective_": np.array(history)}
-        return Learned(module, results=results)
+        standard = standardised(task.rows)
+        share = 1.0 if self.mu is not None else self._choose_share(task, standard)
+        nodes, graph = self._problem(task, task.annotations, standard.X, standard.shift)
+        start = pooled_state(nodes, graph)
+        mu = share * self._mu_of_one(start) if self.mu is None else float(self.mu)
+        state, history = self._solve(nodes, graph, start, mu, self.tol)
+        active, n_workers = np.unique(task.annotations.worker), task.annotations.n_workers
+        worker_coef = np.repeat(standard.raw(state.w[0])[None], n_workers, axis=0)
+        worker_coef[active] = [standard.raw(w) for w in state.w[1:]]
+        cluster = np.zeros(n_workers, np.int64)
+        cluster[active] = clusters(graph, state.apart)[1:]
+        objective = np.array([step.objective for step in history])
+        results = {"mu_": mu, "worker_coef_": worker_coef, "cluster_": cluster, "objective_": objective}
+        module = as_classifier(standard.raw(state.w[0]), task.annotations.n_classes)
+        return Learned(module, [step._asdict() for step in history], results=results)
 
-    def _problem(self, task: Task, annotations: Annotations, X: Any, shift: Array) -> Problem:
-        """The target's labels are gold; then come the workers who gave any."""
-        n_classes = annotations.n_classes
-        columns = np.arange(n_classes)[(1 if n_classes == 2 else 0) : (0 if n_classes == 1 else None)]
-        gold = np.full(annotations.n_items, -1) if task.gold is None else task.gold
-        known = np.flatnonzero(gold >= 0)
-        labels = [(known, (gold[known, None] == columns).astype(float))]
-        order = np.argsort(annotations.worker, kind="stable")
-        for mine in np.split(order, np.flatnonzero(np.diff(annotations.worker[order])) + 1):
-            said = (annotations.label[mine, None] == columns).astype(float)
-            labels.append((annotations.item[mine].astype(np.intp), said))
-        n = len(labels)
-        need = 8 * 13 * n * (n - 1) // 2 * (len(shift) + 1) * len(columns)
-        if self.edges == "all":
-            check_memory(need, f"All pairs of {n} classifiers", "Set edges='target', or take fewer features.")
-        all_pairs = self.edges == "all" or (self.edges == "auto" and n - 1 <= _ALL_PAIRS and need <= _BYTES)
-        pairs = np.column_stack(np.triu_indices(n, 1) if all_pairs else (np.zeros(n - 1, int), np.arange(1, n)))
-        attracted = self.mu != 0 and len(columns) > 0
-        return Problem(X, shift, labels, pairs if attracted else pairs[:0], self.eta, len(columns))
+    def _problem(self, task: Task, annotations: Annotations, X: Any, shift: Array) -> tuple[Nodes, Graph]:
+        """Who said what, and who pulls whom; all in vain where mu is 0 or there is one class."""
+        labels, n_problems = labels_by_node(annotations, task.gold)
+        nodes = Nodes(X, shift, labels, self.eta, n_problems)
+        attracted = self.mu != 0 and n_problems > 0
+        edges = choose_edges(nodes, self.edges) if attracted else np.zeros((0, 2), np.intp)
+        return nodes, Graph(edges, *nodes.shape)
 
-    def _solve(self, problem: Problem, start: State, mu: float) -> tuple[State, list[float]]:
-        strength = mu / max(len(problem.labels) - 1, 1)
-        return solve(problem, start, strength, rho=self.rho, tol=self.tol, max_iter=self.max_iter)
+    def _solve(self, nodes: Nodes, graph: Graph, start: State, mu: float, tol: float) -> tuple[State, list[Step]]:
+        strength = mu / max(len(nodes.labels) - 1, 1)
+        return solve(nodes, graph, start, strength, rho=self.rho, tol=tol, max_iter=self.max_iter)
 
     def _mu_of_one(self, pooled: State) -> float:
         """The least mu that surely makes all classifiers one."""
         return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
-    def _choose_share(self, task: Task, X: Any, mean: Array, spread: Array) -> float:
-        """Of that mu, quarter by quarter until held-out labels are foretold worse."""
-        training, heldout = _hold_out(task.annotations, self.validation, make_generator(self.random_state))
-        problem = self._problem(task, training, X, mean / spread)
-        pooled = state = pooled_state(problem)
+    def _choose_share(self, task: Task, standard: Standard) -> float:
+        """Of that mu, quarter by quarter until held-out labels are foretold clearly worse."""
+        training, heldout = hold_out(task.annotations, self.validation, make_generator(self.random_state))
         best, best_score = 1.0, -np.inf
         if heldout is None:
             return best
-        for share in 0.25 ** np.arange(_STEPS):
-            state, _ = self._solve(problem, state, share * self._mu_of_one(pooled))
-            proba = self._proba(as_classifier(state.w[0], mean, spread, training.n_classes), task.rows)
+        nodes, graph = self._problem(task, training, standard.X, standard.shift)
+        state = pooled_state(nodes, graph)
+        mu_of_one = self._mu_of_one(state)
+        for share in (0.25 ** np.arange(_STEPS)).tolist():
+            state, _ = self._solve(nodes, graph, state, share * mu_of_one, _ROUGHLY * self.tol)
+            proba = self._proba(as_classifier(standard.raw(state.w[0]), training.n_classes), task.rows)
             confusions, shares = worker_confusions(training, proba), class_shares(training, proba)
             score = foretelling_log_likelihood(proba, confusions, shares, heldout)
-            if score <= best_score:
+            if score > best_score:
+                best, best_score = share, score
+            elif score < best_score - _EVEN:
                 break
-            best, best_score = float(share), score
         return best
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return one_against_rest(module.coef_, module.intercept_, rows, len(module.classes_))
 
 
-def as_classifier(w: Array, mean: Array, spread: Array, n_classes: int) -> Any:
+def as_classifier(raw: Array, n_classes: int) -> Any:
     """A holder of coefficients that `save` knows; its own predict_proba is not ours, which is one against the rest."""
     from sklearn.linear_model import LogisticRegression
 
-    module, raw = LogisticRegression(), in_raw_features(w, mean, spread)
+    module = LogisticRegression()
     module.coef_, module.intercept_, module.classes_ = raw[:, :-1], raw[:, -1], np.arange(n_classes)
-    module.n_features_in_ = len(mean)
+    module.n_features_in_ = raw.shape[1] - 1
     return module

@@ -8,28 +8,24 @@ Reference: F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI.
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
-import torch
-
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
-from manyhands.nn.batches import Batch
-from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.nn.noise_layers import CrowdLogits
-from manyhands.nn.train import descend
 from manyhands.validation import Constraint, OneOf
 
 
-class CrowdLayer(NetworkClassifier):
+class CrowdLayer(NoiseLayerClassifier):
     """A network with a layer per worker behind it, trained through both by the labels alone.
 
-    Nothing ties the network's classes to the labels but the start at the identity: keep trainings short, or stop
-    them by held-out labels as the defaults do.
+    Nothing ties the network's classes to the labels but the start: keep trainings short, or stop them by held-out
+    labels as the defaults do, and where many workers may be spammers, start at what an aggregator says of them.
 
     Parameters
     ----------
     form : "mw" a matrix per worker, "vw" a weight for each class, "vb" a bias, "vw-b" both
+    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
@@ -49,27 +45,13 @@ class CrowdLayer(NetworkClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {"form": OneOf(("mw", "vw", "vb", "vw-b"))}
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
+        "form": OneOf(("mw", "vw", "vb", "vw-b"))
+    }
 
-    def __init__(self, form: str = "mw", **network: Unpack[NetworkParameters]) -> None:
-        super().__init__(**network)
+    def __init__(self, form: str = "mw", **others: Unpack[NoiseLayerParameters]) -> None:
+        super().__init__(**others)
         self.form = form
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        noise = CrowdLogits(bench.n_workers, bench.n_classes, self.form).to(bench.device)
-        optimizer = bench.adam(network, noise)
-
-        def step(batch: Batch) -> torch.Tensor:
-            logits = network(bench.x(batch))  # (n_rows, n_classes)
-            loss = negative_log_likelihood(noise(logits.log_softmax(1), batch))
-            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
-
-        def log_label(batch: Batch) -> torch.Tensor:
-            log_proba: torch.Tensor = network(bench.x(batch)).log_softmax(1)
-            return noise(log_proba, batch)
-
-        modules = {"network": network, "noise": noise}
-        evaluate = bench.heldout_score(log_label, *modules.values())
-        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate)
-        return Learned(network, history, results={"confusion_": noise.confusion()})
+    def _noise_layer(self, bench: Bench) -> Any:
+        return CrowdLogits(bench.n_workers, bench.n_classes, self.form)

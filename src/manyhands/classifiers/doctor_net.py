@@ -20,7 +20,8 @@ from torch.nn import functional as F
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch, Codes
 from manyhands.nn.crowd_em import first_guess

@@ -21,7 +21,8 @@ import torch
 from torch import nn
 
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.heldout import class_shares, worker_confusions
 from manyhands.kernels import Array, pack
 from manyhands.nn.batches import AnnotationBatches, Batch

@@ -12,19 +12,15 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 import numpy as np
-import torch
 from torch import nn
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
-from manyhands.heldout import worker_confusions
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.kernels import Array, pack
-from manyhands.nn.batches import Batch
 from manyhands.nn.crowd_em import Gold, believe, first_guess, log_confusions
-from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.networks import probabilities
-from manyhands.nn.train import descend
 from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number
 
@@ -100,20 +96,5 @@ def see_labels(proba: Array, annotations: Annotations, gold: Gold, smoothing: fl
 
 
 def _train(bench: Bench, posterior: Array, number: int) -> tuple[nn.Module, list[dict[str, float]]]:
-    """A new network that learns this posterior; held-out labels are foretold by the confusions that go with it."""
-    network = bench.network()
-    optimizer = bench.adam(network)
-    target = torch.from_numpy(posterior).float().to(bench.device)
-    confusion = worker_confusions(bench.annotations, posterior)
-    log_column = torch.from_numpy(np.log(confusion)).float().transpose(1, 2).to(bench.device)
-
-    def step(batch: Batch) -> torch.Tensor:
-        return descend(optimizer, soft_cross_entropy(network(bench.x(batch)), target[torch.from_numpy(batch.item)]))
-
-    def log_label(batch: Batch) -> torch.Tensor:
-        log_proba = network(bench.x(batch)).log_softmax(1)[batch.row]
-        return log_mixture(log_proba, log_column[batch.worker, batch.label])
-
-    evaluate = bench.heldout_score(log_label, network)
-    history = bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name=f"round-{number}")
+    network, history = bench.train_on(posterior, posterior, name=f"round-{number}")
     return network, [epoch | {"round": float(number)} for epoch in history]

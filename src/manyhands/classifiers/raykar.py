@@ -20,34 +20,40 @@ import numpy.typing as npt
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Array, Packed, pack
-from manyhands.nn.crowd_em import Gold, believe, class_names, first_guess, log_confusions
+from manyhands.nn.crowd_em import Gold, believe, class_names, guesses, labels_beforehand, log_confusions
 from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
+from manyhands.nn.turned_rows import turn
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Number, RandomState
+from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
+
+_RIDGE = 0.1  # of the features' variances together: chosen by held-out labels of ten crowds
 
 
 class Raykar(CrowdClassifier):
-    """Logistic regression learnt together with a confusion matrix per worker, by exact EM.
+    """Logistic regression learnt together with a confusion matrix per worker, by EM.
 
     The paper's two coins where there are two classes, full matrices where there are more. Items without labels and
-    gold teach nothing. Standardise features of different scales, because one ridge holds all weights.
+    gold teach nothing. Features are standardised inside, and `module_` takes them as given.
 
     Parameters
     ----------
-    ridge : penalty of the weights, `ridge / 2` times their squares; intercepts are free
+    ridge : penalty of the weights, `ridge / 2` times their squares; intercepts are free. None is a tenth of the
+        features' variances together, a tenth of their number where they are standardised
+    standardise : divide features by their spreads; False is better where all have one unit: pixels, words, activations
     right, wrong : labels added to each worker's count of right and of wrong ones, in every class; Beta and Dirichlet
         priors that keep a worker who never met a class from an undefined matrix
     newton_steps : of the regression in each M step, at most
     max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
-    n_init : starts; the first is from the vote shares, the others are random
+    n_init : starts; the first is from the vote shares, the others are random. Where the vote is wrong on most gold
+        items beyond chance, what gold says of the workers is one more
     random_state : seed of the random starts
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1
-    objective_ : (n_passes,) the penalised log-likelihood after each pass; it never falls
-    module_ : a LogisticRegression of scikit-learn with the weights found
+    objective_ : (n_passes,) the penalised log-likelihood after each pass; it never falls; also in `history_`
+    ridge_, module_ : the ridge in use, and a LogisticRegression of scikit-learn with the weights found
 
     Examples
     --------
@@ -59,7 +65,8 @@ class Raykar(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "ridge": Number(above=0),
+        "ridge": Maybe(Number(above=0)),
+        "standardise": Switch(),
         "right": Number(above=0),
         "wrong": Number(above=0),
         "newton_steps": Number(whole=True, least=1),
@@ -74,7 +81,8 @@ class Raykar(CrowdClassifier):
 
     def __init__(
         self,
-        ridge: float = 1.0,
+        ridge: float | None = None,
+        standardise: bool = True,
         right: float = 1.0,
         wrong: float = 0.5,
         newton_steps: int = 5,
@@ -84,6 +92,7 @@ class Raykar(CrowdClassifier):
         random_state: Seed = None,
     ) -> None:
         self.ridge = ridge
+        self.standardise = standardise
         self.right = right
         self.wrong = wrong
         self.newton_steps = newton_steps
@@ -93,24 +102,21 @@ class Raykar(CrowdClassifier):
         self.random_state = random_state
 
     def _learn(self, task: Task) -> Learned:
-        X, votes, gold = as_matrix(task.rows), task.annotations, task.gold
+        X, votes, gold, n_classes = as_matrix(task.rows), task.annotations, task.gold, task.annotations.n_classes
         taught = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
-        steps = RaykarSteps(
-            X[taught],
-            pack(votes[taught]),
-            None if gold is None else gold[taught],
-            active=np.bincount(votes.worker, minlength=votes.n_workers) > 0,
-            n_columns=1 if votes.n_classes == 2 else votes.n_classes,
-            method=self,
-        )
-        starts = [first_guess(votes, gold)[taught]]
-        for rng in make_generator(self.random_state).spawn(self.n_init - 1):
-            starts.append(0.5 * starts[0] + 0.5 * rng.dirichlet(np.ones(votes.n_classes), len(taught)))
-        best = max((steps.run(start) for start in starts), key=lambda run: run.history[-1])
-        weights, table = best.params.weights, best.params.log_table
-        posterior, _ = believe(pack(votes), table, log_proba(X, weights, votes.n_classes), gold)
-        results = {"confusion_": np.exp(table), "objective_": np.array(best.history)}
-        return Learned(_as_module(weights, votes.n_classes, self.ridge), [], posterior, results)
+        heard, known = votes[taught], None if gold is None else gold[taught]
+        turned = turn(X[taught], standardise=self.standardise)
+        ridge = float(self.ridge or _RIDGE * turned.variance or 1.0)  # without any variance, it matters to nothing
+        active = np.bincount(heard.worker, minlength=heard.n_workers) > 0
+        steps = RaykarSteps(turned.X, pack(heard), known, active, 1 if n_classes == 2 else n_classes, ridge, self)
+        random = make_generator(self.random_state).spawn(self.n_init - 1)
+        runs = [steps.run(start) for start in guesses(heard, known, steps.pseudo, random)]
+        best = max(runs, key=lambda run: run.history[-1])
+        weights, table = turned.in_raw_features(best.params.weights), best.params.log_table
+        posterior, _ = believe(pack(votes), table, log_proba(X, weights, n_classes), gold)
+        results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
+        history = [{"objective": value} for value in best.history]
+        return Learned(_as_module(weights, n_classes, ridge), history, posterior, results)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         weights = np.vstack([module.coef_.T, module.intercept_])
@@ -134,15 +140,12 @@ class RaykarSteps:
     gold: Gold
     active: npt.NDArray[np.bool_]  # (n_workers,) who gave labels: what is believed of others is no objective
     n_columns: int  # of the weights: 1 is the binary form, n_classes the general one
+    ridge: float
     method: Raykar
 
     @cached_property
     def pseudo(self) -> Array:
-        """(n_classes, n_classes) labels added to each cell."""
-        n_classes = self.packed.n_classes
-        pseudo = np.full((n_classes, n_classes), self.method.wrong / max(n_classes - 1, 1))
-        np.fill_diagonal(pseudo, self.method.right)
-        return pseudo
+        return labels_beforehand(self.packed.n_classes, self.method.right, self.method.wrong)
 
     def run(self, start: Array) -> EMResult[RaykarParams]:
         """EM from this posterior; where that ends with classes under each other's names, again from the right ones.
@@ -163,13 +166,13 @@ class RaykarSteps:
         posterior = statistics.reshape(-1, self.packed.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
         before = np.zeros((self.X.shape[1] + 1, self.n_columns)) if previous is None else previous.weights
-        weights = climb(self.X, posterior, before, self.method.ridge, self.method.newton_steps)
+        weights = climb(self.X, posterior, before, self.ridge, self.method.newton_steps)
         return RaykarParams(weights, log_confusions(self.packed, posterior, self.pseudo))
 
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
         log_f = log_proba(self.X, params.weights, self.packed.n_classes)
         posterior, found = believe(self.packed, params.log_table, log_f, self.gold)
-        objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.method.ridge)
+        objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
         if self.gold is not None:  # items that only gold speaks of are no part of the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())

@@ -1,14 +1,17 @@
 """A fitted method with features as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
 
-Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and logistic regression are saved; a
-classifier or a backbone of the caller's own is refused in one sentence.
+Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and the usual scikit-learn classifiers
+are saved; any other classifier, and a backbone of the caller's own, is refused in one sentence. What does not fit
+together is refused when it is read, not when it predicts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,20 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
-from manyhands.exceptions import ParameterError
+from manyhands.classifiers import estimators_on_disk
+from manyhands.classifiers import parts_on_disk as parts
+from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.nn.inputs import as_rows
+from manyhands.parameters import Parameters
 from manyhands.writing import write_files
 
 JSON, TENSORS = "model.json", "model.safetensors"
 _SCHEMA = 1
+_MOST_FEATURES = 2**24  # of a scikit-learn classifier
+_NOT_KEPT = ("checkpoint",)  # a folder of the machine that trained; a fit writes there, and empties it
 _KINDS = ("classifier", "representation")
-_COUNTED = ("_confusions", "_shares")  # what `score` needs beside the results
+
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
@@ -32,14 +42,16 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     module, arrays = _module_state(model)
     results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
     arrays |= {f"result/{name}": value for name, value in results.items() if _is_numeric(name, value)}
-    arrays |= {f"result/{name}": getattr(model, name) for name in _COUNTED if hasattr(model, name)}
-    tensors = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    arrays |= {f"result/{name}": getattr(model, name) for name in parts.COUNTED if hasattr(model, name)}
+    given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
+    parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
+    tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
     said = {
         "schema": _SCHEMA,
         "method": _name_of(type(model)),
-        "parameters": {name: _parameter(name, v) for name, v in model.get_params(deep=False).items()},
-        "classes": _values(model.classes_, "class"),
-        "worker_ids": _values(model.worker_ids_, "worker"),
+        "parameters": parameters,
+        "classes": parts.values(model.classes_, "class"),
+        "worker_ids": parts.values(model.worker_ids_, "worker"),
         "row_shape": list(model._row_shape),
         "history": model.history_,
         "notes": model.notes_,
@@ -52,7 +64,6 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
 
 def load_model(folder: str | os.PathLike[str]) -> Any:
     """A classifier that `save` wrote, ready to predict and to score; its aggregator is not kept."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     folder = Path(folder)
@@ -61,43 +72,52 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
         content = (folder / TENSORS).read_bytes()
         if said["schema"] != _SCHEMA or said["tensors"] != hashlib.sha256(content).hexdigest():
             raise ValueError("its two files do not belong together, or come from another version")
-        arrays = load(content)
-        return _restored(said, arrays)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # what is odd in a file is refused, and not more
+            return _restored(said, load(content))
     except FileNotFoundError as error:
         raise ParameterError(f"{folder} is not a saved model: it has no {Path(error.filename).name}.") from None
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise ParameterError(f"{folder} is not a model that can be read: {error}") from None
+    except (MissingExtraError, PermissionError):
+        raise
+    except Exception as error:  # whatever a changed file may lead to, it is the file that is wrong
+        raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
 
 
-def _restored(said: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Any:
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {str(error)[:100]}."
+    if isinstance(error, RecursionError | MemoryError | OverflowError):
+        return "something in it is too large."
+    first = " ".join(str(error).split("\n")[0].split()).rstrip(".")[:240]
+    return f"{first}." if isinstance(error, ValueError) else f"its parts do not fit together ({first})."
+
+
+def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
     if not any(said["method"] in registry.names(kind) for kind in _KINDS):
-        raise ValueError(f"it needs the method {said['method']!r}, which this version does not have")
-    model = registry.create(said["method"], **{n: _made_parameter(v) for n, v in said["parameters"].items()})
-    model.classes_, model.worker_ids_ = _array(said["classes"]), _array(said["worker_ids"])
-    model._row_shape = tuple(said["row_shape"])
-    for name, array in arrays.items():
-        if name.startswith("result/"):
-            setattr(model, name.removeprefix("result/"), array)
-    model.history_, model.notes_ = said["history"], said["notes"]
-    state = {name.removeprefix("module/"): array for name, array in arrays.items() if name.startswith("module/")}
-    if said["module"]["kind"] == "logistic-regression":
-        model.module_ = _logistic_regression(said["module"], state)
+        raise ValueError(f"it needs the method {str(said['method'])[:60]!r}, which this version does not have")
+    given = {name: value for name, value in said["parameters"].items() if name not in _NOT_KEPT}
+    parameters = {name: _made_parameter(value, arrays) for name, value in given.items()}
+    model = registry.create(said["method"], **parameters)
+    model._check_parameters()
+    model.classes_, model.worker_ids_ = parts.array(said["classes"]), parts.array(said["worker_ids"])
+    model._row_shape = parts.row_shape(said["row_shape"])
+    for name, array in parts.checked_results(model, arrays).items():
+        setattr(model, name, array)
+    model.history_, model.notes_ = parts.history(said["history"]), parts.notes(said["notes"])
+    if said["module"]["kind"] == "scikit-learn":
+        model.module_ = _classifier(model, said["module"], arrays)
+    elif said["module"]["kind"] == "network":
+        model.module_ = _network(model, parts.below("module/", arrays))
     else:
-        model.module_ = _network(model, state)
+        raise ValueError("it is neither a network nor a scikit-learn classifier")
     return model
 
 
-def _module_state(model: Any) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
     module = model.module_
-    kind = type(module).__name__
-    if kind == "LogisticRegression" and type(module).__module__.startswith("sklearn."):
-        state = {f"module/{name}": getattr(module, name) for name in ("coef_", "intercept_", "classes_")}
-        return {"kind": "logistic-regression", "parameters": module.get_params()}, state
     if not hasattr(module, "state_dict"):
-        raise ParameterError(
-            f"A {kind} cannot be saved without a pickle; networks and LogisticRegression can. "
-            f"Use one of these, or keep the model with joblib yourself."
-        )
+        said, arrays = estimators_on_disk.take_apart(module, "module")
+        return {"kind": "scikit-learn", **said}, arrays
     if callable(getattr(model, "backbone", None)):
         raise ParameterError(
             "A network made by a function of yours cannot be made again from a file; save module_.state_dict()."
@@ -105,22 +125,39 @@ def _module_state(model: Any) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
     return {"kind": "network"}, {f"module/{n}": t.detach().cpu().numpy() for n, t in module.state_dict().items()}
 
 
-def _network(model: Any, state: dict[str, npt.NDArray[Any]]) -> Any:
+def _network(model: Any, state: Arrays) -> Any:
     import torch
 
+    sizes = (model._row_shape, len(model.classes_), len(model.worker_ids_))
+    with torch.device("meta"):  # shapes without memory, so that a lie about sizes costs nothing
+        wanted = {name: (tuple(t.shape), t.dtype) for name, t in model._new_module(*sizes).state_dict().items()}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
+    found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
+    if wanted != found:
+        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise ValueError(f"the weights {odd[:60]!r} are not those of the network that it describes")
     with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced
-        module = model._new_module(model._row_shape, len(model.classes_), len(model.worker_ids_))
-    module.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()})
+        module = model._new_module(*sizes)
+    module.load_state_dict(tensors)
     return module.eval()
 
 
-def _logistic_regression(said: dict[str, Any], state: dict[str, npt.NDArray[Any]]) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    module = LogisticRegression(**said["parameters"])
-    for name, array in state.items():
-        setattr(module, name, array)
-    module.n_features_in_ = module.coef_.shape[1]
+def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
+    """The scikit-learn classifier, after a first prediction that nobody sees."""
+    module, n_features = estimators_on_disk.put_together(said, arrays), math.prod(model._row_shape)
+    if not hasattr(module, "predict_proba") or not hasattr(model, "predict_proba"):
+        raise ValueError(f"a {type(module).__name__} is no classifier of a {type(model).__name__}")
+    codes = module.classes_
+    if codes.dtype.kind not in "iu" or len(np.unique(codes)) != len(codes) or codes.max() >= len(model.classes_):
+        raise ValueError("its classifier speaks of other classes")
+    if getattr(module, "n_features_in_", n_features) != n_features or codes.min() < 0:
+        raise ValueError("its classifier was trained on rows of another shape")
+    if n_features > _MOST_FEATURES:
+        raise ValueError(f"a row of {n_features} features is too large")
+    row = as_rows(np.zeros((1, *model._row_shape)))
+    if module.predict_proba(row.whole().reshape(1, -1)).shape != (1, len(codes)):
+        raise ValueError("its classifier does not give one probability for each class")
+    model._proba(module, row)  # a method of networks alone has no use for it
     return module
 
 
@@ -135,39 +172,37 @@ def _is_numeric(name: str, value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and name not in ("classes_", "worker_ids_")
 
 
-def _parameter(name: str, value: Any) -> Any:
-    """A constructor parameter as JSON; a wrapped aggregator by its registry name and parameters."""
-    if isinstance(value, np.random.Generator | np.random.SeedSequence):
+def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
+    """A constructor parameter as JSON; a wrapped aggregator by its registry name, a classifier in its parts."""
+    if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
         return None  # it moved on during the fit
     if hasattr(value, "get_params"):
         names = [n for n in registry.names("aggregator") if registry.get(n) is type(value)]
         if names:
-            return {"method": names[0], "parameters": {n: _parameter(n, v) for n, v in value.get_params().items()}}
-        return "logistic-regression"  # nothing else gets this far; its own parameters are kept with it
+            inner = value.get_params(deep=False)
+            return {"method": names[0], "parameters": {n: _parameter(n, v, arrays) for n, v in inner.items()}}
+        if isinstance(value, Parameters):
+            raise ParameterError(
+                f"The {name} {type(value).__name__} is not a registered method, so it cannot be saved."
+            )
+        from sklearn.base import clone
+
+        said, parts = estimators_on_disk.take_apart(clone(value), f"parameter/{name}")
+        arrays |= parts
+        return said
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def _made_parameter(value: Any) -> Any:
+def _made_parameter(value: Any, arrays: Arrays) -> Any:
+    if isinstance(value, dict) and "estimator" in value:
+        return estimators_on_disk.put_together(value, arrays)
     if isinstance(value, dict):
-        return registry.create(value["method"], **value["parameters"])
+        if value["method"] not in registry.names("aggregator"):
+            raise ValueError(f"{str(value['method'])[:60]!r} is not the name of an aggregator")
+        inner = {name: _made_parameter(v, arrays) for name, v in value["parameters"].items()}
+        aggregator = registry.create(value["method"], **inner)
+        aggregator._check_parameters()
+        return aggregator
     return tuple(value) if isinstance(value, list) else value
-
-
-def _values(ids: npt.NDArray[Any], role: str) -> dict[str, Any]:
-    """The caller's own values as JSON, with the type that brings them back."""
-    values = ids.tolist()
-    odd = [value for value in values if not isinstance(value, str | int | float | bool)]
-    if odd:
-        raise ParameterError(f"The {role} {odd[0]!r} is neither text nor a number, so it cannot be saved; rename it.")
-    return {"dtype": str(ids.dtype), "values": values}
-
-
-def _array(said: dict[str, Any]) -> npt.NDArray[Any]:
-    dtype = np.dtype(said["dtype"])
-    if dtype.kind == "O":
-        array = np.empty(len(said["values"]), object)
-        array[:] = said["values"]
-        return array
-    return np.array(said["values"], dtype)

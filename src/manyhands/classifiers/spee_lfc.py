@@ -11,27 +11,23 @@ learning from crowds, IJCAI.
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
-import torch
-
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
-from manyhands.nn.batches import Batch
-from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.nn.noise_layers import Confusion
-from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Number
 
 
-class SpeeLFC(NetworkClassifier):
+class SpeeLFC(NoiseLayerClassifier):
     """A network and a confusion matrix per worker, trained together by the likelihood of the labels.
 
     The paper's variant with a difficulty for each item is not built.
 
     Parameters
     ----------
-    diagonal : what the diagonal of every worker's matrix starts at
+    diagonal : what the diagonal of every worker's matrix starts at where the start is "identity"
+    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
@@ -51,27 +47,11 @@ class SpeeLFC(NetworkClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {"diagonal": Number(above=0, most=0.999)}
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"diagonal": Number(above=0, most=0.999)}
 
-    def __init__(self, diagonal: float = 0.8, **network: Unpack[NetworkParameters]) -> None:
-        super().__init__(**network)
+    def __init__(self, diagonal: float = 0.8, **others: Unpack[NoiseLayerParameters]) -> None:
+        super().__init__(**others)
         self.diagonal = diagonal
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        noise = Confusion(bench.n_workers, bench.n_classes, "softmax", self.diagonal).to(bench.device)
-        optimizer = bench.adam(network, noise)
-
-        def step(batch: Batch) -> torch.Tensor:
-            logits = network(bench.x(batch))  # (n_rows, n_classes)
-            loss = negative_log_likelihood(noise(logits.log_softmax(1), batch))
-            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
-
-        def log_label(batch: Batch) -> torch.Tensor:
-            log_proba: torch.Tensor = network(bench.x(batch)).log_softmax(1)
-            return noise(log_proba, batch)
-
-        modules = {"network": network, "noise": noise}
-        evaluate = bench.heldout_score(log_label, *modules.values())
-        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate)
-        return Learned(network, history, results={"confusion_": noise.confusion()})
+    def _noise_layer(self, bench: Bench) -> Any:
+        return Confusion(bench.n_workers, bench.n_classes, "softmax", self.diagonal)

@@ -12,12 +12,14 @@ by regularized estimation of annotator confusion, CVPR.
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from functools import partial
+from typing import Any, ClassVar, Unpack
 
 import torch
 
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import gold_cross_entropy
 from manyhands.nn.noise_layers import Confusion
@@ -25,7 +27,7 @@ from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Maybe, Number
 
 
-class TraceReg(NetworkClassifier):
+class TraceReg(NoiseLayerClassifier):
     """A network and a confusion matrix per worker, with a penalty on the traces of the matrices.
 
     The mean trace of a batch is that of the workers who labelled in it, so that a batch costs the same in any crowd.
@@ -35,6 +37,7 @@ class TraceReg(NetworkClassifier):
     penalty : how much the mean trace counts
     warm_up : so many of the first epochs go without the penalty, until the network knows more than the start does
     diagonal : what the diagonal of every worker's matrix starts at; None is the paper's start, P = 6 I - 5
+    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
@@ -54,7 +57,7 @@ class TraceReg(NetworkClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "penalty": Number(least=0),
         "warm_up": Number(whole=True, least=0),
         "diagonal": Maybe(Number(above=0, most=0.999)),
@@ -65,40 +68,31 @@ class TraceReg(NetworkClassifier):
         penalty: float = 0.01,
         warm_up: int = 5,
         diagonal: float | None = None,
-        **network: Unpack[NetworkParameters],
+        **others: Unpack[NoiseLayerParameters],
     ) -> None:
-        super().__init__(**network)
+        super().__init__(**others)
         self.penalty = penalty
         self.warm_up = warm_up
         self.diagonal = diagonal
 
+    def _noise_layer(self, bench: Bench) -> Any:
+        return Confusion(bench.n_workers, bench.n_classes, "softplus", self.diagonal)
+
     def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        noise = Confusion(bench.n_workers, bench.n_classes, "softplus", self.diagonal).to(bench.device)
+        network, noise = bench.network(), self._started_layer(bench)
         optimizer = bench.adam(network, noise)
 
-        def loss(batch: Batch) -> torch.Tensor:
+        def descend_with(penalty: float, batch: Batch) -> torch.Tensor:
             logits = network(bench.x(batch))  # (n_rows, n_classes)
-            per_item = -noise(logits.log_softmax(1), batch).sum() / len(batch.item)
-            return per_item + gold_cross_entropy(logits, bench.gold(batch))
-
-        def first_step(batch: Batch) -> torch.Tensor:
-            return descend(optimizer, loss(batch))
-
-        def step(batch: Batch) -> torch.Tensor:
-            if len(batch.worker) == 0:  # gold alone: no worker to blame
-                return first_step(batch)
-            return descend(optimizer, loss(batch) + self.penalty * noise.mean_trace(batch.worker))
-
-        def log_label(batch: Batch) -> torch.Tensor:
-            log_proba: torch.Tensor = network(bench.x(batch)).log_softmax(1)
-            return noise(log_proba, batch)
+            log_label, trace = noise.with_trace(logits.log_softmax(1), batch)
+            loss = penalty * trace - log_label.sum() / len(batch.item)
+            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
 
         modules, optimizers = {"network": network, "noise": noise}, {"adam": optimizer}
-        evaluate = bench.heldout_score(log_label, *modules.values())
         # A training of its own: early stopping cannot give back a state that never felt the penalty.
         n_first = min(self.warm_up, self.max_epochs)
-        history = bench.train(first_step, modules, optimizers, max_epochs=n_first, name="warm-up")
-        n_left = self.max_epochs - n_first
+        history = bench.train(partial(descend_with, 0.0), modules, optimizers, max_epochs=n_first, name="warm-up")
+        step = partial(descend_with, self.penalty)
+        n_left, evaluate = self.max_epochs - n_first, self._evaluate(bench, network, noise)
         history = history + bench.train(step, modules, optimizers, evaluate=evaluate, max_epochs=n_left)
         return Learned(network, history, results={"confusion_": noise.confusion()})

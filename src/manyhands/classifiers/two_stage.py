@@ -16,20 +16,17 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import AGGREGATOR, Learned, Task, infer_truth
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, Bench, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.consensus import pick_classes
 from manyhands.exceptions import ParameterError
-from manyhands.heldout import worker_confusions
 from manyhands.kernels import Array
 from manyhands.nn.inputs import Rows
-from manyhands.randomness import make_generator
+from manyhands.randomness import make_generator, seed_unset
 from manyhands.validation import Constraint, NameOr, Switch
 
 if TYPE_CHECKING:
-    import torch
-
     from manyhands.aggregation.base import Aggregator
-    from manyhands.nn.batches import Batch
 
 _SOME = 1e-6  # a class less probable than this gets no copy of the row
 
@@ -82,35 +79,15 @@ class TwoStage(NetworkClassifier):
     def _learn(self, task: Task) -> Learned:
         if isinstance(self.classifier, str) and self.classifier == "network":
             return super()._learn(task)
-        first = self._aggregate(task, task.annotations, make_generator(self.random_state))
-        model = fit_classifier(self._new_classifier(), task.rows.whole(), *self._targets(first))
+        rng = make_generator(self.random_state)
+        first = self._aggregate(task, task.annotations, rng)
+        items = np.flatnonzero(~first.unlabelled_)  # those that teach something
+        model = fit_classifier(self._new_classifier(rng), task.rows.whole(), items, self._target(first)[items])
         return _learned(model, [], first)
 
     def _learn_network(self, bench: Bench) -> Learned:
-        import torch
-
-        from manyhands.nn.losses import log_mixture, soft_cross_entropy
-        from manyhands.nn.train import descend
-
         first = self._aggregate(bench.task, bench.annotations, bench.rng)  # held-out labels are unknown to both stages
-        items, target = self._targets(first)
-        place = np.full(bench.annotations.n_items, -1)
-        place[items] = np.arange(len(items))
-        soft_target = torch.from_numpy(target).float().to(bench.device)
-        log_confusion = torch.from_numpy(np.log(worker_confusions(bench.annotations, first.posterior_))).float()
-        log_column = log_confusion.transpose(1, 2).to(bench.device)  # (n_workers + 1, label, truth)
-        network = bench.network()
-        optimizer = bench.adam(network)
-
-        def step(batch: Batch) -> torch.Tensor:
-            return descend(optimizer, soft_cross_entropy(network(bench.x(batch)), soft_target[place[batch.item]]))
-
-        def log_label(batch: Batch) -> torch.Tensor:
-            log_proba = network(bench.x(batch)).log_softmax(1)[batch.row]
-            return log_mixture(log_proba, log_column[batch.worker, batch.label])
-
-        evaluate = bench.heldout_score(log_label, network)
-        history = bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate)
+        network, history = bench.train_on(self._target(first), first.posterior_)
         if bench.heldout is not None:
             first = self._aggregate(bench.task, bench.task.annotations, bench.rng)  # for the posterior of all items
         return _learned(network, history, first)
@@ -123,22 +100,20 @@ class TwoStage(NetworkClassifier):
     def _aggregate(self, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
         return infer_truth(self.aggregator, task, annotations, rng)
 
-    def _targets(self, first: Aggregator) -> tuple[npt.NDArray[np.intp], Array]:
-        """The items that teach something, and what they teach: (n, n_classes), rows sum to 1."""
-        items = np.flatnonzero(~first.unlabelled_)
-        posterior = first.posterior_[items]
+    def _target(self, first: Aggregator) -> Array:
+        """(n_items, n_classes) what the second stage learns; rows sum to 1."""
         if self.soft:
-            return items, posterior
-        code, _ = pick_classes(posterior, np.zeros(len(items), bool))
-        return items, np.eye(posterior.shape[1])[code]
+            return first.posterior_
+        code, _ = pick_classes(first.posterior_, first.unlabelled_)
+        return np.eye(first.posterior_.shape[1])[code]
 
-    def _new_classifier(self) -> Any:
+    def _new_classifier(self, rng: np.random.Generator) -> Any:
         from sklearn.base import clone
         from sklearn.linear_model import LogisticRegression
 
         if isinstance(self.classifier, str):
             return LogisticRegression(max_iter=1000)
-        return clone(self.classifier)
+        return seed_unset(clone(self.classifier), rng)
 
 
 def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) -> Learned:

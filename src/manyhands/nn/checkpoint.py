@@ -51,7 +51,6 @@ class Checkpoint:
     path : the file; its folder is made
     identity : what makes this training this one, as short texts by name: parameters, fingerprints of the data
     modules, optimizers : by name
-    tensors : others that steps change in place, by name
     rng : the generator that shuffles; torch's own is kept too
     """
 
@@ -59,7 +58,6 @@ class Checkpoint:
     identity: Mapping[str, str]
     modules: Mapping[str, nn.Module]
     optimizers: Mapping[str, torch.optim.Optimizer] = field(default_factory=dict)
-    tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
     rng: np.random.Generator | None = None
     _written: float = field(default_factory=time.monotonic)
 
@@ -79,8 +77,6 @@ class Checkpoint:
             module.load_state_dict(_under(f"module/{name}/", tensors))
         for name, optimizer in self.optimizers.items():
             _restore_optimizer(optimizer, state["optimizers"][name], _under(f"optimizer/{name}/", tensors))
-        for name, tensor in self.tensors.items():
-            tensor.data.copy_(tensors[f"tensor/{name}"])
         if self.rng is not None:
             self.rng.bit_generator.state = _with_arrays(state["rng"])
         _restore_torch(tensors)
@@ -90,7 +86,7 @@ class Checkpoint:
         return Progress(state["history"], state["over"])
 
     def _save(self, history: list[dict[str, float]], stop: StopState | None, over: bool) -> None:
-        tensors = {f"tensor/{name}": tensor for name, tensor in self.tensors.items()} | _torch_states()
+        tensors = _torch_states()
         for name, module in self.modules.items():
             tensors |= _named(f"module/{name}/", module.state_dict())
         settings = {}

@@ -6,13 +6,16 @@ M   confusion[w, k, l] ~ pseudo[k, l] + sum of r_ik over the items that w called
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.kernels import Array, Packed, PassResult, em_pass, vote_share
+from manyhands.kernels import Array, Packed, PassResult, em_pass, pack, vote_share
 from manyhands.noise import safe_log
 from manyhands.priors import gold_offset
+from manyhands.table_model import _overrules_the_vote
 
 Gold = npt.NDArray[np.int32] | None
 
@@ -25,6 +28,35 @@ def first_guess(annotations: Annotations, gold: Gold) -> Array:
         known = np.flatnonzero(gold >= 0)
         share[known] = np.eye(annotations.n_classes)[gold[known]]
     return share
+
+
+def guess_from_gold(annotations: Annotations, gold: Gold, pseudo: float | Array) -> Array | None:
+    """(n_items, n_classes) another beginning: what the labels say, by what the gold items alone say of the workers.
+
+    None unless the vote is wrong on most gold items beyond chance; only then may gold know of a better optimum.
+    """
+    if gold is None or not _overrules_the_vote(annotations, gold):
+        return None
+    on_gold = annotations.keep((gold >= 0)[annotations.item])
+    table = log_confusions(pack(on_gold), first_guess(on_gold, gold), pseudo)
+    return believe(pack(annotations), table, np.zeros((annotations.n_items, annotations.n_classes)), gold)[0]
+
+
+def guesses(
+    annotations: Annotations, gold: Gold, pseudo: float | Array, generators: Iterable[np.random.Generator] = ()
+) -> list[Array]:
+    """(n_items, n_classes) each, where EM may begin: the votes, gold where it overrules them, a draw per generator."""
+    vote, from_gold = first_guess(annotations, gold), guess_from_gold(annotations, gold, pseudo)
+    alike = np.ones(annotations.n_classes)
+    mixed = [0.5 * vote + 0.5 * rng.dirichlet(alike, annotations.n_items) for rng in generators]
+    return [vote, *mixed] if from_gold is None else [vote, from_gold, *mixed]
+
+
+def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:
+    """[truth, label] so many labels in each cell, the wrong ones shared by the wrong classes."""
+    pseudo = np.full((n_classes, n_classes), wrong / max(n_classes - 1, 1))
+    np.fill_diagonal(pseudo, right)
+    return pseudo
 
 
 def log_confusions(packed: Packed, posterior: Array, pseudo: float | Array) -> Array:

@@ -3,165 +3,183 @@
     min  sum over labels of log(1 + exp(s)) - y s,  s = w_j . x_i     nodes: 0 the target, then the workers
          + strength sum over edges ||w_j - w_k||  +  eta / 2 ||w_0||^2
 
-ADMM, with u = w_j - w_k on each edge and its multiplier phi:
+ADMM, with u = w_j - w_k on each edge (u = D w) and its multiplier phi:
 
-    w    L-BFGS on the smooth part + rho / 2 sum ||w_j - w_k - u - phi / rho||^2
+    w    a Newton step on the smooth part + rho / 2 sum ||w_j - w_k - u - phi / rho||^2
     v = rho (w_j - w_k) - phi,   phi = -(v, cut to length strength),   u = (v + phi) / rho
 
-which is the shrinking of v by `strength`, and needs no division by a length of 0. All classes are solved side by side.
-It starts at the pooled solution with the multipliers that would hold it: where none is longer than `strength`, that
-is the answer already.
+which is the shrinking of v by `strength`, and needs no division by a length of 0. No array of the edges' size is held
+but phi, as u - D w = (phi - phi_before) / rho. All classes are solved side by side. It starts at the pooled solution
+with the multipliers that would hold it: where none is longer than `strength`, that is the answer already.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from manyhands.kernels import Array
+from manyhands.nn.labelled_nodes import Nodes, descend
+from manyhands.nn.worker_graph import Graph
+
+_CG_STEPS, _CG_ENOUGH = 25, 0.2  # at most in a Newton step, and the share of the slope that may remain
+_UNEVEN = 5.0  # how many times one residual may exceed the other before rho changes
 
 
 class State(NamedTuple):
-    """Weights (n_nodes, n_features + 1, n_problems), multipliers and differences (n_edges, n_features + 1, ...)."""
+    """Where a solution has come to."""
 
-    w: Array
-    phi: Array
-    u: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Labels by node, and the edges along which nodes pull each other.
-
-    `X` is dense or CSR, divided by its features' spreads; `shift` centres it without making it dense. A one is
-    added to every row. `labels` holds, for each node, its items and (n, n_problems) what it said of them, 0 or 1.
-    """
-
-    X: Any
-    shift: Array
-    labels: list[tuple[npt.NDArray[np.intp], Array]]
-    edges: npt.NDArray[np.intp]  # (n_edges, 2)
-    eta: float
-    n_problems: int
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return len(self.labels), len(self.shift) + 1, self.n_problems
-
-    def incidence(self) -> Any:
-        """(n_edges, n_nodes) sparse: times w, it gives the differences along edges."""
-        from scipy.sparse import coo_array
-
-        n = len(self.edges)
-        value, row = np.repeat([1.0, -1.0], n), np.tile(np.arange(n), 2)
-        return coo_array((value, (row, self.edges.T.ravel())), shape=(n, len(self.labels))).tocsr()
-
-    def smooth(self, w: Array) -> tuple[float, Array]:
-        """The logistic losses and the ridge of the target, with their gradient."""
-        value, slope = self.eta / 2 * float(np.sum(w[0] ** 2)), np.zeros(self.shape)
-        slope[0] = self.eta * w[0]
-        for node, (items, y) in enumerate(self.labels):
-            if len(items):  # rows are gathered when they are needed: memory grows with one node's labels
-                rows = self.X[items]
-                score = rows @ w[node, :-1] + (w[node, -1] - self.shift @ w[node, :-1])
-                value += float(np.sum(np.logaddexp(0.0, score) - y * score))
-                rest = expit(score) - y
-                slope[node, :-1] += rows.T @ rest - np.outer(self.shift, rest.sum(axis=0))
-                slope[node, -1] += rest.sum(axis=0)
-        return value, slope
-
-    def pooled(self) -> Array:
-        """The weights that all nodes would share: logistic regression on every label, with the target's ridge."""
-
-        def loss(flat: Array) -> tuple[float, Array]:
-            value, slope = self.smooth(np.broadcast_to(flat.reshape(self.shape[1:]), self.shape))
-            return value, slope.sum(axis=0).ravel()
-
-        return descend(loss, np.zeros(self.shape[1:]), max_iter=1000)
+    w: Array  # (n_nodes, n_problems, n_features + 1)
+    phi: Array  # (n_edges, n_problems, n_features + 1)
+    apart: npt.NDArray[np.bool_]  # (n_edges,) whether u is not 0
+    rho: float | None = None
 
 
-def descend(loss: Any, start: Array, max_iter: int) -> Array:
-    """L-BFGS from here; tight, so that it is `max_iter` which ends an inner step."""
-    from scipy.optimize import minimize
+class Step(NamedTuple):
+    """The augmented Lagrangian, and how far D w = u and slope = D' phi are missed, as shares of what they are about."""
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-13, "gtol": 1e-7}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x.reshape(start.shape))
+    objective: float
+    primal: float
+    dual: float
 
 
-def pooled_state(problem: Problem) -> State:
+def pooled_state(nodes: Nodes, graph: Graph) -> State:
     """All nodes at the pooled weights, with the shortest multipliers that hold each of them there."""
+    from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    w = np.repeat(problem.pooled()[None], len(problem.labels), axis=0)
-    edge = problem.incidence()
-    if len(problem.edges) == 0:
-        return State(np.zeros(problem.shape), *np.zeros((2, 0, *problem.shape[1:])))
-    slope = problem.smooth(w)[1].reshape(len(w), -1)
+    shape = nodes.shape
+    if len(graph.edges) == 0:
+        return State(np.zeros(shape), np.zeros((0, *shape[1:])), np.zeros(0, bool))
+    w = np.repeat(nodes.pooled[None], len(nodes.labels), axis=0)
+    slope = nodes.smooth(w)[1].reshape(len(w), -1)
     potential = np.zeros(slope.shape)
-    potential[1:] = splu((edge.T @ edge).tocsc()[1:, 1:]).solve(slope[1:])
-    phi = (edge @ potential).reshape(-1, *problem.shape[1:])
-    return State(w, phi, np.zeros_like(phi))
+    potential[1:] = splu(csc_array(graph.laplacian)[1:, 1:]).solve(slope[1:])
+    phi = np.asarray(graph.incidence @ potential).reshape(-1, *shape[1:])
+    return State(w, phi, np.zeros(len(phi), bool))
+
+
+def lengths(v: Array) -> Array:
+    """(n_edges, n_problems) of each edge's vector, one for each class."""
+    return np.asarray(np.sqrt(np.einsum("ekd,ekd->ek", v, v)))
 
 
 def longest(phi: Array) -> float:
-    return float(np.max(np.linalg.norm(phi, axis=1), initial=0.0))
+    return float(np.max(lengths(phi), initial=0.0))
 
 
 def cut(v: Array, strength: float) -> Array:
     """Each edge's vector, one for each class, at most `strength` long."""
-    length = np.linalg.norm(v, axis=1, keepdims=True)
-    return np.asarray(v * np.minimum(1.0, strength / np.maximum(length, 1e-300)))
+    return np.asarray(v * np.minimum(1.0, strength / np.maximum(lengths(v), 1e-300))[..., None])
 
 
 def solve(
-    problem: Problem, start: State, strength: float, *, rho: float, tol: float, max_iter: int
-) -> tuple[State, list[float]]:
-    """ADMM until the augmented Lagrangian changes by less than a share `tol`; its values come second."""
-    if len(problem.edges) == 0:  # nothing pulls: every node alone, in one descent
-        w = descend(lambda flat: _flat(problem.smooth(flat.reshape(problem.shape))), start.w, 1000)
-        return State(w, start.phi, start.u), [problem.smooth(w)[0]]
-    if longest(start.phi) <= strength * (1 + 1e-9) and not start.u.any():
-        return start, [problem.smooth(start.w)[0]]
-    edge = problem.incidence()
-    laplacian = edge.T @ edge
-    w, phi, u = start.w, cut(start.phi, strength), start.u
-    history: list[float] = []
+    nodes: Nodes, graph: Graph, start: State, strength: float, *, rho: float, tol: float, max_iter: int
+) -> tuple[State, list[Step]]:
+    """ADMM until both residuals are at most `tol`; rho follows them, and goes on from the start if that has one."""
+    if len(graph.edges) == 0:  # nothing pulls: every node alone, in one descent
+        w = descend(lambda w: nodes.smooth(w)[:2], start.w)
+        return start._replace(w=w), [Step(nodes.smooth(w)[0], 0.0, 0.0)]
+    if longest(start.phi) <= strength * (1 + 1e-9) and not start.apart.any():
+        return start, [Step(nodes.smooth(start.w)[0], 0.0, 0.0)]
+    w, phi, rho = start.w, cut(start.phi, strength), start.rho or rho
+    apart = np.zeros(len(phi), bool)
+    held, push = graph.held(phi), np.zeros_like(w)  # push = rho (L w - D' u), which is 0 if u = D w
+    now = nodes.smooth(w)
+    history: list[Step] = []
     while len(history) < max_iter:
-        pull = (edge.T @ (u + phi / rho).reshape(len(u), -1)).reshape(w.shape)
-
-        def loss(flat: Array) -> tuple[float, Array]:
-            at = flat.reshape(problem.shape)
-            value, slope = problem.smooth(at)
-            spread = (laplacian @ at.reshape(len(at), -1)).reshape(at.shape)
-            return value + rho * float(np.sum(at * (spread / 2 - pull))), (slope + rho * (spread - pull)).ravel()  # noqa: B023
-
-        w = descend(loss, w, max_iter=10)
-        v = rho * (edge @ w.reshape(len(w), -1)).reshape(u.shape) - phi
-        phi_before, phi = phi, -cut(v, strength)
-        u = (v + phi) / rho
-        gap = (phi - phi_before) / rho  # u - (w_j - w_k)
-        lengths = float(np.linalg.norm(u, axis=1).sum())
-        history.append(problem.smooth(w)[0] + strength * lengths + float(np.sum(gap * (phi + rho / 2 * gap))))
-        if len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-2]):
+        w, now = newton_step(nodes, graph, w, now, push - held, rho)
+        rest, missed = pull_edges(graph, w, phi, apart, strength, rho)
+        held, before = graph.held(phi), held
+        push = before - held
+        history.append(Step(now[0] + rest, missed / size_of_gaps(graph, w), miss(now[1], held)))
+        _, primal, dual = history[-1]
+        if max(primal, dual) <= tol:
             break
-    return State(w, phi, u), history
+        n = len(history)
+        if n & (n - 1) == 0 and max(primal, dual) > _UNEVEN * min(primal, dual):  # more and more seldom, so it settles
+            change = float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 0.5, 2.0))
+            rho, push = rho * change, push * change
+    return State(w, phi, apart, rho), history
 
 
-def _flat(found: tuple[float, Array]) -> tuple[float, Array]:
-    return found[0], found[1].ravel()
+def size_of_gaps(graph: Graph, w: Array) -> float:
+    """||D w||, but at least a hundredth of what it would be if neighbours had nothing in common."""
+    alone = float(graph.degree @ np.sum(w**2, axis=(1, 2)))
+    return max(float(np.vdot(w, graph.spread(w))), 1e-4 * alone, 1e-300) ** 0.5
 
 
-def clusters(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """(n_nodes,) a number for each group of nodes that have become one; the target's is 0."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+def miss(slope: Array, held: Array) -> float:
+    size = max(float(np.linalg.norm(slope)), float(np.linalg.norm(held)), 1e-300)
+    return float(np.linalg.norm(slope - held)) / size
 
-    fused = problem.edges[~state.u.any(axis=(1, 2))]
-    n = len(problem.labels)
-    graph = coo_array((np.ones(len(fused)), (fused[:, 0], fused[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1], np.int64)
+
+def pull_edges(
+    graph: Graph, w: Array, phi: Array, apart: npt.NDArray[np.bool_], strength: float, rho: float
+) -> tuple[float, float]:
+    """New multipliers, in place; the Lagrangian's terms that are about edges, and ||D w - u||."""
+    flat, pulled, cross, square = w.reshape(len(w), -1), 0.0, 0.0, 0.0
+    for part, difference in graph.parts:
+        old = phi[part]
+        v = np.asarray(difference @ flat).reshape(old.shape)
+        v *= rho
+        v -= old
+        length = lengths(v)
+        v *= -np.minimum(1.0, strength / np.maximum(length, 1e-300))[..., None]  # phi
+        gap = v - old  # rho (u - D w)
+        cross, square = cross + float(np.vdot(gap, v)), square + float(np.vdot(gap, gap))
+        pulled += float(np.maximum(length - strength, 0.0).sum())
+        apart[part] = (length > strength).any(axis=1)
+        phi[part] = v
+    return (strength * pulled + cross + square / 2) / rho, square**0.5 / rho
+
+
+def newton_step(
+    nodes: Nodes, graph: Graph, w: Array, now: tuple[float, Array, Array], linear: Array, rho: float
+) -> tuple[Array, tuple[float, Array, Array]]:
+    """Better weights, and the smooth part there; `linear` is the slope that the edges add."""
+    value, slope, score = now
+    bend, weight = nodes.bend(score), (graph.degree * len(w) / (len(w) - 1))[:, None, None]
+    own = nodes.rough_curvature(bend)
+    down = (1 / (own + rho * weight)).astype(np.float32)
+    together = (rho * weight * down / np.sum(weight * own * down, axis=0)).astype(np.float32)
+    bend, weight = bend.astype(np.float32), (weight * down).astype(np.float32)
+    rho32 = np.float32(rho)
+
+    def product(d: Array) -> Array:
+        return nodes.curved(bend, d) + rho32 * graph.spread(d)
+
+    def rough(r: Array) -> Array:
+        """Its inverse, were features independent and the graph complete."""
+        return np.asarray(r * down + together * np.sum(weight * r, axis=0))
+
+    target = -slope - linear
+    scale = max(float(np.linalg.norm(target)), 1e-300)
+    step = scale * conjugate_gradients(product, rough, (target / scale).astype(np.float32)).astype(float)
+    along, across = float(np.vdot(linear, step)), rho * float(np.vdot(step, graph.spread(step)))
+    for t in 0.5 ** np.arange(30):  # from far away a full step may overshoot
+        there = nodes.smooth(w + t * step)
+        if there[0] + t * along + t**2 / 2 * across <= value + 1e-12 * abs(value):
+            break
+    return w + t * step, there
+
+
+def conjugate_gradients(product: Callable[[Any], Any], rough: Callable[[Any], Any], target: Any) -> Any:
+    """Roughly the d for which product(d) = target, whose length is 1."""
+    found, left = np.zeros_like(target), target.copy()
+    near = rough(left)
+    direction, size = near, np.vdot(left, near)
+    for _ in range(_CG_STEPS):
+        if size <= 0.0 or np.linalg.norm(left) <= _CG_ENOUGH:
+            break
+        bent = product(direction)
+        along = size / np.vdot(direction, bent)
+        found += along * direction
+        left -= along * bent
+        near = rough(left)
+        size, before = np.vdot(left, near), size
+        direction = near + size / before * direction
+    return found

@@ -16,6 +16,14 @@ def log_mixture(log_proba: torch.Tensor, log_column: torch.Tensor) -> torch.Tens
     return torch.logsumexp(log_proba + log_column, 1)
 
 
+def log_softmax_at(logits: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """(n_labels,) log softmax(logits)[label] of each row of (n_labels, n_classes).
+
+    Classes come first while it is computed: along few classes that lie side by side, torch is twice as slow.
+    """
+    return logits.t().log_softmax(0).gather(0, label.unsqueeze(0)).squeeze(0)
+
+
 def negative_log_likelihood(log_label: torch.Tensor) -> torch.Tensor:
     """Minus the mean log-probability of the observed labels; 0 where there is none."""
     return -log_label.sum() / max(len(log_label), 1)

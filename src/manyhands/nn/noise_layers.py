@@ -4,7 +4,7 @@
     confusion       log sum_k p(k | x) C_w[k, label]                     rows of C by softmax or by softplus
 
 A layer is called with log p(k | x) of the rows of a batch and with the batch. What it computes grows with the labels of
-the batch and the workers who gave them, not with all workers.
+the batch, never with items x workers.
 
 References: F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI. Z. Chen et al. (2020), Structured
 probabilistic end-to-end learning from crowds, IJCAI. R. Tanno et al. (2019), Learning from noisy labels by
@@ -22,9 +22,12 @@ from torch import nn
 from torch.nn import functional as F
 
 from manyhands.nn.batches import Batch
-from manyhands.nn.losses import log_mixture
+from manyhands.nn.losses import log_mixture, log_softmax_at
 
 FORMS = ("mw", "vw", "vb", "vw-b", "sw")
+_SMALL = 32  # classes up to which multiplying and adding beats torch's products of many small matrices
+_TINY = 1e-30  # a number that still has a logarithm
+_LEAST = 1e-3  # probability of an answer where a layer starts
 
 
 class CrowdLogits(nn.Module):
@@ -44,19 +47,36 @@ class CrowdLogits(nn.Module):
         self.weight = nn.Parameter(scale * start.repeat(n_workers, 1)) if form != "vb" else None
         self.bias = nn.Parameter(torch.zeros(n_workers, n_classes)) if form in ("vb", "vw-b") else None
 
+    @torch.no_grad()
+    def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
+        """Begin where a sure network makes workers answer like this; forms of few weights come as near as they can."""
+        log_table = torch.from_numpy(_log_floored(confusion)).float()
+        diagonal = log_table.diagonal(dim1=1, dim2=2)
+        odds = diagonal - torch.log1p(-diagonal.exp()) + math.log(max(self.n_classes - 1, 1))
+        if self.form == "mw":
+            self._set(self.weight, log_table.flatten(1))
+        elif self.form != "vb":
+            self._set(self.weight, odds if self.form != "sw" else odds.mean(1, keepdim=True))
+        else:
+            self._set(self.bias, log_table.exp().mean(1).log())
+
+    @staticmethod
+    def _set(parameter: nn.Parameter | None, value: torch.Tensor) -> None:
+        assert parameter is not None
+        parameter.copy_(value)
+
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) of its rows."""
-        logits = self.logits(log_proba.exp()[batch.row], batch.worker)
-        return -F.cross_entropy(logits, batch.label, reduction="none")
+        logits = self.logits(log_proba.exp().index_select(0, batch.row), batch.worker)
+        return log_softmax_at(logits, batch.label)
 
     def logits(self, proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
         """(n, n_classes) how `worker` would answer where the truth is distributed as `proba`, row by row."""
         if self.weight is not None and self.form == "mw":
-            matrix = F.embedding(worker, self.weight).view(-1, self.n_classes, self.n_classes)
-            return torch.bmm(proba.unsqueeze(1), matrix).squeeze(1)
+            return _rows_times(proba, self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
         if self.weight is not None:
-            proba = proba * F.embedding(worker, self.weight)
-        return proba if self.bias is None else proba + F.embedding(worker, self.bias)
+            proba = proba * self.weight.index_select(0, worker)
+        return proba if self.bias is None else proba + self.bias.index_select(0, worker)
 
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
@@ -89,36 +109,68 @@ class Confusion(nn.Module):
 
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) of its rows."""
-        worker, place = torch.unique(batch.worker, return_inverse=True)
-        free = self._free(worker)
-        column = free.view(-1, self.n_classes).index_select(0, place * self.n_classes + batch.label)
-        log_column = self._log(column) - self._log_total(free).index_select(0, place)  # (n_labels, truth)
-        return log_mixture(log_proba[batch.row], log_column)
+        return self._log_label(log_proba, batch, *self._heard(batch.worker))
+
+    def with_trace(self, log_proba: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """What `forward` gives, and Tanno's penalty: the mean trace of C over the distinct workers of the batch."""
+        log_c, place = self._heard(batch.worker)
+        return self._log_label(log_proba, batch, log_c, place), _mean_trace(log_c, place)
+
+    def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
+        """The mean trace of C over the distinct ones of these workers; 0 where there are none."""
+        return _mean_trace(*self._heard(worker))
+
+    @torch.no_grad()
+    def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
+        """Begin with these confusion matrices."""
+        log_column = torch.from_numpy(_log_floored(confusion)).float().transpose(1, 2)  # the label first
+        free = log_column if self.rows == "softmax" else log_column.exp().expm1().log()
+        self.weight.copy_(free.reshape(len(free), -1))
 
     def log_rows(self, worker: torch.Tensor) -> torch.Tensor:
         """(n, truth, label) log C of these workers."""
-        free = self._free(worker)
-        return (self._log(free) - self._log_total(free).unsqueeze(1)).transpose(1, 2)
+        return self._log_c(self.weight.index_select(0, worker)).permute(1, 2, 0)
 
-    def _free(self, worker: torch.Tensor) -> torch.Tensor:
-        """(n, label, truth): the label stands first, so that its column is one stretch of memory."""
-        return self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes)
+    def _heard(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """`_log_c` of some workers, all of these among them, and the place of each of these.
 
-    def _log(self, free: torch.Tensor) -> torch.Tensor:
-        return free if self.rows == "softmax" else F.softplus(free).clamp(min=1e-30).log()
+        Where labels outnumber workers, the whole table costs less than to sort the labels' workers and to copy theirs.
+        """
+        if self.n_workers <= len(worker):
+            return self._log_c(self.weight), worker
+        distinct, place = torch.unique(worker, return_inverse=True)
+        return self._log_c(self.weight.index_select(0, distinct)), place
 
-    def _log_total(self, free: torch.Tensor) -> torch.Tensor:
-        """(n, truth) the logarithm of what each row of C is divided by."""
-        return free.logsumexp(1) if self.rows == "softmax" else F.softplus(free).sum(1).log()
+    def _log_c(self, free: torch.Tensor) -> torch.Tensor:
+        """(label, n, truth) log C: a column is one stretch of memory, and labels are summed over stretch by stretch."""
+        free = free.view(-1, self.n_classes, self.n_classes).transpose(0, 1).contiguous()
+        score = free if self.rows == "softmax" else F.softplus(free).clamp(min=_TINY).log()
+        return score.log_softmax(0)  # of the logarithm of softplus: softplus divided by its row sums
 
-    def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
-        """The mean trace of C over the distinct ones of these workers: Tanno's penalty, which lowers the diagonal."""
-        return self.log_rows(torch.unique(worker)).diagonal(dim1=1, dim2=2).exp().sum(1).mean()
+    def _log_label(
+        self, log_proba: torch.Tensor, batch: Batch, log_c: torch.Tensor, place: torch.Tensor
+    ) -> torch.Tensor:
+        log_column = log_c.view(-1, self.n_classes).index_select(0, batch.label * log_c.shape[1] + place)
+        return log_mixture(log_proba.index_select(0, batch.row), log_column)
 
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
         """[worker, truth, label], rows sum to 1."""
         return _as_confusion([self.log_rows(worker) for worker in _stretches(self)], self.n_classes)
+
+
+def _rows_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+    """(n, l) each of the rows (n, k) times its own one of the matrices (n, k, l)."""
+    if rows.shape[1] > _SMALL:
+        return torch.bmm(rows.unsqueeze(1), matrices).squeeze(1)
+    return (rows.unsqueeze(2) * matrices).sum(1)
+
+
+def _mean_trace(log_c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """The mean trace over those workers of `log_c` who have a place; 0 where nobody has."""
+    trace = log_c.diagonal(dim1=0, dim2=2).exp().sum(1)
+    heard = torch.zeros_like(trace).index_fill_(0, place, 1.0)
+    return (trace * heard).sum() / heard.sum().clamp(min=1.0)
 
 
 def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, float]:
@@ -130,6 +182,12 @@ def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, fl
     if rows == "softmax":
         return math.log(odds), 0.0
     return math.log(math.expm1(1.0)), math.log(math.expm1(1.0 / odds))
+
+
+def _log_floored(confusion: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """log C without rows that exclude a label: where nothing is believed possible, no gradient ever comes."""
+    floored = np.clip(confusion, _LEAST, None)
+    return np.asarray(np.log(floored / floored.sum(axis=2, keepdims=True)))
 
 
 def _stretches(layer: CrowdLogits | Confusion, size: int = 4096) -> tuple[torch.Tensor, ...]:

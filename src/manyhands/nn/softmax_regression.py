@@ -19,7 +19,8 @@ from manyhands.nn.inputs import Rows
 
 _FREE = 1e-6  # ridge of the intercepts: next to nothing, yet a class that nobody names gets a finite one
 _CG_STEPS = 50
-_NEAR = 1e-8  # a slope below this, per row, is level
+_CLOSE = 0.1  # a Newton step is solved to this share of the slope; the next one sees to the rest
+_NEAR = 1e-12  # where a row has no more than this to gain, the slope is level
 
 
 def as_matrix(rows: Rows) -> Any:
@@ -49,27 +50,31 @@ def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Ar
     The Hessian is never built, so that neither many features nor many classes are too many; where conjugate gradients
     end early the step still leads uphill, and the objective cannot fall.
     """
-    value = _value(X, target, weights, ridge)
+    n_classes = target.shape[1]
+    ridges, squares = _ridges(weights, n_classes, ridge), _squares(X)
+
+    def look(weights: Array) -> tuple[Array, float]:
+        log_p = log_proba(X, weights, n_classes)
+        return log_p, float((target * log_p).sum()) - penalty(weights, n_classes, ridge)
+
+    log_p, value = look(weights)
     for _ in range(steps):
-        p = np.exp(log_proba(X, weights, target.shape[1]))
-        slope = _slope(X, target, p, weights, ridge)
-        if np.abs(slope).max() <= _NEAR * len(target):
+        p = np.exp(log_p)
+        slope = _across(X, _own_columns(target - p, weights)) - ridges * weights
+        steepness = _steepness(squares, p, weights) + ridges
+        if float((slope**2 / steepness).sum()) <= _NEAR * len(target):
             break
-        step = _solve(_curvature(X, p, weights, ridge), slope)
+        step = _solve(_curvature(X, _own_columns(p, weights), ridges), slope, steepness)
         gain = float((slope * step).sum())
         for halving in 0.5 ** np.arange(30):
             trial = weights + halving * step
-            trial_value = _value(X, target, trial, ridge)
+            log_p, trial_value = look(trial)
             if trial_value >= value + 1e-4 * halving * gain:
                 break
         else:  # what is left to gain is below the precision of the sums
             break
         weights, value = trial, trial_value
     return weights
-
-
-def _value(X: Any, target: Array, weights: Array, ridge: float) -> float:
-    return float((target * log_proba(X, weights, target.shape[1])).sum()) - penalty(weights, target.shape[1], ridge)
 
 
 def _is_binary(weights: Array, n_classes: int) -> bool:
@@ -83,15 +88,29 @@ def _ridges(weights: Array, n_classes: int, ridge: float) -> Array:
     return ridges / 2 if _is_binary(weights, n_classes) else ridges
 
 
-def _slope(X: Any, target: Array, p: Array, weights: Array, ridge: float) -> Array:
-    """sum_i (r_i - p_i) x_i, less the ridge's pull."""
-    left = (target - p)[:, p.shape[1] - weights.shape[1] :]  # a single column is that of the second class
-    return _across(X, left) - _ridges(weights, p.shape[1], ridge) * weights
+def _own_columns(table: Array, weights: Array) -> Array:
+    """The classes that have weights: a single column is that of the second."""
+    return table[:, table.shape[1] - weights.shape[1] :]
 
 
-def _curvature(X: Any, p: Array, weights: Array, ridge: float) -> Callable[[Array], Array]:
+def _squares(X: Any) -> Array:
+    """(n_features + 1,) the sum of squares of each feature, and of the ones that go with the intercept."""
+    return np.append(np.asarray((X.multiply(X) if hasattr(X, "tocsr") else X * X).sum(axis=0)), X.shape[0])
+
+
+def _steepness(squares: Array, p: Array, weights: Array) -> Array:
+    """(n_features + 1, n_columns) the curvature along each weight, if features did not overlap and rows were alike.
+
+    Columns of the general form are not free, since a step for all alike does nothing: hence K / (K - 1), which makes
+    it the binary form's steepness where there are two classes.
+    """
+    n_columns = weights.shape[1]
+    tied = n_columns / (n_columns - 1) if n_columns > 1 else 1.0
+    return np.outer(squares, tied * _own_columns(p * (1 - p), weights).mean(axis=0))
+
+
+def _curvature(X: Any, p: Array, ridges: Array) -> Callable[[Array], Array]:
     """A function: minus the Hessian, times a direction."""
-    ridges, p = _ridges(weights, p.shape[1], ridge), p[:, p.shape[1] - weights.shape[1] :]
 
     def product(direction: Array) -> Array:
         change = np.asarray(X @ direction[:-1]) + direction[-1]
@@ -104,18 +123,23 @@ def _across(X: Any, left: Array) -> Array:
     return np.vstack([np.asarray(X.T @ left), left.sum(axis=0)])
 
 
-def _solve(product: Callable[[Array], Array], slope: Array) -> Array:
-    """The step for which product(step) = slope, by conjugate gradients from 0; rough far from the optimum."""
+def _solve(product: Callable[[Array], Array], slope: Array, steepness: Array) -> Array:
+    """The step for which product(step) is nearly the slope, by conjugate gradients from 0.
+
+    Slopes are measured by the steepness (Jacobi's preconditioner), which on `turn`ed rows is nearly the curvature.
+    """
     step, left = np.zeros_like(slope), slope.copy()
-    direction, size = left.copy(), float((left**2).sum())
-    enough = size * min(0.01, size / slope.size) ** 2
+    direction = left / steepness
+    size = float((left * direction).sum())
+    enough = _CLOSE**2 * size
     for _ in range(_CG_STEPS):
         bent = product(direction)
         along = size / float((direction * bent).sum())
         step += along * direction
         left -= along * bent
-        size, before = float((left**2).sum()), size
-        if size <= enough or size <= 1e-24:
+        ahead = left / steepness
+        size, before = float((left * ahead).sum()), size
+        if size <= enough:
             break
-        direction = left + size / before * direction
+        direction = ahead + size / before * direction
     return step

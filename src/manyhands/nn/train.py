@@ -80,6 +80,7 @@ def train(
         history.append(_run_epoch(step, batches, len(history)))
         if stop is not None:
             history[-1]["heldout"] = float(stop.evaluate())
+            refuse_infinite(history[-1], len(history))
             over = stop.is_over(history[-1]["heldout"])
         if checkpoint is not None:
             checkpoint.save_sometimes(history, stop, over=over or len(history) == max_epochs)
@@ -108,9 +109,12 @@ def _run_epoch(
             total[name] = total.get(name, 0.0) + value  # on its device: float() would wait for a GPU at every step
         n_batches += 1
     means = {name: float(value) / n_batches for name, value in total.items()}
-    lost = [name for name, mean in means.items() if not math.isfinite(mean)]
-    if lost:
-        raise TrainingError(
-            f"The {lost[0]} became {means[lost[0]]} in epoch {epoch + 1}; lower learning_rate or standardise X."
-        )
+    refuse_infinite(means, epoch + 1)
     return means
+
+
+def refuse_infinite(figures: Mapping[str, float], epoch: int) -> None:
+    """Refuse to go on with a training that has run away."""
+    for name, figure in figures.items():
+        if not math.isfinite(figure):
+            raise TrainingError(f"The {name} became {figure} in epoch {epoch}; lower learning_rate or standardise X.")

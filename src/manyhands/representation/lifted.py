@@ -14,7 +14,7 @@ from typing import ClassVar, Unpack
 import torch
 
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import Bench
+from manyhands.classifiers.bench import Bench
 from manyhands.nn.class_batches import ClassBatch
 from manyhands.nn.metric_losses import lifted_loss
 from manyhands.nn.train import descend

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import Learned, infer_truth
-from manyhands.classifiers.network import Bench
+from manyhands.classifiers.bench import Bench
 from manyhands.consensus import pick_classes
 from manyhands.heldout import worker_confusions
 

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from manyhands.classifiers.base import Learned
-from manyhands.classifiers.network import Bench
+from manyhands.classifiers.bench import Bench
 from manyhands.kernels import Array
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets

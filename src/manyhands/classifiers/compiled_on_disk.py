@@ -1,0 +1,206 @@
+"""Estimators whose predictions are computed by compiled code, which trusts every index it is given.
+
+A wrong child of a node, or an array that is too short, would read memory that is somebody else's. So whatever comes
+from a file is looked through here, before the first prediction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import ParameterError
+
+KINDS = ("Tree", "TreePredictor")  # of trees and forests, and of HistGradientBoosting
+_TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier")
+_FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
+_BOOSTED = ("GradientBoostingClassifier", "HistGradientBoostingClassifier")
+
+
+def refuse_what_reads_elsewhere(name: str, said: dict[str, Any]) -> None:
+    """A precomputed kernel or distance asks for the training rows by number, a category for a table of its own."""
+    if "precomputed" in [v for v in (said.get("kernel"), said.get("metric")) if isinstance(v, str)]:
+        raise ParameterError(f"A {name} with a precomputed kernel or metric cannot be saved; give it features.")
+    if name == "GradientBoostingClassifier" and not (said.get("init") is None or isinstance(said["init"], str)):
+        raise ParameterError(f"A {name} that begins with an estimator of yours cannot be saved; leave out init.")
+    ways = [said.get(way) for way in ("_preprocessor", "is_categorical_", "categorical_features")]
+    if name == "HistGradientBoostingClassifier" and not all(way is None or isinstance(way, str) for way in ways):
+        raise ParameterError(f"A {name} with categorical features cannot be saved; use numbers only.")
+
+
+def neighbours_to_fit(estimator: Any) -> dict[str, Any]:
+    """What a fitted KNeighborsClassifier remembers; its search tree is grown again from it, the same one."""
+    if not hasattr(estimator, "_fit_X"):
+        return {}
+    return {"rows": estimator._fit_X, "labels": estimator.classes_[estimator._y]}
+
+
+def tree_to_arrays(tree: Any) -> dict[str, Any]:
+    """The nodes field by field in one array of bytes, without the gaps between fields, and their values."""
+    from numpy.lib.recfunctions import repack_fields
+
+    nodes = tree.__getstate__()["nodes"] if type(tree).__name__ == "Tree" else tree.nodes
+    packed = repack_fields(nodes)
+    packed = packed.astype(packed.dtype.newbyteorder("<"))
+    said = {"nodes": np.frombuffer(packed.tobytes(), np.uint8)}
+    if type(tree).__name__ == "Tree":
+        said |= {"values": tree.value, "n_features": tree.n_features, "n_classes": tree.n_classes.tolist()}
+    return said
+
+
+def tree_from_arrays(kind: str, said: dict[str, Any]) -> Any:
+    """A tree whose every path ends in a leaf."""
+    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+    from sklearn.tree._tree import NODE_DTYPE, Tree
+
+    if kind == "Tree":
+        nodes = _nodes(said["nodes"], NODE_DTYPE)
+        inner = nodes["left_child"] != -1
+        depth = _depth(nodes["left_child"], nodes["right_child"], inner)
+        tree = Tree(said["n_features"], np.array(said["n_classes"], np.intp), 1)
+        _require(len(said["n_classes"]) == 1 and said["values"].dtype == np.float64, "the values of a tree")
+        _require(_within(nodes["feature"][inner], tree.n_features), "the features of a tree")
+        values = np.ascontiguousarray(said["values"])
+        tree.__setstate__({"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values})
+        return tree
+    _require(kind == "TreePredictor", "the kind of a tree")
+    nodes = _nodes(said["nodes"], PREDICTOR_RECORD_DTYPE)
+    _depth(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), nodes["is_leaf"] == 0)
+    _require(not nodes["is_categorical"].any(), "the splits of a tree")
+    none = np.zeros((0, 8), np.uint32)
+    return TreePredictor(nodes, none, none)
+
+
+def finish(name: str, estimator: Any, state: dict[str, Any]) -> Any:
+    """Give the estimator what it learnt, look it through, and make again what was not kept."""
+    import sklearn
+
+    if hasattr(estimator, "_parameter_constraints"):
+        estimator._validate_params()
+    if not state:
+        return estimator
+    if name == "KNeighborsClassifier":
+        return estimator.fit(state["rows"], state["labels"])
+    if hasattr(estimator, "__setstate__"):
+        # An IsotonicRegression makes its function here; versions were compared before.
+        estimator.__setstate__(state | {"_sklearn_version": sklearn.__version__})
+    else:
+        vars(estimator).update(state)
+    _check_classes(state)
+    if name in (*_TREES, *_FORESTS, *_BOOSTED):
+        _check_trees(name, estimator)
+    if name == "SVC":
+        _check_support_vectors(estimator)
+    if name in _BOOSTED:
+        estimator._loss = estimator._get_loss(sample_weight=None)
+    if name == "HistGradientBoostingClassifier":
+        estimator._bin_mapper = _no_categories(estimator.n_features_in_)
+    return estimator
+
+
+def _nodes(content: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    from numpy.lib.recfunctions import repack_fields
+
+    packed = repack_fields(dtype).newbyteorder("<")
+    _require(content.dtype == np.uint8 and content.ndim == 1 and content.size > 0, "the nodes of a tree")
+    return np.frombuffer(content.tobytes(), packed).astype(dtype)
+
+
+def _depth(left: npt.NDArray[Any], right: npt.NDArray[Any], inner: npt.NDArray[np.bool_]) -> int:
+    """How deep it is; a child comes behind its parent, and has no other, so there is no way round and round."""
+    parent = np.flatnonzero(inner)
+    child = np.concatenate([left[parent], right[parent]])
+    right_order = (child > np.tile(parent, 2)).all() and _within(child, len(left))
+    _require(bool(right_order) and len(np.unique(child)) == len(child), "the branches of a tree")
+    level, depth = np.zeros(1, np.intp), 0
+    while (level := level[inner[level]]).size:
+        level, depth = np.concatenate([left[level], right[level]]), depth + 1
+    return depth
+
+
+def _within(index: npt.NDArray[Any], size: int) -> bool:
+    return bool(((index >= 0) & (index < size)).all())
+
+
+def _check_classes(state: dict[str, Any]) -> None:
+    if "classes_" in state:
+        classes = state["classes_"]
+        _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "iuf", "the classes")
+        _require("n_classes_" not in state or state["n_classes_"] == len(classes), "the number of classes")
+    n_features = state.get("n_features_in_", 1)
+    _require(isinstance(n_features, int) and n_features > 0, "the number of features")
+
+
+def _check_trees(name: str, estimator: Any) -> None:
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+    from sklearn.tree._tree import Tree
+
+    n_features = estimator.n_features_in_
+    if name in _TREES:
+        tree = estimator.tree_
+        n_values = estimator.n_classes_ if name.endswith("Classifier") else 1
+        _require(type(tree) is Tree and tree.n_features == n_features, "the tree")
+        _require(tree.n_classes.tolist() == [n_values] and estimator.n_outputs_ == 1, "the outputs of a tree")
+        return
+    n_trees = 1 if len(estimator.classes_) == 2 else len(estimator.classes_)
+    if name in _BOOSTED:
+        _require(type(estimator.n_trees_per_iteration_) is int, "the number of trees")
+        _require(estimator.n_trees_per_iteration_ == n_trees, "the number of trees")
+    if name == "HistGradientBoostingClassifier":
+        trees = [tree for turn in estimator._predictors for tree in turn]
+        _require(all(len(turn) == n_trees for turn in estimator._predictors), "the number of trees")
+        _require(all(type(t) is TreePredictor for t in trees), "the trees")
+        inner = [t.nodes["feature_idx"][t.nodes["is_leaf"] == 0] for t in trees]
+        _require(all(_within(feature, n_features) for feature in inner), "the features of a tree")
+        return
+    kinds = {"RandomForestClassifier": _TREES[0], "ExtraTreesClassifier": _TREES[2], _BOOSTED[0]: _TREES[1]}
+    if name in _BOOSTED:
+        _require(estimator.estimators_.shape[1:] == (n_trees,), "the number of trees")
+        _check_first_guess(estimator)
+    trees = list(np.ravel(np.array(estimator.estimators_, object)))
+    _require(all(type(t).__name__ == kinds[name] and t.n_features_in_ == n_features for t in trees), "the trees")
+    _require(name in _BOOSTED or all(t.n_classes_ == estimator.n_classes_ for t in trees), "the trees")
+
+
+def _check_first_guess(estimator: Any) -> None:
+    """The compiled sum over the trees is written where the first guess stands, so its width must be right."""
+    guess = estimator.init_
+    if guess != "zero":
+        _require(type(guess).__name__ == "DummyClassifier" and guess.strategy == "prior", "the first guess")
+        prior, shape = guess.class_prior_, (len(estimator.classes_),)
+        _require(isinstance(prior, np.ndarray) and prior.shape == guess.classes_.shape == shape, "the first guess")
+        _require(guess._strategy == "prior" and guess.n_outputs_ == 1, "the first guess")
+
+
+def _check_support_vectors(estimator: Any) -> None:
+    from scipy.sparse import issparse
+
+    vectors, dual, per_class = estimator.support_vectors_, estimator._dual_coef_, estimator._n_support
+    n, n_classes = vectors.shape[0], len(estimator.classes_)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    fits = per_class.shape == (n_classes,) and per_class.sum() == n and (per_class >= 0).all()
+    fits = fits and dual.shape == (n_classes - 1, n) and estimator.support_.shape == (n,)
+    fits = fits and estimator._intercept_.shape == (n_pairs,) and vectors.shape[1] == estimator.n_features_in_
+    fits = fits and estimator._probA.shape == estimator._probB.shape and estimator._probA.size in (0, n_pairs)
+    fits = fits and estimator.shape_fit_[1:] == (estimator.n_features_in_,)
+    sparse = issparse(vectors)
+    fits = fits and estimator._sparse is sparse is issparse(dual) and (not sparse or dual.nnz == dual.shape[0] * n)
+    _require(bool(fits), "the support vectors")
+
+
+def _no_categories(n_features: int) -> Any:
+    """All that a prediction asks of the binning: that no feature is a category."""
+    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+
+    mapper = _BinMapper()
+    mapper.is_categorical_ = np.zeros(n_features, np.uint8)
+    mapper.bin_thresholds_ = []
+    return mapper
+
+
+def _require(fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(f"something is wrong with {what}")
