@@ -30,10 +30,11 @@ def test_representation_keeps_its_promise(method, check, one_thread):
 
 def test_no_check_is_left_out():
     """Every `check_` function of the package is handed out, and each has a sentence."""
+    learners = (testing.learner_promises, testing.training_promises, testing.learner_estimator)
     families = {
         testing.aggregator_checks: (testing.promises, testing.answers, testing.estimator),
-        testing.classifier_checks: (testing.classifier_promises, testing.classifier_estimator),
-        testing.representation_checks: (testing.representation_promises, testing.representation_estimator),
+        testing.classifier_checks: (*learners, testing.classifier_promises, testing.classifier_estimator),
+        testing.representation_checks: (*learners, testing.representation_promises, testing.representation_estimator),
     }
     for checks, modules in families.items():
         handed_out = {function.__name__ for _, function in checks()}

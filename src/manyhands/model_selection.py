@@ -227,12 +227,14 @@ def _one(method: Method) -> tuple[str, Any]:
         estimator = registry.create(name).set_params(**parameters)
         said = ", ".join(f"{parameter}={value!r}" for parameter, value in parameters.items())
         return (f"{name}({said})" if said else name), estimator
-    if hasattr(method, "fit") and hasattr(method, "score") and not isinstance(method, type):
+    if hasattr(method, "fit") and hasattr(method, "get_params") and not isinstance(method, type):
         return " ".join(repr(method).split()), method
     raise ParameterError(f"A method is a name, a pair of name and parameters, or an estimator; got {method!r}.")
 
 
 def _check_kind(name: str, estimator: Any, with_features: bool) -> None:
+    if not hasattr(estimator, "score"):
+        raise ParameterError(f"{name} learns no labels; put a classifier behind it: make_pipeline({name}, TwoStage()).")
     aggregates = hasattr(estimator, "fit_predict") and not hasattr(estimator, "named_steps")
     if aggregates and with_features:
         raise ParameterError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from manyhands.exceptions import OutputExistsError
+from manyhands.exceptions import OutputExistsError, ParameterError
 
 _SIGNALS_ASK = os.name == "posix"  # elsewhere, asking for a process by a signal may end it
 _AN_HOUR = 3600  # seconds; no file waits that long for its name
@@ -43,6 +44,25 @@ def refuse_present(folder: str | Path, names: Iterable[str]) -> None:
     present = [name for name in names if (Path(folder) / name).exists()]
     if present:
         raise OutputExistsError(f"{folder} already has {', '.join(present)}. Add --force to replace them.")
+
+
+def refuse_unwritable(folder: str | Path, names: Iterable[str] = ()) -> None:
+    """Refuse to begin what would end in a folder that cannot be made or written to; nothing is left behind.
+
+    Only an attempt tells: whoever may do everything is allowed to write where no file can be.
+    """
+    folder = Path(folder)
+    for name in names:
+        if (folder / name).is_dir():
+            raise ParameterError(f"{folder / name} is a folder, and cannot be replaced by a file. Give another name.")
+    try:
+        nearest = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except NotADirectoryError:
+        raise ParameterError(f"{nearest} is not a folder, so nothing can be written to {folder}.") from None
+    except OSError as error:
+        raise ParameterError(f"Nothing can be written to {folder}: {error.strerror}. Give another folder.") from None
 
 
 def _write_through(path: Path, content: bytes) -> None:

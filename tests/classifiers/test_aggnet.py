@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from manyhands import AggNet, Annotations, Raykar, TwoStage
+from manyhands import AggNet, Annotations, Raykar
 from manyhands.classifiers.aggnet import Belief, Rounds
 from manyhands.kernels import pack
-from manyhands.nn import checkpoint as checkpoints
 from manyhands.nn.crowd_em import believe, first_guess
-from manyhands.progress import listening
-from manyhands.testing.classifier_promises import QUICK
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.crowds import feature_crowd, with_silence
+from manyhands.testing.learners import QUICK
 from reference.slow_raykar import confusions, truth
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -95,38 +93,6 @@ def test_early_stopping_gives_back_the_confusions_of_its_epoch():
     np.testing.assert_array_equal(stopped.predict_proba(X), cut.predict_proba(X))
 
 
-def test_perfect_workers_are_supervised_training():
-    """New items are classified as by a network that was trained on the truth."""
-    X, votes, planted = feature_crowd(3, n_items=120, accuracy=1.0)
-    fresh = features_of(np.arange(120) % 3, seed=7)
-    model = quick(patience=None).fit(X, votes)
-    supervised = TwoStage("majority-vote", **QUICK, patience=None, random_state=0).fit(X, votes)
-    assert np.mean(model.predict(fresh) == supervised.predict(fresh)) >= 0.98
-    assert (model.posterior_.argmax(axis=1) == planted).all()
-
-
-def test_spammers_who_outvote_are_seen_through():
-    """Three who know against four who always say 0: votes know one class, this knows both."""
-    planted = np.arange(200) % 2
-    rng = np.random.default_rng(0)
-    known = np.where(rng.random((200, 3)) < 0.9, planted[:, None], 1 - planted[:, None])
-    votes = Annotations.from_matrix(np.hstack([known, np.zeros((200, 4), int)]))
-    X, fresh = features_of(planted), features_of(planted, seed=7)
-    model = quick().fit(X, votes)
-    assert np.mean(model.predict(fresh) == planted) > 0.95
-    assert np.mean(TwoStage("majority-vote", random_state=0, **QUICK).fit(X, votes).predict(fresh) == planted) < 0.6
-    assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
-
-
-def test_a_silent_worker_changes_nothing():
-    """To the last bit; his rows say nothing."""
-    X, votes, _ = feature_crowd(3, accuracy=0.7)
-    alone, with_him = quick().fit(X, votes), quick().fit(X, with_silence(votes)[:60])
-    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
-    np.testing.assert_allclose(with_him.confusion_[-1], 1 / 3)
-
-
 def test_a_linear_network_comes_near_to_raykar():
     """Without hidden layers and trained for long, it is logistic regression in EM: the same posterior and matrices."""
     _, votes, truth = feature_crowd(2, accuracy=0.75, n_items=80)
@@ -138,28 +104,6 @@ def test_a_linear_network_comes_near_to_raykar():
     np.testing.assert_allclose(found.confusion_, exact.confusion_, atol=0.03)
 
 
-class Killed(Exception):
-    """Stands for the end of the process."""
-
-
-def test_a_killed_fit_goes_on_with_the_same_result(tmp_path, monkeypatch):
-    """Belief included: after the fifth epoch of EM the sixth follows."""
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
-    X, votes, _ = feature_crowd(3, accuracy=0.7)
-    whole = quick(dropout=0.3).fit(X, votes)
-
-    def listener(done, total, what):
-        if done == 5:
-            raise Killed
-
-    with pytest.raises(Killed), listening(listener):
-        quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
-    resumed = quick(dropout=0.3, checkpoint=tmp_path / "kept").fit(X, votes)
-    assert resumed.history_ == whole.history_
-    np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
-    np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
-
-
 def test_believing_needs_no_workers():
     """Of an item without labels, the classifier's word is all there is."""
     votes = Annotations.from_matrix([[0, 1], [-1, -1]])
@@ -167,3 +111,9 @@ def test_believing_needs_no_workers():
     posterior, found = believe(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
     np.testing.assert_allclose(posterior, proba)
     assert found.evidence == pytest.approx(np.log(0.25))
+
+
+def test_of_a_silent_worker_nothing_is_known():
+    """All his answers are equally likely."""
+    X, votes, _ = feature_crowd(3)
+    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1], 1 / 3)

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, DoctorNet, TwoStage
+from manyhands import Annotations, DoctorNet
 from manyhands.classifiers import doctor_net
 from manyhands.classifiers.doctor_net import Heads, labellers
-from manyhands.nn import checkpoint as checkpoints
 from manyhands.nn.batches import Batch
-from manyhands.progress import listening
-from manyhands.testing.classifier_promises import QUICK
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.testing.learners import QUICK
+from manyhands.testing.training_promises import (
+    check_a_silent_worker_changes_nothing,
+    check_perfect_workers_are_training_on_the_truth,
+)
 from reference.slow_networks import slow_softmax
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -83,28 +84,6 @@ def test_who_labelled_what():
     assert list(zip(place.tolist(), worker.tolist())) == [(0, 1), (0, 2), (2, 0), (2, 2)]
 
 
-@pytest.mark.parametrize("weights", ["learned", "uniform"])
-def test_perfect_workers_are_supervised_training(weights):
-    """Within two points of training on the truth, on new items."""
-    X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
-    fresh = np.arange(200) % 3
-    rows, named = features_of(fresh, seed=7), votes.classes[fresh]
-    alone = Annotations.from_triples(votes.item_ids, ["truth"] * 120, votes.classes[truth])
-    supervised = quietly(lambda: TwoStage("majority-vote", random_state=0, **QUICK).fit(X, alone))
-    ours = quick(weights=weights).fit(X, votes)
-    assert np.mean(ours.predict(rows) == named) >= np.mean(supervised.predict(rows) == named) - 0.02
-
-
-@pytest.mark.parametrize("weights", ["learned", "uniform"])
-def test_a_silent_worker_changes_nothing(weights):
-    """To the last bit; his head has no weight."""
-    X, votes, _ = feature_crowd(3)
-    wider = with_silence(votes)[: votes.n_items]
-    alone, with_him = (quick(weights=weights).fit(X, labels) for labels in (votes, wider))
-    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-    np.testing.assert_array_equal(with_him.worker_weight_, [*alone.worker_weight_, 0.0])
-
-
 def test_uniform_weights_are_those_of_all_who_labelled():
     """DN: whoever gave a label counts as one, and there is no second training."""
     X, votes, _ = feature_crowd(3)
@@ -157,19 +136,7 @@ def test_heads_read_the_last_hidden_layer(hidden):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("when", [("training", 4), ("weights", 3)])
-def test_a_killed_fit_goes_on_with_the_same_result(when, tmp_path, monkeypatch):
-    """In either training."""
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
-    X, votes, _ = feature_crowd(3)
-    whole = quick(dropout=0.3).fit(X, votes)
-
-    def listener(done, total, what):
-        if (what, done) == when:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), listening(listener):
-        quick(dropout=0.3, checkpoint=tmp_path).fit(X, votes)
-    resumed = quick(dropout=0.3, checkpoint=tmp_path).fit(X, votes)
-    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
-    np.testing.assert_array_equal(resumed.worker_weight_, whole.worker_weight_)
+def test_uniform_weights_keep_the_promises_of_training():
+    """As the learned ones do, which `test_every_method` asks."""
+    check_a_silent_worker_changes_nothing(DoctorNet("uniform"))
+    check_perfect_workers_are_training_on_the_truth(DoctorNet("uniform"))

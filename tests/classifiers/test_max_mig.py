@@ -8,12 +8,13 @@ import torch
 
 from manyhands import Annotations, MaxMIG, TwoStage
 from manyhands.classifiers.max_mig import Aggregating, FullBatches, mig_loss
-from manyhands.nn import checkpoint as checkpoints
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.progress import listening
-from manyhands.testing.classifier_promises import QUICK
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.testing.learners import QUICK
+from manyhands.testing.training_promises import (
+    check_a_killed_fit_goes_on_with_the_same_result,
+    check_perfect_workers_are_training_on_the_truth,
+)
 from reference.slow_networks import slow_softmax
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -86,18 +87,6 @@ def test_a_short_last_batch_is_dropped_unless_alone():
             assert [len(batch.item) for batch in batches] == expected
 
 
-@pytest.mark.parametrize("prior", ["votes", "uniform"])
-def test_perfect_workers_are_supervised_training(prior):
-    """Within two points of training on the truth, on new items."""
-    X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
-    fresh = np.arange(200) % 3
-    rows, named = features_of(fresh, seed=7), votes.classes[fresh]
-    alone = Annotations.from_triples(votes.item_ids, ["truth"] * 120, votes.classes[truth])
-    supervised = quietly(lambda: TwoStage("majority-vote", random_state=0, **QUICK).fit(X, alone))
-    ours = quick(prior=prior).fit(X, votes)
-    assert np.mean(ours.predict(rows) == named) >= np.mean(supervised.predict(rows) == named) - 0.02
-
-
 def naive_majority(n_items=200):
     """Three workers who know two classes well, and four who always say 0."""
     rng = np.random.default_rng(1)
@@ -131,27 +120,7 @@ def test_the_posterior_joins_both_forecasts():
     np.testing.assert_allclose(model.posterior_, expected, atol=0.02)
 
 
-def test_a_silent_worker_changes_nothing():
-    """To the last bit."""
-    X, votes, _ = feature_crowd(3)
-    alone, with_him = (quick().fit(X, labels) for labels in (votes, with_silence(votes)[: votes.n_items]))
-    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-    np.testing.assert_array_equal(with_him.confusion_[:-1], alone.confusion_)
-
-
-def test_a_killed_fit_goes_on_with_the_same_result(tmp_path, monkeypatch):
-    """Aggregator and both learning rates included."""
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
-    X, votes, _ = feature_crowd(3)
-    settings = {"dropout": 0.3, "aggregator_learning_rate": 0.01}
-    whole = quick(**settings).fit(X, votes)
-
-    def listener(done, total, what):
-        if done == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), listening(listener):
-        quick(**settings, checkpoint=tmp_path).fit(X, votes)
-    resumed = quick(**settings, checkpoint=tmp_path).fit(X, votes)
-    np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
-    np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
+def test_other_settings_keep_the_promises_of_training():
+    """Another prior, and an aggregator that learns as fast as the network, are resumed as well."""
+    check_perfect_workers_are_training_on_the_truth(MaxMIG("uniform"))
+    check_a_killed_fit_goes_on_with_the_same_result(MaxMIG(aggregator_learning_rate=0.01))

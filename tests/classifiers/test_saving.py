@@ -31,6 +31,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from manyhands import Annotations, DawidSkene, TwoStage, load_model
 from manyhands.classifiers.estimators_on_disk import put_together, take_apart
+from manyhands.classifiers.saving import checksum
 from manyhands.exceptions import ParameterError
 from manyhands.testing.crowds import feature_crowd
 
@@ -199,7 +200,9 @@ def test_another_version_reads_documented_attributes_only(name, tmp_path):
     path = tmp_path / "m" / "model.json"
     said = json.loads(path.read_text())
     said["module"]["scikit_learn"] = said["parameters"]["classifier"]["scikit_learn"] = "1.2"
-    path.write_text(json.dumps(said))
+    del said["checksum"]
+    tensors = (tmp_path / "m" / "model.safetensors").read_bytes()
+    path.write_text(json.dumps(said | {"checksum": checksum(said, tensors)}))
     if name == "scaled":
         np.testing.assert_array_equal(load_model(tmp_path / "m").predict_proba(X), model.predict_proba(X))
     else:
@@ -223,3 +226,14 @@ def test_a_fresh_process_predicts_the_same(tmp_path):
     subprocess.run([sys.executable, "-c", program, str(tmp_path), *names], check=True)
     for name, model in zip(names, models):
         np.testing.assert_array_equal(np.load(tmp_path / name / "p.npy"), quiet_proba(model, X))
+
+
+def test_a_changed_file_is_noticed(tmp_path):
+    """Other class names would be predicted without a word."""
+    X, votes = crowd()
+    fitted(GaussianNB(), X, votes).save(tmp_path)
+    said = json.loads((tmp_path / "model.json").read_text())
+    said["classes"]["values"] = said["classes"]["values"][::-1]
+    (tmp_path / "model.json").write_text(json.dumps(said))
+    with pytest.raises(ParameterError, match="was changed since it was saved"):
+        load_model(tmp_path)

@@ -206,7 +206,7 @@ def test_unknown_classes_and_other_shapes(job, capsys):
         np.savez("wide.npz", X=np.ones((40, 4)), ids=arrays["ids"])
     evaluation = ["evaluate", "model", "--features", "more.npz", "--truth", "truth.csv"]
     fails(capsys, 3, "Classes of truth.csv not known: 'fox'. The model knows cat, dog", *evaluation)
-    fails(capsys, 3, "A row of X has shape (4,)", "predict", "model", "--features", "wide.npz", "-o", "out.csv")
+    fails(capsys, 3, "these rows have 4", "predict", "model", "--features", "wide.npz", "-o", "out.csv")
     assert not (job / "out.csv").exists()
 
 

@@ -8,7 +8,8 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
-from manyhands.io.features import Recipe, match, read_features
+from manyhands.io.features import Features, match, read_features
+from manyhands.io.recipe import Recipe
 from manyhands.io.tfidf import TfIdf
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -21,7 +22,7 @@ def matrix_of(path, items=("10", "a", "b"), **options):
     kept, rows = match(features, list(items))
     assert kept.tolist() == list(range(len(items)))
     part = features.take(rows)
-    found = Recipe.learn(part).apply(part)
+    found = Recipe.learn(part, standardise=False).apply(part)
     return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
 
 
@@ -222,3 +223,25 @@ def test_arrays_have_no_columns(tmp_path):
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(IDS))
     with pytest.raises(ParameterError, match="has no columns with names"):
         read_features(tmp_path / "x.npz", text=["body"])
+
+
+def test_numbers_are_standardised_as_in_training(tmp_path):
+    """Mean 0 and spread 1 by the training rows alone; what never changes is only moved; a file keeps it."""
+    rows = np.array([[1.0, 7.0, 1e9], [3.0, 7.0, 1e9 + 2]])
+    training = Features("training", None, rows)
+    recipe = Recipe.learn(training)
+    np.testing.assert_allclose(recipe.apply(training), [[-1, 0, -1], [1, 0, 1]])
+    later = Recipe.from_json(recipe.to_json(), "features.json")
+    np.testing.assert_allclose(later.apply(Features("later", None, np.array([[5.0, 8.0, 1e9]]))), [[3, 1, -1]])
+    with pytest.raises(AlignmentError, match="trained with 3 features; these rows have 2"):
+        later.apply(Features("narrow", None, rows[:, :2]))
+
+
+def test_images_are_standardised_by_channel():
+    """Every pixel of a channel alike; a sparse matrix stays as it is."""
+    images = np.random.default_rng(0).normal([[[5.0]], [[-2.0]]], [[[3.0]], [[0.1]]], (40, 2, 6, 6))
+    scaled = Recipe.learn(Features("images", None, images)).apply(Features("images", None, images))
+    np.testing.assert_allclose(scaled.mean(axis=(0, 2, 3)), 0, atol=1e-9)
+    np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1)
+    sparse = Features("sparse", None, csr_array([[0.0, 4.0], [8.0, 0.0]]))
+    assert Recipe.learn(sparse).apply(sparse).toarray().tolist() == [[0, 4], [8, 0]]

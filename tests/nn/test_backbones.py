@@ -31,8 +31,16 @@ def test_convnet_is_the_four_layers_of_the_paper():
     linear = [(m.in_features, m.out_features) for m in network.modules() if isinstance(m, nn.Linear)]
     assert linear == [(64 * 7 * 7, 128), (128, 2)]
     assert build("convnet", (1, 46, 50), 5)(torch.zeros(2, 1, 46, 50)).shape == (2, 5)
-    with pytest.raises(ParameterError, match=r"at least 46 x 46; the rows of X have shape \(4,\)"):
+    with pytest.raises(ParameterError, match=r"needs images of .*; the rows of X have shape \(4,\)"):
         build("convnet", (4,), 2)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 8, 16, 28, 45])
+def test_small_images_keep_their_border(side):
+    """Digits of 8 x 8 go through the same four layers, and are halved while they can be."""
+    network = build("convnet", (1, side, side + 1), 3)
+    assert kinds_of(network).count("Conv2d") == 4
+    assert network(torch.zeros(2, 1, side, side + 1)).shape == (2, 3)
 
 
 def test_a_function_of_the_callers_own():
@@ -48,8 +56,16 @@ def test_a_function_of_the_callers_own():
     assert asked == [(4, 3), ((1, 2, 2), 3)]
     for bad, sentence in [
         (lambda size, n: "no module", "must make a torch Module; it made str"),
-        (lambda size, n: nn.Linear(size, n + 1), r"must give 3 logits per row; for 2 rows it gave shape \(2, 4\)"),
+        (lambda size, n: nn.Linear(size, n + 1), r"must give 3 logits per row as a tensor; for 2 rows: \(2, 4\)"),
         (lambda size, n: nn.Linear(size + 1, n), r"cannot take rows of shape \(4,\)"),
     ]:
         with pytest.raises(ParameterError, match=sentence):
             build(bad, (4,), 3)
+
+
+def test_a_module_is_no_function_that_makes_one():
+    """A likely mistake has a sentence of its own; so has a module that answers with something else."""
+    with pytest.raises(ParameterError, match="is a module; give a function that makes one"):
+        build(nn.Linear(3, 2), (3,), 2)
+    with pytest.raises(ParameterError, match="must give 2 logits per row as a tensor; for 2 rows: tuple"):
+        build(lambda n, k: nn.LSTM(n, k), (3,), 2)

@@ -91,8 +91,42 @@ def test_rows_must_be_the_items():
 
 
 def test_a_fingerprint_changes_with_the_numbers_alone(tmp_path):
-    """The same for an array, its map and its sparse form; another for one other number."""
-    same = {fingerprint(as_rows(kind)) for kind in (X, mapped(tmp_path, X), csr_matrix(X), Getter(X))}
-    assert len(same) == 1
-    assert fingerprint(as_rows(np.where(X == 5, 0, X))) not in same
-    assert fingerprint(as_rows(X[:3])) not in same
+    """The same for an array and its map, and for every sparse form; another for one other number."""
+    same = {fingerprint(as_rows(kind)) for kind in (X, mapped(tmp_path, X), Getter(X))}
+    sparse = {fingerprint(as_rows(kind)) for kind in (csr_matrix(X), csr_matrix(X).tocoo(), csr_matrix(X).tocsc())}
+    assert len(same) == len(sparse) == 1
+    for form in (np.asarray, csr_matrix):
+        assert fingerprint(as_rows(form(np.where(X == 5, 0, X)))) not in same | sparse
+        assert fingerprint(as_rows(form(X[:3]))) not in same | sparse
+
+
+def test_a_wide_sparse_matrix_is_never_made_dense():
+    """Neither to be checked nor to be known again: this one would take 40 GB."""
+    wide = csr_matrix(([1.0, 2.0, np.nan], ([0, 2, 3], [5, 7, 9_999_999])), shape=(1000, 10_000_000))
+    with pytest.raises(AlignmentError, match="in row 3"):
+        as_rows(wide)
+    assert len(fingerprint(as_rows(wide[:3]))) == 32
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_numbers_in_other_clothes():
+    """Half precision of torch, a table of pandas that could hold gaps, a matrix, an empty mask: all are arrays."""
+    import pandas as pd
+
+    for other in (
+        torch.tensor(X).bfloat16(),
+        pd.DataFrame(X).astype("Int64"),
+        np.matrix(X),  # noqa: NPY201
+        np.ma.masked_array(X),
+    ):
+        rows = as_rows(other)
+        np.testing.assert_array_equal(rows.take(np.arange(len(X))), X.astype(np.float32))
+        assert type(rows.whole()) is np.ndarray
+    gap = pd.DataFrame(X).astype("Int64")
+    gap.iloc[1, 0] = pd.NA
+    with pytest.raises(AlignmentError, match="NaN.* in row 1"):
+        as_rows(gap)
+    with pytest.raises(AlignmentError, match="masked entries"):
+        as_rows(np.ma.masked_equal(X, 5))
+    with pytest.raises(AlignmentError, match="rows of numbers, one for each item; got dict"):
+        as_rows({"a": 1})

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyhands.nn import noise_layers
 from manyhands.nn.batches import Batch
 from manyhands.nn.noise_layers import FORMS, Confusion, CrowdLogits
 from reference.slow_networks import slow_confusion, slow_crowd_log_label, slow_mixture_log_label, slow_softmax
@@ -77,6 +78,40 @@ def test_confusion_is_its_slow_twin(rows, seed):
     named = sorted(set(batch.worker.tolist()))
     trace = np.mean([sum(confusions[w][k][k] for k in range(3)) for w in named])
     assert layer.mean_trace(batch.worker).item() == pytest.approx(trace, rel=1e-9)
+    log_label, found = layer.with_trace(log_proba, batch)
+    assert torch.equal(log_label, layer(log_proba, batch)) and found == layer.mean_trace(batch.worker)
+
+
+@pytest.mark.parametrize("rows", ["softmax", "softplus"])
+@given(seeds())
+def test_few_labels_and_many_give_the_same(rows, seed):
+    """A crowd that is all in the batch is looked up in the whole table, another in its own rows: values agree."""
+    log_proba, batch = random_batch(seed)
+    batch.worker[:4] = torch.arange(4)
+    layer = shaken(Confusion(4, 3, rows), seed)
+    one_by_one = [Batch(batch.item, *(column[i : i + 1] for column in batch[1:])) for i in range(20)]
+    found = torch.cat([layer(log_proba, single) for single in one_by_one])
+    torch.testing.assert_close(found, layer(log_proba, batch))
+    (gradient,) = torch.autograd.grad(found.sum(), layer.weight)
+    (expected,) = torch.autograd.grad(layer(log_proba, batch).sum(), layer.weight)
+    torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("rows", ["softmax", "softplus"])
+def test_no_labels_have_no_trace(rows):
+    """A batch of gold alone adds 0 to the loss and to every gradient, not NaN."""
+    layer, nobody = Confusion(**SIZES, rows=rows), torch.zeros(0, dtype=torch.long)
+    log_label, trace = layer.with_trace(torch.zeros(2, 3), Batch(np.arange(2), nobody, nobody, nobody))
+    (log_label.sum() + trace).backward()
+    assert log_label.shape == (0,) and trace == 0 and (layer.weight.grad == 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_rows_times_matrices(n_classes):
+    """By torch's product and by multiplying and adding alike."""
+    rows, matrices = torch.rand(5, n_classes).double(), torch.rand(5, n_classes, n_classes).double()
+    expected = torch.stack([row @ matrix for row, matrix in zip(rows, matrices)])
+    torch.testing.assert_close(noise_layers._rows_times(rows, matrices), expected)
 
 
 @given(st.integers(2, 8), st.floats(0.3, 0.99))

@@ -72,19 +72,19 @@ def run(folder, *, epochs=6, kill_after=None, rate=0.1, optimizer="Adam", bits="
             torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)
         )
         own = getattr(torch.optim, optimizer)(network.parameters(), lr=rate)
-        steps = torch.zeros(1)
+        counter = torch.nn.Module()
+        counter.register_buffer("steps", torch.zeros(1))
 
         def step(index):
-            steps.add_(1)
+            counter.steps.add_(1)
             return descend(own, torch.nn.functional.cross_entropy(network(torch.from_numpy(X[index])), y[index]))
 
         stop = EarlyStopping(lambda: -float(network[0].weight.detach().abs().sum()), {"network": network}, patience=4)
-        kept = Checkpoint(
-            folder / "t.checkpoint", {"rate": str(rate)}, {"network": network}, {"own": own}, {"n": steps}, rng
-        )
+        modules = {"network": network, "counter": counter}
+        kept = Checkpoint(folder / "t.checkpoint", {"rate": str(rate)}, modules, {"own": own}, rng)
         history = train(step, Batches(), max_epochs=epochs, stop=stop, checkpoint=kept)
         after = torch.rand(1).item(), float(rng.random())
-    return history, {name: tensor.clone() for name, tensor in network.state_dict().items()}, steps.item(), after
+    return history, {name: tensor.clone() for name, tensor in network.state_dict().items()}, counter.steps.item(), after
 
 
 @pytest.mark.parametrize("optimizer, bits", [("Adam", "PCG64"), ("SGD", "MT19937"), ("Adadelta", "Philox")])

@@ -1,4 +1,4 @@
-"""What all learners of representations share: the classes they learn from, when they stop, what a killed fit leaves."""
+"""What all learners of representations share: the classes they learn from, when they stop, what they embed."""
 
 import numpy as np
 import pytest
@@ -6,56 +6,17 @@ import torch
 
 from manyhands import Annotations, Contrastive, MajorityVote, registry
 from manyhands.heldout import hold_out, worker_confusions
-from manyhands.nn import checkpoint as checkpoints
-from manyhands.progress import listening
 from manyhands.representation.network import class_mean_log_proba
-from manyhands.testing.classifier_promises import QUICK
 from manyhands.testing.compare import quietly
 from manyhands.testing.crowds import feature_crowd
+from manyhands.testing.learners import QUICK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-class Killed(BaseException):
-    """What ends a fit in the middle."""
 
 
 def quick(name, **changes):
     """A small learner of this name, with a seed."""
     return registry.create(name, **(QUICK | {"random_state": 0} | changes))
-
-
-@pytest.mark.parametrize("name", registry.names("representation"))
-def test_a_killed_fit_goes_on_with_the_same_result(name, tmp_path, monkeypatch):
-    """With dropout, drawn classes and tuplets, centres and second networks; the folder is gone at the end."""
-    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
-    X, votes, _ = feature_crowd(3)
-    settings = {"dropout": 0.3, "max_epochs": 8}
-    whole = quick(name, **settings).fit(X, votes)
-
-    def listener(done, *_):
-        if done == 4:
-            raise Killed
-
-    with pytest.raises(Killed), listening(listener):
-        quick(name, checkpoint=tmp_path / "kept", **settings).fit(X, votes)
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["training.checkpoint"]
-    resumed = quick(name, checkpoint=tmp_path / "kept", **settings).fit(X, votes)
-    assert resumed.history_ == whole.history_ and len(whole.history_) == 8
-    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
-    assert not (tmp_path / "kept").exists()
-
-
-@pytest.mark.parametrize("name", registry.names("representation"))
-def test_a_silent_worker_changes_nothing(name):
-    """To the last bit."""
-    X, votes, _ = feature_crowd(3)
-    wider = Annotations(
-        votes.item, votes.worker, votes.label, item_ids=votes.item_ids,
-        worker_ids=[*votes.worker_ids.tolist(), "silent"], classes=votes.classes,
-    )  # fmt: skip
-    alone, with_him = (quick(name, max_epochs=3).fit(X, labels).transform(X) for labels in (votes, wider))
-    np.testing.assert_array_equal(with_him, alone)
 
 
 def test_perfect_workers_are_supervised_training():

@@ -6,8 +6,8 @@ import torch
 
 from manyhands import Lifted
 from manyhands.nn.metric_losses import lifted_loss
-from manyhands.testing.classifier_promises import QUICK
 from manyhands.testing.crowds import feature_crowd
+from manyhands.testing.learners import QUICK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

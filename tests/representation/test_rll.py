@@ -7,8 +7,8 @@ import torch
 from manyhands import RLL, Annotations, load_model
 from manyhands.nn.metric_losses import tuplet_loss
 from manyhands.testing import check_representation
-from manyhands.testing.classifier_promises import QUICK
 from manyhands.testing.crowds import feature_crowd
+from manyhands.testing.learners import QUICK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

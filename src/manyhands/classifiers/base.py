@@ -23,6 +23,7 @@ from manyhands.noise import safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import gold_codes, gold_offset
 from manyhands.randomness import seed_unset
+from manyhands.table_model import nobody_can_be_checked
 from manyhands.validation import NameOr, check_annotations
 
 # What a parameter that names an aggregator may be.
@@ -127,7 +128,7 @@ class FeatureMethod(Parameters, ABC):
         self.worker_accuracy_ = expected_accuracy(task.annotations, learned.posterior)
         for name, value in learned.results.items():
             setattr(self, name, value)
-        self.notes_ = dict(learned.notes)
+        self.notes_ = _notes(task) | dict(learned.notes)
 
 
 class CrowdClassifier(FeatureMethod):
@@ -180,6 +181,16 @@ class CrowdClassifier(FeatureMethod):
         super()._store(task, learned)
         self._confusions = worker_confusions(task.annotations, self.posterior_)
         self._shares = class_shares(task.annotations, self.posterior_)
+
+
+def _notes(task: Task) -> dict[str, str]:
+    """What the crowd does not allow to conclude, whatever the method."""
+    annotations, notes = task.annotations, {}
+    if nobody_can_be_checked(annotations, task.gold):
+        notes["no_redundancy"] = "No item has two labels; what is said of workers rests on the features alone."
+    if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
+        notes["single_class"] = "Every label names the same class, so that no other can be learnt."
+    return notes
 
 
 def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:

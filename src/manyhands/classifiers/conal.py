@@ -24,7 +24,7 @@ from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+from manyhands.nn.losses import gold_cross_entropy, log_softmax_at, negative_log_likelihood
 from manyhands.nn.noise_layers import CrowdLogits
 from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Number, Switch
@@ -129,22 +129,24 @@ class CommonNoise(nn.Module):
     def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of the batch, given log p(k | x) and x of its rows."""
         proba, omega = log_proba.exp(), self.omega(x, batch).unsqueeze(1)
-        common, own = (proba @ self.common)[batch.row], self.own.logits(proba[batch.row], batch.worker)
-        return -F.cross_entropy(omega * common + (1 - omega) * own, batch.label, reduction="none")
+        own = self.own.logits(proba.index_select(0, batch.row), batch.worker)
+        common = (proba @ self.common).index_select(0, batch.row)
+        return log_softmax_at(own + omega * (common - own), batch.label)
 
     def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) the weight of the common matrix in each label."""
         item = F.normalize(self.items(x)) if self.unit_items else self.items(x)
-        return (item[batch.row] * F.normalize(F.embedding(batch.worker, self.workers))).sum(1).sigmoid()
+        worker = F.normalize(self.workers.index_select(0, batch.worker))
+        return (item.index_select(0, batch.row) * worker).sum(1).sigmoid()
 
     def away(self, worker: torch.Tensor) -> torch.Tensor:
         """(n, n_classes, n_classes) W_w - W_common of these workers."""
         assert self.own.weight is not None
-        return F.embedding(worker, self.own.weight).view(-1, *self.common.shape) - self.common
+        return self.own.weight.index_select(0, worker).view(-1, *self.common.shape) - self.common
 
     def distance(self, worker: torch.Tensor) -> torch.Tensor:
         """The sum of ||W_w - W_common||_F over the distinct ones of these workers."""
-        return torch.linalg.matrix_norm(self.away(torch.unique(worker))).sum()
+        return torch.linalg.vector_norm(self.away(torch.unique(worker)).flatten(1), dim=1).sum()
 
 
 def _worker_vectors(bench: Bench, length: int) -> torch.Tensor:

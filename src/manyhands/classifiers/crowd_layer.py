@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Unpack
 
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
-from manyhands.nn.noise_layers import CrowdLogits
+from manyhands.nn.noise_layers import FORMS, CrowdLogits
 from manyhands.validation import Constraint, OneOf
 
 
@@ -24,7 +24,7 @@ class CrowdLayer(NoiseLayerClassifier):
 
     Parameters
     ----------
-    form : "mw" a matrix per worker, "vw" a weight for each class, "vb" a bias, "vw-b" both
+    form : "mw" a matrix per worker, "vw" a weight for each class, "vb" a bias, "vw-b" both, "sw" one weight
     start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
@@ -45,9 +45,7 @@ class CrowdLayer(NoiseLayerClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
-        "form": OneOf(("mw", "vw", "vb", "vw-b"))
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"form": OneOf(FORMS)}
 
     def __init__(self, form: str = "mw", **others: Unpack[NoiseLayerParameters]) -> None:
         super().__init__(**others)

@@ -115,6 +115,7 @@ class DoctorNet(NetworkClassifier):
         return bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate)
 
     def _learn_weights(self, bench: Bench, network: Heads) -> list[dict[str, float]]:
+        network.head.requires_grad_(False)
         optimizer = torch.optim.Adam([network.log_weight], lr=self.weight_learning_rate)
         target = torch.from_numpy(first_guess(bench.annotations, bench.task.gold)).float().to(bench.device)
 
@@ -138,7 +139,9 @@ class DoctorNet(NetworkClassifier):
             return average(batch)[0][batch.row, batch.label]
 
         evaluate = bench.heldout_score(log_label, network)
-        return bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name="weights")
+        history = bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name="weights")
+        network.head.requires_grad_(True)
+        return history
 
 
 class Heads(nn.Module):

@@ -7,8 +7,10 @@ returns what it learnt. torch is imported when a fit begins, not before.
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
@@ -116,18 +118,20 @@ class NetworkMethod(Parameters, ABC):
         """Train on the bench, and say what was learnt."""
 
     def _learn(self, task: Task) -> Learned:
-        from manyhands.nn.networks import choose_device
+        from manyhands.nn.networks import choose_device, suited_threads
 
         device = choose_device(self.device)
         if self.checkpoint is not None and self.random_state is None:
             raise ParameterError(
                 f"A {type(self).__name__} with a checkpoint needs a random_state, or there is no same result."
             )
+        if self.batch_norm and min(self.batch_size, task.annotations.n_items) < 2:
+            raise ParameterError("batch_norm compares the items of a batch: it needs two items and a batch_size of 2.")
         identity = self._identity(task) if self.checkpoint is not None else {}
         folder = None if self.checkpoint is None else Path(self.checkpoint) / short_hash(repr(identity).encode())
         rng = make_generator(self.random_state)
         training, heldout = hold_out(task.annotations, self.validation if self.patience else 0.0, rng)
-        with torch_seeded(rng):
+        with torch_seeded(rng), suited_threads(self._work(task.rows.shape)):
             learned = self._learn_network(Bench(self, task, training, heldout, rng, device, identity, folder))
         _refuse_infinite(learned.module.eval(), task.rows)
         _clear(folder)
@@ -139,6 +143,12 @@ class NetworkMethod(Parameters, ABC):
 
         hidden, dropout, batch_norm = self.hidden, self.dropout, self.batch_norm
         return build(self.backbone, row_shape, n_classes, hidden=hidden, dropout=dropout, batch_norm=batch_norm)
+
+    def _work(self, row_shape: tuple[int, ...]) -> int | None:
+        """Multiplications in a step of a perceptron; None for other networks."""
+        if not (isinstance(self.backbone, str) and self.backbone == "mlp"):
+            return None
+        return self.batch_size * sum(a * b for a, b in pairwise((math.prod(row_shape), *self.hidden, 1)))
 
     def _identity(self, task: Task) -> dict[str, str]:
         """What makes this fit this one."""
@@ -196,4 +206,3 @@ def _clear(folder: Path | None) -> None:
         path.unlink()
     with suppress(OSError):  # it holds something else
         folder.rmdir()
-        folder.parent.rmdir()

@@ -56,9 +56,8 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "history": model.history_,
         "notes": model.notes_,
         "module": module,
-        "tensors": hashlib.sha256(tensors).hexdigest(),  # the two files belong together
     }
-    text = json.dumps(said, indent=1, ensure_ascii=False)
+    text = json.dumps(said | {"checksum": checksum(said, tensors)}, indent=1, ensure_ascii=False)
     write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
 
 
@@ -70,8 +69,10 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
     try:
         said = json.loads((folder / JSON).read_text(encoding="utf-8"))
         content = (folder / TENSORS).read_bytes()
-        if said["schema"] != _SCHEMA or said["tensors"] != hashlib.sha256(content).hexdigest():
-            raise ValueError("its two files do not belong together, or come from another version")
+        if said["schema"] != _SCHEMA:
+            raise ValueError(f"its schema is {str(said['schema'])[:20]}, and this version reads {_SCHEMA}")
+        if said.pop("checksum") != checksum(said, content):
+            raise ValueError("it is cut off or was changed since it was saved")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what is odd in a file is refused, and not more
             return _restored(said, load(content))
@@ -81,6 +82,11 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
         raise
     except Exception as error:  # whatever a changed file may lead to, it is the file that is wrong
         raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
+
+
+def checksum(said: dict[str, Any], tensors: bytes) -> str:
+    """Of both files together, whatever the layout of the first."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + tensors).hexdigest()
 
 
 def _reason(error: Exception) -> str:

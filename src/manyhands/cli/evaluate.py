@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -13,7 +13,6 @@ from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, Row
 from manyhands.cli.options import AsJson, Quiet
 from manyhands.cli.predict import rows_of
 from manyhands.cli.show import print_json, say
-from manyhands.exceptions import AlignmentError
 from manyhands.io.features import Features, match
 from manyhands.io.model_folder import load_folder
 from manyhands.io.names import counted, shorten
@@ -41,27 +40,16 @@ def evaluate(
       manyhands evaluate model/ --features X_test.npy --truth truth.csv --rows-in-order --json
     """
     classifier, recipe = load_folder(model)
-    known = read_truth(truth, rows_in_order=rows_in_order)
     ids, X = rows_of(recipe, features, id_column, feature_ids, rows_in_order)
-    if rows_in_order and (beyond := next((item for item in known if int(item) >= len(ids)), None)) is not None:
-        raise AlignmentError(f"{truth} has a row {int(beyond) + 1}, but {features} only {counted(len(ids), 'row')}.")
+    known = read_truth(truth, n_rows=len(ids) if rows_in_order else None)
     items = list(known)
     kept, rows = match(Features(str(features), ids, X), items)
-    classes = [str(value) for value in classifier.classes_.tolist()]
-    y = [known[items[at]] for at in kept]
-    remedy = f"The model knows {', '.join(map(shorten, classes[:5]))}; train it with labels of all classes."
-    check_known(sorted(set(y)), classes, f"Classes of {truth}", remedy)
-    proba = classifier.predict_proba(X[rows])
-    label = np.array(classes, object)[proba.argmax(axis=1)]
-    figures = {
-        "accuracy": metrics.accuracy(y, label),
-        "balanced_accuracy": metrics.balanced_accuracy(y, label),
-        "macro_f1": metrics.macro_f1(y, label),
-        "log_loss": metrics.log_loss(y, proba, classes),
-        "brier": metrics.brier(y, proba, classes),
-        "ece": metrics.ece(y, proba, classes),
+    figures = _figures(classifier, X[rows], [known[items[at]] for at in kept], truth)
+    told = {
+        "n_items": len(kept),
+        "n_without_features": len(items) - len(kept),
+        "n_without_truth": len(ids) - len(kept),
     }
-    told = {"n_items": len(y), "n_without_features": len(items) - len(kept), "n_without_truth": len(ids) - len(kept)}
     if as_json:
         print_json({"schema": 1} | told | figures)
         return
@@ -69,6 +57,23 @@ def evaluate(
         print(f"{name} {value:.4f}")
     if not quiet:
         say(
-            f"{counted(len(y), 'item')} compared; {told['n_without_features']} with truth have no features, "
+            f"{counted(told['n_items'], 'item')} compared; {told['n_without_features']} with truth have no features, "
             f"{told['n_without_truth']} with features no truth"
         )
+
+
+def _figures(classifier: Any, X: Any, y: list[str], truth: Path) -> dict[str, float]:
+    """What the classifier says of these rows, beside what is true."""
+    classes = [str(value) for value in classifier.classes_.tolist()]
+    remedy = f"The model knows {', '.join(map(shorten, classes[:5]))}; train it with labels of all classes."
+    check_known(sorted(set(y)), classes, f"Classes of {truth}", remedy)
+    proba = classifier.predict_proba(X)
+    label = np.array(classes, object)[proba.argmax(axis=1)]
+    return {
+        "accuracy": metrics.accuracy(y, label),
+        "balanced_accuracy": metrics.balanced_accuracy(y, label),
+        "macro_f1": metrics.macro_f1(y, label),
+        "log_loss": metrics.log_loss(y, proba, classes),
+        "brier": metrics.brier(y, proba, classes),
+        "ece": metrics.ece(y, proba, classes),
+    }

@@ -8,9 +8,14 @@ import typer
 
 from manyhands import registry
 
+_KINDS = ("aggregator", "classifier", "representation")
+
 
 def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON object.")) -> None:
-    """List all methods, one line each.
+    """List all methods, one line each: its name, its kind and what it does.
+
+    An aggregator needs labels alone (manyhands aggregate), a classifier features too (manyhands train); a
+    representation is learnt from both and stands before a classifier, in a Pipeline of scikit-learn.
 
     \b
     Examples:
@@ -18,9 +23,11 @@ def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON o
       manyhands methods --json
     """
     rows = {name: registry.summary(name) for name in registry.names()}
+    kinds = {name: kind for kind in _KINDS for name in registry.names(kind)}
     if as_json:
-        print(json.dumps({"schema": 1, "default": registry.DEFAULT, "methods": rows}))
+        print(json.dumps({"schema": 1, "default": registry.DEFAULT, "methods": rows, "kinds": kinds}))
         return
-    width = max(map(len, rows))
+    width, kind_width = max(map(len, rows)), max(map(len, _KINDS))
     for name, sentence in rows.items():
-        print(f"{name:<{width}}  {sentence}{'  (default)' if name == registry.DEFAULT else ''}")
+        default = "  (default)" if name == registry.DEFAULT else ""
+        print(f"{name:<{width}}  {kinds[name]:<{kind_width}}  {sentence}{default}")

@@ -10,16 +10,16 @@ import polars as pl
 import typer
 
 from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
-from manyhands.cli.options import AsJson, Force, Quiet
+from manyhands.cli.options import AsJson, Force, Quiet, SpreadsheetSafe
 from manyhands.cli.show import print_json, say
 from manyhands.exceptions import ParameterError
-from manyhands.io.features import Recipe, read_features
 from manyhands.io.model_folder import load_folder
 from manyhands.io.names import counted
+from manyhands.io.recipe import Recipe
 from manyhands.io.results import class_names
 from manyhands.io.spreadsheet import guard_table
 from manyhands.io.triples import TARGETS, encode_table
-from manyhands.writing import refuse_present, write_files
+from manyhands.writing import refuse_present, refuse_unwritable, write_files
 
 
 def predict(
@@ -31,9 +31,7 @@ def predict(
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
-    spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="Keep spreadsheets from running cells of CSV files as formulas.")
-    ] = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -50,8 +48,10 @@ def predict(
     ending = ".csv" if out is None else out.suffix.lower()
     if ending not in TARGETS:
         raise ParameterError(f"{out} ends in {ending!r}. Tables are written as {', '.join(TARGETS)}.")
-    if out is not None and not force:
-        refuse_present(out.parent, [out.name])
+    if out is not None:  # before the work, not after it
+        refuse_unwritable(out.parent, [out.name])
+        if not force:
+            refuse_present(out.parent, [out.name])
     classifier, recipe = load_folder(model)
     ids, X = rows_of(recipe, features, id_column, feature_ids, rows_in_order)
     table = _table(ids, classifier, classifier.predict_proba(X))
@@ -73,14 +73,7 @@ def rows_of(
     recipe: Recipe, features: Path, id_column: str | None, feature_ids: Path | None, rows_in_order: bool
 ) -> tuple[list[str], Any]:
     """The ids of a file's rows and its features, made as in training; in order, an id is the number of a row."""
-    found = read_features(
-        features,
-        id_column=id_column,
-        ids_file=feature_ids,
-        columns=recipe.columns,
-        text=recipe.text,
-        rows_in_order=rows_in_order,
-    )
+    found = recipe.read(features, id_column=id_column, ids_file=feature_ids, rows_in_order=rows_in_order)
     ids = [str(row) for row in range(len(found))] if found.ids is None else found.ids
     return ids, recipe.apply(found)
 

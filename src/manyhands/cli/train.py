@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +16,42 @@ from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, RowsInOrde
 from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads
 from manyhands.cli.show import print_json, progress_bar, say, show_ledger
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.features import Features, Recipe, match, read_features
+from manyhands.io.features import Features, match, read_features
 from manyhands.io.model_folder import FILES, save_folder
 from manyhands.io.names import counted
 from manyhands.io.overview import describe_reading
 from manyhands.io.plain import as_plain
 from manyhands.io.reading import Reading
-from manyhands.writing import refuse_present
+from manyhands.io.recipe import Recipe
+from manyhands.writing import refuse_present, refuse_unwritable
 
-_DEFAULT = "crowd-layer"
+_DEFAULT: tuple[str, dict[str, Any]] = ("spee-lfc", {"start": "dawid-skene"})
+_BY_DEFAULT = "By default {} that starts at what {start} says of the workers".format(_DEFAULT[0], **_DEFAULT[1])
+
+_Out = Annotated[Path, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the model.")]
+_Method = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--method", metavar="NAME", help=f"See: manyhands methods. {_BY_DEFAULT}."),
+]
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Set a parameter, of one of several -m as METHOD.NAME; may be repeated."
+    ),
+]
+_Choose = Annotated[
+    bool, typer.Option("--choose", help="Of several -m, train the one that foretells held-out labels best.")
+]
+_Columns = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A column of the features with numbers; may be repeated.")
+]
+_Text = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="A column of the features with text, taken as TF-IDF; may be repeated."),
+]
+_AsTheyAre = Annotated[bool, typer.Option("--as-they-are", help="Do not bring the numbers to mean 0 and spread 1.")]
+_Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose label is known: item, label.")]
+_UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")]
 
 
 @reads
@@ -31,32 +59,18 @@ def train(
     files: list[str],
     reading: Reading,
     features: FeatureFile,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the model.")],
-    method: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--method", metavar="NAME", help=f"See: manyhands methods. By default {_DEFAULT}."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the method; may be repeated."),
-    ] = None,
-    choose: Annotated[
-        bool, typer.Option("--choose", help="Of several -m, train the one that foretells held-out labels best.")
-    ] = False,
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column of the features with numbers; may be repeated.")
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column of the features with text, taken as TF-IDF; may be repeated."),
-    ] = None,
+    out: _Out,
+    method: _Method = None,
+    settings: _Settings = None,
+    choose: _Choose = False,
+    column: _Columns = None,
+    text: _Text = None,
+    as_they_are: _AsTheyAre = False,
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A table of items whose label is known: item, label.")
-    ] = None,
-    use_gold: Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")] = False,
+    gold: _Gold = None,
+    use_gold: _UseGold = False,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -72,37 +86,35 @@ def train(
       manyhands train ratings.csv --features texts.csv --text body -m two-stage --set soft=true -o model/
       manyhands train ratings.csv --features X.npz -m crowd-layer -m two-stage --choose -o model/
     """
-    methods = _checked(method or [_DEFAULT], choose)
+    parameters = _parameters(method, settings or [], choose, seed)
     refuse_unusable(reading, VOTE)
     _refuse_unknown_workers(reading)
-    parameters = {name: _seeded(name, seed) | parse_settings(name, settings or []) for name in methods}
+    refuse_unwritable(out, FILES)  # before the work, not after it
     if not force:
-        refuse_present(out, FILES)  # before the work, not after it
+        refuse_present(out, FILES)
     known = known_answers(reading, gold, use_gold)
-    found = read_features(
-        features,
-        id_column=id_column,
-        ids_file=feature_ids,
-        columns=column or (),
-        text=text or (),
-        rows_in_order=rows_in_order,
-    )
-    annotations, rows, told = _matched(found, reading.annotations)
-    recipe = Recipe.learn(rows)
-    X = recipe.apply(rows)
-    known = {item: label for item, label in known.items() if item in set(annotations.item_ids.tolist())}
+    wishes = {"columns": column or (), "text": text or (), "id_column": id_column}
+    found = read_features(features, ids_file=feature_ids, rows_in_order=rows_in_order, **wishes)
+    job = _prepared(found, reading.annotations, known, standardise=not as_they_are)
     with progress_bar(quiet or as_json):
-        model, chosen = _fitted(parameters, X, annotations, known, seed)
-    save_folder(model, recipe, out, force=force)
-    told = {"schema": 1, "files": [Path(name).name for name in files]} | describe_reading(reading) | told
-    told |= {"n_gold_used": len(known), "n_features": list(X.shape[1:]), "written": list(FILES)}
-    told["notes"] = reading.notes | model.notes_
-    told |= chosen | {"parameters": as_plain(model.get_params(deep=False)), "n_epochs": len(model.history_)}
+        model, chosen = _fitted(parameters, job, seed)
+    save_folder(model, job.recipe, out, force=force)
+    told = {"schema": 1, "files": [Path(name).name for name in files]} | describe_reading(reading) | job.told
+    told |= {"written": list(FILES), "notes": reading.notes | model.notes_} | chosen
+    told |= {"parameters": as_plain(model.get_params(deep=False)), "n_epochs": len(model.history_)}
     if as_json:
         print_json(told)
     elif not quiet:
         show_ledger(reading)
         _show(told, str(out))
+
+
+def _parameters(methods: list[str] | None, settings: list[str], choose: bool, seed: int) -> dict[str, dict[str, Any]]:
+    """The methods that are meant, with their parameters."""
+    default, own = _DEFAULT
+    names = _checked(methods or [default], choose)
+    wanted = parse_settings(names, settings)
+    return {name: (own if not methods else {}) | _seeded(name, seed) | wanted[name] for name in names}
 
 
 def _checked(methods: list[str], choose: bool) -> list[str]:
@@ -111,6 +123,11 @@ def _checked(methods: list[str], choose: bool) -> list[str]:
         if name in registry.names("aggregator"):
             raise ParameterError(
                 f"{name} looks at labels alone: use manyhands aggregate, or -m two-stage --set aggregator={name}."
+            )
+        if name in registry.names("representation"):
+            raise ParameterError(
+                f"{name} learns a representation, which has no labels to predict: use it in Python, in a Pipeline "
+                f"before a classifier."
             )
         if name not in registry.names("classifier"):
             raise ParameterError(
@@ -132,6 +149,28 @@ def _refuse_unknown_workers(reading: Reading) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Everything that a classifier learns from, and what is to be told of it."""
+
+    X: Any
+    annotations: Annotations
+    known: dict[str, str]
+    recipe: Recipe
+    told: dict[str, Any]
+
+
+def _prepared(found: Features, annotations: Annotations, known: dict[str, str], *, standardise: bool) -> _Job:
+    """The items that have features, their rows as numbers, and the known answers among them."""
+    annotations, rows, told = _matched(found, annotations)
+    recipe = Recipe.learn(rows, standardise=standardise)
+    X = recipe.apply(rows)
+    here = set(annotations.item_ids.tolist())
+    known = {item: label for item, label in known.items() if item in here}
+    told |= {"n_gold_used": len(known), "n_features": list(X.shape[1:]), "standardised": recipe.scale is not None}
+    return _Job(X, annotations, known, recipe, told)
+
+
 def _matched(found: Features, annotations: Annotations) -> tuple[Annotations, Features, dict[str, Any]]:
     """The items that have features, their rows, and how many of either were left out."""
     items = [str(item) for item in annotations.item_ids.tolist()]
@@ -144,28 +183,28 @@ def _matched(found: Features, annotations: Annotations) -> tuple[Annotations, Fe
     if not annotations.n_labels[kept].any():
         raise AnnotationError(f"None of the {len(kept)} items with features in {found.source} has a label.")
     if told["n_items_without_features"]:
-        say(f"note: {counted(told['n_items_without_features'], 'item')} without features were left out.")
+        say(f"note: left out: {counted(told['n_items_without_features'], 'item')} without features.")
     if told["n_rows_without_item"]:
-        say(f"note: {counted(told['n_rows_without_item'], 'row')} of {found.source} belong to no item of the export.")
+        said = counted(told["n_rows_without_item"], "row")
+        say(f"note: left out: {said} of {found.source} without an item in the export.")
     if found.ids is None:
         say(f"note: by position, the first row is taken for {items[kept[0]]!r}, the last for {items[kept[-1]]!r}.")
     return annotations[kept], found.take(rows), told
 
 
-def _fitted(
-    parameters: Mapping[str, dict[str, Any]], X: Any, annotations: Annotations, known: dict[str, str], seed: int
-) -> tuple[Any, dict[str, Any]]:
+def _fitted(parameters: Mapping[str, dict[str, Any]], job: _Job, seed: int) -> tuple[Any, dict[str, Any]]:
     """The fitted model, and what is to be told of the choice."""
+    X, annotations, known = job.X, job.annotations, job.known or None
     if len(parameters) == 1:
         name, own = next(iter(parameters.items()))
-        return registry.create(name, **own).fit(X, annotations, known or None), {"method": name}
+        return registry.create(name, **own).fit(X, annotations, known), {"method": name}
     from manyhands.model_selection import compare
 
     estimators = [registry.create(name, **own) for name, own in parameters.items()]
     found = compare(estimators, X, annotations, random_state=seed)
     names = dict(zip(found.names, parameters))
     table = [row | {"method": names[row["method"]]} for row in found.table()]
-    return found.best_estimator.fit(X, annotations, known or None), {"method": names[found.best], "methods": table}
+    return found.best_estimator.fit(X, annotations, known), {"method": names[found.best], "methods": table}
 
 
 def _show(told: dict[str, Any], out: str) -> None:
@@ -174,5 +213,6 @@ def _show(told: dict[str, Any], out: str) -> None:
     if "methods" in told:
         say("mean log-likelihood of labels held out, higher is better")
     shape = " x ".join(map(str, told["n_features"]))
-    say(f"{told['method']}: learnt from {counted(told['n_items_trained'], 'item')} with {shape} features")
+    scale = "standardised" if told["standardised"] else "as they are"
+    say(f"{told['method']}: learnt from {counted(told['n_items_trained'], 'item')} with {shape} features, {scale}")
     say(f"Written to {out}: {', '.join(told['written'])}")

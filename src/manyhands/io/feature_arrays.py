@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import AlignmentError, AnnotationError, LimitError
+from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ManyhandsError
 from manyhands.io.names import listed
 from manyhands.validation import check_memory
 
@@ -29,7 +29,7 @@ def read_array(path: Path) -> tuple[Any, list[str] | None]:
         with np.load(path, allow_pickle=False) as arrays:
             features = _sparse(path) if set(arrays.files) >= _SPARSE else arrays[_name_of_features(path, arrays.files)]
             return features, as_ids(arrays["ids"], str(path)) if "ids" in arrays.files else None
-    except (AnnotationError, LimitError, FileNotFoundError, PermissionError, IsADirectoryError):
+    except (ManyhandsError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except MemoryError:
         raise LimitError(f"{path} holds an array that does not fit into memory.") from None
@@ -46,6 +46,9 @@ def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
     if ids.dtype.kind == "S":
         return [value.decode("utf-8", "replace") for value in ids.tolist()]
     if ids.dtype.kind == "f":
+        if not np.isfinite(ids).all():
+            row = int(np.isfinite(ids).argmin())
+            raise AlignmentError(f"The ids in {where} have {ids[row]} in row {row}; give every row an id.")
         if not np.all(ids == np.round(ids)):
             raise AlignmentError(f"The ids in {where} are numbers with a fraction; give them as text.")
         return [str(int(value)) for value in ids.tolist()]
@@ -72,6 +75,6 @@ def _sparse(path: Path) -> Any:
 
 def _explain(path: Path, error: Exception) -> str:
     told = str(error).partition("\n")[0][:200]
-    if "allow_pickle" in told or "pickle" in told.lower():
+    if any(word in told.lower() for word in ("pickle", "python objects")):
         return f"{path} holds Python objects (a pickle), which are not read. Save numbers, and ids as text."
     return f"{path} cannot be read as a file of NumPy: {told.rstrip('.')}. Save it again."

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import open_document
-from manyhands.io.formats.long import COMMON_NAMES, as_table
 from manyhands.io.frames import frame_as_text
 from manyhands.io.judgements import find_column
 from manyhands.io.names import listed, plain, shorten
+from manyhands.io.side_tables import find_common, open_table
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,23 @@ class TableFeatures:
     texts: list[str] | None
     columns: tuple[str, ...]  # those with numbers
     text: tuple[str, ...]
+    taken: npt.NDArray[np.intp]  # the row of the file, from 0, of each row
 
 
 def read_table(
-    path: Path, id_column: str | None, columns: Sequence[str], text: Sequence[str], *, need_ids: bool
+    path: Path,
+    id_column: str | None,
+    columns: Sequence[str],
+    text: Sequence[str],
+    *,
+    need_ids: bool,
+    trained_on: str = "",
 ) -> TableFeatures:
     """The columns that are wanted (without a wish: all but the ids); rows that repeat an id word for word are one."""
     frame = _frame(path)
     names = frame.columns
+    if trained_on:
+        _refuse_lacking(names, (*columns, *text), str(path), trained_on)
     at = _id_column(names, id_column, str(path), need_ids)
     text_at = [find_column(names, name, "text", str(path)) for name in text]
     if columns or text:
@@ -43,11 +52,14 @@ def read_table(
         number_at = [place for place in range(len(names)) if place != at]
     if not number_at and not text_at:
         raise AnnotationError(f"{path} has no column beside the ids. It has: {listed(names)}.")
+    taken = np.arange(len(frame))
     if at is not None and need_ids:
-        used = dict.fromkeys(names[place] for place in (at, *number_at, *text_at))
-        frame = frame.select(list(used)).unique(maintain_order=True)
-    ids = None if at is None else _ids(frame, names[at], str(path))
-    numbers = [_numbers(frame[names[place]], str(path)) for place in number_at]
+        used = list(dict.fromkeys(names[place] for place in (at, *number_at, *text_at)))
+        numbered = frame.select(used).with_row_index(_ROW).unique(used, keep="first", maintain_order=True)
+        frame, taken = numbered.drop(_ROW), numbered[_ROW].to_numpy().astype(np.intp)
+    ids = None if at is None else _ids(frame[names[at]], taken, str(path))
+    remedy = "Fill it." if trained_on or columns or text else _NAME_THEM
+    numbers = [_numbers(frame[names[place]], taken, str(path), remedy) for place in number_at]
     texts = [frame[names[place]].cast(pl.String).fill_null("").to_list() for place in text_at]
     return TableFeatures(
         ids,
@@ -55,7 +67,21 @@ def read_table(
         ["\n".join(parts) for parts in zip(*texts)] if texts else None,
         tuple(names[place] for place in number_at),
         tuple(names[place] for place in text_at),
+        taken,
     )
+
+
+_ROW = "the row of the file, from 0"  # no column is called so
+_NAME_THEM = "Fill it, name the columns with numbers by --column, or texts by --text."
+
+
+def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, trained_on: str) -> None:
+    known = {plain(name) for name in names}
+    lacking = [name for name in wanted if plain(name) not in known]
+    if lacking:
+        raise AnnotationError(
+            f"The model was trained on {trained_on}; {source} lacks {listed(lacking)}. It has: {listed(names)}."
+        )
 
 
 def _frame(path: Path) -> pl.DataFrame:
@@ -67,7 +93,7 @@ def _frame(path: Path) -> pl.DataFrame:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             told = str(error).partition("\n")[0][:200]
             raise AnnotationError(f"{path} cannot be read as Parquet: {told}. Write it again.") from None
-    table = as_table(open_document(path))
+    table = open_table(path, "features")
     repeated = sorted({name for name in table.header if table.header.count(name) > 1})
     if repeated:
         raise AnnotationError(f"{path} has several columns called {listed(repeated)}. Rename all but one.")
@@ -77,33 +103,31 @@ def _frame(path: Path) -> pl.DataFrame:
 def _id_column(names: list[str], wanted: str | None, source: str, need_ids: bool) -> int | None:
     if wanted is not None:
         return find_column(names, wanted, "id-column", source)
-    known = [plain(name) for name in names]
-    for name in COMMON_NAMES["item"]:
-        if plain(name) in known:
-            return known.index(plain(name))
-    if need_ids:
+    found = find_common(names, "item")
+    if found is None and need_ids:
         raise AnnotationError(
             f"{source} has no column that looks like ids of items. It has: {listed(names)}. "
             f"Name it with --id-column, or add --rows-in-order."
         )
-    return None
+    return found
 
 
-def _ids(frame: pl.DataFrame, name: str, source: str) -> list[str]:
-    column = frame_as_text(frame.select(name))[0].to_series()
-    if column.null_count():
-        row = int(column.is_null().arg_max() or 0)
-        raise AnnotationError(f"{source}: a row without an id in column {shorten(name)!r}, the {row + 1}th. Fill it.")
-    return column.to_list()
+def _ids(column: pl.Series, taken: npt.NDArray[np.intp], source: str) -> list[str]:
+    texts = frame_as_text(column.to_frame())[0].to_series()
+    if texts.null_count():
+        row = int(taken[texts.is_null().arg_max() or 0])
+        raise AnnotationError(f"{source}: row {row + 1} has no id in column {shorten(column.name)!r}. Fill it.")
+    return texts.to_list()
 
 
-def _numbers(column: pl.Series, source: str) -> Any:
+def _numbers(column: pl.Series, taken: npt.NDArray[np.intp], source: str, remedy: str) -> Any:
     """(n_rows, n) the numbers of a column; a column of lists gives as many as its lists are long."""
-    if isinstance(column.dtype, pl.List | pl.Array):
+    if isinstance(column.dtype, pl.List | pl.Array) and len(column):
         lengths = column.list.len() if isinstance(column.dtype, pl.List) else column.arr.len()
         if lengths.n_unique() != 1 or lengths.null_count() or not lengths[0]:
             raise AnnotationError(f"{source}: the lists in column {shorten(column.name)!r} are not all of one length.")
-        return _numbers(column.explode(empty_as_null=False), source).reshape(len(column), -1)
+        parts = _numbers(column.explode(empty_as_null=False), np.repeat(taken, lengths[0]), source, remedy)
+        return parts.reshape(len(column), -1)
     trimmed = column.str.strip_chars() if column.dtype == pl.String else column
     try:
         numbers = trimmed.cast(pl.Float64, strict=False)
@@ -114,8 +138,8 @@ def _numbers(column: pl.Series, source: str) -> Any:
         row = int(wrong.arg_max() or 0)
         shown = "nothing" if column[row] in (None, "") else shorten(repr(column[row]))
         raise AnnotationError(
-            f"{source}: column {shorten(column.name)!r} has {shown} where a finite number should be (row {row + 1}). "
-            f"Fill it, name the columns with numbers by --column, or texts by --text."
+            f"{source}: column {shorten(column.name)!r} has {shown} where a finite number should be "
+            f"(row {taken[row] + 1}). {remedy}"
         )
     return numbers.to_numpy().reshape(-1, 1)
 
@@ -125,4 +149,4 @@ def read_ids(path: Path) -> list[str]:
     frame = _frame(path)
     at = 0 if frame.width == 1 else _id_column(frame.columns, None, str(path), need_ids=True)
     assert at is not None
-    return _ids(frame, frame.columns[at], str(path))
+    return _ids(frame.to_series(at), np.arange(len(frame)), str(path))

@@ -1,14 +1,14 @@
 """Features of items from a file, matched to the items by id.
 
 source          .npy, .npz, a table                                  feature_arrays.py, feature_tables.py
-recipe          which columns, which words: saved with a model       Recipe
 match           which row is which item; by id unless told otherwise
+recipe          which columns, which words: saved with a model       recipe.py
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,15 +16,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.feature_arrays import ENDINGS, as_ids, read_array
-from manyhands.io.feature_tables import read_table
+from manyhands.io.feature_tables import read_ids, read_table
 from manyhands.io.names import counted, shorten
-from manyhands.io.tfidf import TfIdf
-from manyhands.nn.inputs import as_rows
+from manyhands.io.side_tables import refuse_missing
 
 Index = npt.NDArray[np.intp]
-_SCHEMA = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +35,7 @@ class Features:
     texts: list[str] | None = None
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    taken: Index | None = None  # which rows of the file these are, in which order; None: all
 
     def __len__(self) -> int:
         return len(self.texts) if self.numbers is None and self.texts is not None else int(self.numbers.shape[0])
@@ -45,54 +44,14 @@ class Features:
         """Some of the rows, in this order."""
         ids = None if self.ids is None else [self.ids[row] for row in rows.tolist()]
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
-        return replace(self, ids=ids, texts=texts, numbers=None if self.numbers is None else self.numbers[rows])
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(
+            self, ids=ids, texts=texts, numbers=numbers, taken=rows if self.taken is None else self.taken[rows]
+        )
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a row becomes numbers: what `predict` must do as `train` did."""
-
-    columns: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    tfidf: TfIdf | None = None
-
-    @classmethod
-    def learn(cls, features: Features) -> Self:
-        """The recipe that fits these rows; words and their weights come from them alone."""
-        return cls(features.columns, features.text, None if features.texts is None else TfIdf.learn(features.texts))
-
-    def apply(self, features: Features) -> Any:
-        """The rows as one array or sparse matrix of finite numbers."""
-        parts = [] if features.numbers is None else [features.numbers]
-        if self.tfidf is not None and features.texts is not None:
-            parts.append(self.tfidf.apply(features.texts))
-        if len(parts) == 2:
-            from scipy.sparse import csr_array, hstack
-
-            parts = [hstack([csr_array(parts[0]), parts[1]], format="csr")]
-        try:
-            return as_rows(parts[0]).whole()
-        except AlignmentError as error:
-            raise AlignmentError(f"{features.source}: {error}") from None
-
-    def to_json(self) -> bytes:
-        tfidf = None if self.tfidf is None else {"terms": self.tfidf.terms, "weights": self.tfidf.weights}
-        said = {"schema": _SCHEMA, "columns": self.columns, "text": self.text, "tfidf": tfidf}
-        return json.dumps(said, indent=1, ensure_ascii=False).encode()
-
-    @classmethod
-    def from_json(cls, content: bytes, name: str) -> Self:
-        try:
-            said = json.loads(content)
-            if said["schema"] != _SCHEMA:
-                raise ValueError(f"its schema is {said['schema']!r}, and this version reads {_SCHEMA}")
-            words = said["tfidf"]
-            tfidf = None if words is None else TfIdf(tuple(words["terms"]), tuple(map(float, words["weights"])))
-            if tfidf is not None and len(tfidf.terms) != len(tfidf.weights):
-                raise ValueError("it has not one weight for each word")
-            return cls(tuple(said["columns"]), tuple(said["text"]), tfidf)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"{name} cannot be read: {error}.") from None
+    def row_of_file(self, row: int) -> int:
+        """Which row of the file, from 0, is this one of ours."""
+        return row if self.taken is None else int(self.taken[row])
 
 
 def read_features(
@@ -103,6 +62,7 @@ def read_features(
     columns: Sequence[str] = (),
     text: Sequence[str] = (),
     rows_in_order: bool = False,
+    trained_on: str = "",
 ) -> Features:
     """The rows of a file with their ids.
 
@@ -112,25 +72,42 @@ def read_features(
     id_column : of a table; by default the first that is called item, task, id or the like
     ids_file : ids in a file of their own, one for each row, for what has none
     columns, text : of a table; without either, all columns beside the ids are numbers
-    rows_in_order : the order of the rows is all there is; ids, where there are any, are not looked at
+    rows_in_order : the order of the rows is all there is; ids, where there are any, are not matched
+    trained_on : what a model was trained on, for the error where the file is of another make
     """
     path = Path(path)
-    need_ids = not rows_in_order and ids_file is None
+    if rows_in_order and ids_file is not None:
+        raise ParameterError("--rows-in-order matches rows by position, --feature-ids by id: give only one of them.")
+    refuse_missing(path, "features")
     if path.suffix.lower() in ENDINGS:
-        if columns or text or id_column:
-            raise ParameterError(f"{path} has no columns with names: leave out --column, --text and --id-column.")
+        _refuse_columns(path, {"--column": columns, "--text": text, "--id-column": id_column}, trained_on)
         numbers, ids = read_array(path)
         if getattr(numbers, "ndim", 0) < 2:
             raise AlignmentError(f"{path} must have a row for each item; its shape is {numbers.shape}.")
         found = Features(str(path), ids, numbers)
     else:
-        table = read_table(path, id_column, columns, text, need_ids=need_ids)
-        found = Features(str(path), table.ids, table.numbers, table.texts, table.columns, table.text)
-    if ids_file is not None:
-        found = replace(found, ids=_read_ids(Path(ids_file)))
+        need_ids = not rows_in_order and ids_file is None
+        table = read_table(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on)
+        found = Features(str(path), table.ids, table.numbers, table.texts, table.columns, table.text, table.taken)
+    if not len(found):
+        raise AnnotationError(f"{path} has no rows, so there are no features in it.")
     if rows_in_order:
         return replace(found, ids=None)
+    if ids_file is not None:
+        if found.ids is not None:
+            told = f"ids_replaced: The ids in {path} are not looked at; those of {ids_file} take their place."
+            warnings.warn(told, CrowdWarning, stacklevel=2)
+        found = replace(found, ids=_read_ids(Path(ids_file)))
     return _checked(found)
+
+
+def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trained_on: str) -> None:
+    """Refuse wishes for columns of what has none with names."""
+    if trained_on and (wanted["--column"] or wanted["--text"]):
+        raise AlignmentError(f"The model was trained on {trained_on}; {path} has no columns with names. Give a table.")
+    given = [option for option, wish in wanted.items() if wish]
+    if given:
+        raise ParameterError(f"{path} has no columns with names: leave out {' and '.join(given)}.")
 
 
 def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
@@ -182,11 +159,10 @@ def _checked(features: Features) -> Features:
 
 def _read_ids(path: Path) -> list[str]:
     """Ids from .npy, from a table with a column of ids, or one a line."""
+    refuse_missing(path, "ids")
     if path.suffix.lower() == ".npy":
         return as_ids(read_array(path)[0], str(path))
     if path.suffix.lower() in (".csv", ".tsv", ".parquet"):
-        from manyhands.io.feature_tables import read_ids
-
         return read_ids(path)
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()

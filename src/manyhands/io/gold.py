@@ -7,11 +7,8 @@ from pathlib import Path
 
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning
-from manyhands.io.documents import open_document
-from manyhands.io.formats.long import COMMON_NAMES, as_table
-from manyhands.io.names import counted, listed, plain, shorten
-
-_LABEL_NAMES = (*COMMON_NAMES["gold"], *COMMON_NAMES["label"])
+from manyhands.io.names import counted, listed, shorten
+from manyhands.io.truth import read_truth
 
 
 def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
@@ -20,35 +17,12 @@ def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
     Items that are not among the annotations and classes that nobody named are left out and counted in a warning; if
     nothing is left, or an item has two labels, the table is refused.
     """
-    table = as_table(open_document(path))
-    place = {role: _find(table.header, names, role, str(path)) for role, names in _ROLES.items()}
-    known: dict[str, str] = {}
-    items, labels = (table.column(place[role]).fill_null("").to_list() for role in ("item", "label"))
-    for row, (item, label) in enumerate(zip(items, labels)):
-        if not label.strip():
-            continue
-        if known.setdefault(item, label) != label:
-            said = f"both {shorten(known[item])!r} and {shorten(label)!r}"
-            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {said}.")
-    return _usable(path, known, annotations)
-
-
-_ROLES = {"item": COMMON_NAMES["item"], "label": _LABEL_NAMES}
-
-
-def _find(header: list[str], names: tuple[str, ...], role: str, path: str) -> int:
-    plain_header = [plain(name) for name in header]
-    for name in names:
-        if plain(name) in plain_header:
-            return plain_header.index(plain(name))
-    raise AnnotationError(f"{path} has no column for the {role}. It has: {listed(header)}. Call it {names[0]}.")
+    return _usable(path, read_truth(path, what="gold"), annotations)
 
 
 def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -> dict[str, str]:
     """What the annotations can use; the rest is told."""
     items, classes = set(annotations.item_ids.tolist()), set(annotations.classes.tolist())
-    if not known:
-        raise AnnotationError(f"{path} names no label for any item, so there is no gold in it.")
     here = {item: label for item, label in known.items() if item in items}
     if not here:
         raise AnnotationError(
@@ -64,5 +38,5 @@ def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -
     left_out = {"not in the export": len(known) - len(here), "of a class that nobody gave": len(here) - len(usable)}
     said = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
     if said:
-        warnings.warn(f"gold_left_out: Of {path}, {said} were left out.", CrowdWarning, stacklevel=3)
+        warnings.warn(f"gold_left_out: Left out of {path}: {said}.", CrowdWarning, stacklevel=3)
     return usable

@@ -14,7 +14,7 @@ from typing import Any
 
 from manyhands import registry
 from manyhands.exceptions import ParameterError
-from manyhands.io.features import Recipe
+from manyhands.io.recipe import Recipe
 from manyhands.writing import refuse_present, write_files
 
 JSON, TENSORS, FEATURES, MANIFEST = "model.json", "model.safetensors", "features.json", "manifest.json"

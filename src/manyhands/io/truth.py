@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import open_document
-from manyhands.io.formats.long import COMMON_NAMES, as_table
-from manyhands.io.names import listed, plain, shorten
-
-_LABELS = (*COMMON_NAMES["gold"], *COMMON_NAMES["label"])
+from manyhands.exceptions import AlignmentError, AnnotationError
+from manyhands.io.names import counted, shorten
+from manyhands.io.side_tables import column_of, open_table
 
 
-def read_truth(path: str | Path, *, rows_in_order: bool = False) -> dict[str, str]:
-    """{item: class}; rows without a class are passed over, and in order an item is the number of its row, from 0."""
-    table = as_table(open_document(path))
-    labels = table.column(_find(table.header, _LABELS, "label", path)).fill_null("").to_list()
-    if rows_in_order:
-        items = [str(row) for row in range(len(labels))]
+def read_truth(path: str | Path, *, n_rows: int | None = None, what: str = "truth") -> dict[str, str]:
+    """{item: class}; rows without a class are passed over.
+
+    Parameters
+    ----------
+    n_rows : match by position: there must be as many rows, and an item is the number of its row, from 0
+    what : what the sentences call it
+    """
+    table = open_table(path, what)
+    labels = column_of(table, "label")
+    if n_rows is None:
+        items = column_of(table, "item")
+    elif len(labels) == n_rows:
+        items = [str(row) for row in range(n_rows)]
     else:
-        items = table.column(_find(table.header, COMMON_NAMES["item"], "item", path)).fill_null("").to_list()
+        raise AlignmentError(
+            f"{path} has {counted(len(labels), 'row')} for {counted(n_rows, 'row')} of features; in order, there must "
+            f"be one for each. Give ids instead."
+        )
     known: dict[str, str] = {}
-    for row, (item, label) in enumerate(zip(items, labels), start=1):
+    for row, (item, label) in enumerate(zip(items, labels)):
         if label.strip() and known.setdefault(item, label) != label:
             said = f"both {shorten(known[item])!r} and {shorten(label)!r}"
-            raise AnnotationError(f"{path}, row {row} after the header: {shorten(item)!r} is said to be {said}.")
+            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {said}.")
     if not known:
-        raise AnnotationError(f"{path} names no class for any item, so there is no truth in it.")
+        raise AnnotationError(f"{path} names no class for any item, so there is no {what} in it.")
     return known
-
-
-def _find(header: list[str], names: tuple[str, ...], role: str, path: str | Path) -> int:
-    known = [plain(name) for name in header]
-    for name in names:
-        if plain(name) in known:
-            return known.index(plain(name))
-    raise AnnotationError(f"{path} has no column for the {role}. It has: {listed(header)}. Call it {names[0]}.")

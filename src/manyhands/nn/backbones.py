@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from manyhands.exceptions import ParameterError
 
 Backbone = str | Callable[[Any, int], nn.Module]
-NAMES = ("convnet", "mlp")
+_LARGE = 46  # pixels; four layers without a border leave one of them
 
 
 def build(
@@ -29,6 +29,11 @@ def build(
 
     `shape` is that of one row of X. The network must give one logit per class and row.
     """
+    if isinstance(backbone, nn.Module):
+        raise ParameterError(
+            "The parameter 'backbone' is a module; give a function that makes one, since every fit needs a new one: "
+            "lambda n_features, n_classes: ..."
+        )
     if callable(backbone):
         return _checked(backbone(shape[0] if len(shape) == 1 else shape, n_classes), shape, n_classes)
     if backbone == "convnet":
@@ -62,21 +67,24 @@ def convnet(
 ) -> nn.Sequential:
     """Four 3x3 convolutions (32, 32, 64, 64) with ReLU, each followed by a 2x2 maximum; then a perceptron.
 
-    Batch norm follows the first convolution. Rows are (channels, height, width) of at least 46 x 46, which leaves
-    one pixel: each layer takes away a border of one and then halves.
+    Batch norm follows the first convolution. Rows are (channels, height, width). From 46 x 46 on, each convolution
+    takes away a border of one; smaller images get a border of zeros instead, and are halved while they have two pixels.
     """
-    if len(shape) != 3 or min(shape[1:]) < 46:
+    if len(shape) != 3:
         raise ParameterError(
-            f"The backbone 'convnet' needs images of shape (channels, height, width) of at least 46 x 46; "
-            f"the rows of X have shape {shape}."
+            f"The backbone 'convnet' needs images of shape (channels, height, width); the rows of X have shape {shape}."
         )
     layers: list[nn.Module] = []
     side: tuple[int, ...] = shape[1:]
+    border = 0 if min(side) >= _LARGE else 1
     for before, after in pairwise((shape[0], 32, 32, 64, 64)):
-        layers += [nn.Conv2d(before, after, 3)]
+        layers += [nn.Conv2d(before, after, 3, padding=border)]
         layers += [nn.BatchNorm2d(after)] if len(layers) == 1 else []
-        layers += [nn.ReLU(), nn.MaxPool2d(2)]
-        side = tuple((length - 2) // 2 for length in side)
+        layers += [nn.ReLU()]
+        side = tuple(length - 2 + 2 * border for length in side)
+        if min(side) > 1:
+            layers += [nn.MaxPool2d(2)]
+            side = tuple(length // 2 for length in side)
     return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
 
 
@@ -100,11 +108,12 @@ def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
     training = made.training
     try:
         with torch.no_grad():
-            found = tuple(made.eval()(torch.zeros(2, *shape)).shape)
-    except RuntimeError as error:
+            answer = made.eval()(torch.zeros(2, *shape))
+    except Exception as error:  # the caller's own code may raise anything
         raise ParameterError(f"The module given by 'backbone' cannot take rows of shape {shape}: {error}") from error
+    found = tuple(answer.shape) if isinstance(answer, torch.Tensor) else type(answer).__name__
     if found != (2, n_classes):
         raise ParameterError(
-            f"The module given by 'backbone' must give {n_classes} logits per row; for 2 rows it gave shape {found}."
+            f"The module given by 'backbone' must give {n_classes} logits per row as a tensor; for 2 rows: {found}."
         )
     return made.train(training)

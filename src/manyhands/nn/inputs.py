@@ -6,8 +6,9 @@ Nothing here needs torch, and nothing is standardised: that is the caller's busi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,13 +43,20 @@ def as_rows(X: Any) -> Rows:
     come; all others are checked here.
     """
     if hasattr(X, "tocsr"):
-        return _checked(SparseRows(X))
+        return SparseRows(X)
     if hasattr(X, "detach"):  # a torch tensor
-        X = X.detach().cpu().numpy()
+        X = X.detach().cpu()
+        X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()  # NumPy knows no bfloat16
+    if isinstance(X, Mapping | set | str | bytes):
+        raise AlignmentError(f"X must be rows of numbers, one for each item; got {type(X).__name__}.")
     if _is_getter(X):
         return GetterRows(X)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise AlignmentError("X is an array with masked entries; fill them, or drop their rows.")
+    if all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"])):
+        X = X.to_numpy(np.float64, na_value=np.nan)  # a pandas table, perhaps of numbers that may be missing
     try:
-        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+        array = X if type(X) in (np.ndarray, np.memmap) else np.asarray(X)
     except ValueError:
         raise AlignmentError("X has rows of different shapes; every item needs the same features.") from None
     return _checked(ArrayRows(array))
@@ -103,7 +111,19 @@ class SparseRows:
                 f"A sparse X must be a matrix of numbers with at least one column; this one is {self.matrix.dtype} "
                 f"of shape {self.matrix.shape}."
             )
-        object.__setattr__(self, "matrix", self.matrix.tocsr())
+        matrix = self.matrix.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the caller's stays as it is
+            matrix.sum_duplicates()
+        object.__setattr__(self, "matrix", matrix)
+        bad = np.flatnonzero(~np.isfinite(self.numbers()))  # zeros need no look
+        if len(bad):
+            _refuse_row(int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1)
+
+    def numbers(self) -> Floats:
+        """What is stored, row after row."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.matrix.data.astype(np.float32))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -160,14 +180,20 @@ def refuse_infinite(rows: Floats, index: Index) -> None:
     """Refuse NaN and infinity, naming the first row that has one."""
     if not np.isfinite(rows).all():
         bad = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
-        raise AlignmentError(
-            f"X has NaN, infinity or a number beyond 32-bit floats in row {index[bad[0]]}; fill or drop it."
-        )
+        _refuse_row(int(index[bad[0]]))
+
+
+def _refuse_row(row: int) -> NoReturn:
+    raise AlignmentError(f"X has NaN, infinity or a number beyond 32-bit floats in row {row}; fill or drop it.")
 
 
 def fingerprint(rows: Rows) -> str:
     """A short text that changes with the rows; of a getter, some evenly spaced rows stand for all."""
     found = hashlib.blake2b(repr((len(rows), rows.shape)).encode(), digest_size=16)
+    if isinstance(rows, SparseRows):
+        for part in (rows.numbers(), rows.matrix.indices.astype(np.int64), rows.matrix.indptr.astype(np.int64)):
+            found.update(part.data)
+        return found.hexdigest()
     index = np.arange(len(rows))
     if isinstance(rows, GetterRows):
         index = np.unique(np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp))

@@ -114,11 +114,11 @@ class Confusion(nn.Module):
     def with_trace(self, log_proba: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """What `forward` gives, and Tanno's penalty: the mean trace of C over the distinct workers of the batch."""
         log_c, place = self._heard(batch.worker)
-        return self._log_label(log_proba, batch, log_c, place), _mean_trace(log_c, place)
+        return self._log_label(log_proba, batch, log_c, place), _mean_trace(log_c)
 
     def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
         """The mean trace of C over the distinct ones of these workers; 0 where there are none."""
-        return _mean_trace(*self._heard(worker))
+        return _mean_trace(self._heard(worker)[0])
 
     @torch.no_grad()
     def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
@@ -132,14 +132,15 @@ class Confusion(nn.Module):
         return self._log_c(self.weight.index_select(0, worker)).permute(1, 2, 0)
 
     def _heard(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """`_log_c` of some workers, all of these among them, and the place of each of these.
+        """`_log_c` of the distinct ones of these workers, and the place of each of these in it.
 
-        Where labels outnumber workers, the whole table costs less than to sort the labels' workers and to copy theirs.
+        Who is silent is left out, so that his presence changes no bit; a crowd that is all there is not copied.
         """
-        if self.n_workers <= len(worker):
+        heard = torch.zeros(self.n_workers, dtype=torch.bool, device=worker.device).index_fill_(0, worker, True)
+        if heard.all():
             return self._log_c(self.weight), worker
-        distinct, place = torch.unique(worker, return_inverse=True)
-        return self._log_c(self.weight.index_select(0, distinct)), place
+        place = (heard.cumsum(0) - 1).index_select(0, worker)
+        return self._log_c(self.weight.index_select(0, heard.nonzero().squeeze(1))), place
 
     def _log_c(self, free: torch.Tensor) -> torch.Tensor:
         """(label, n, truth) log C: a column is one stretch of memory, and labels are summed over stretch by stretch."""
@@ -166,11 +167,9 @@ def _rows_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
     return (rows.unsqueeze(2) * matrices).sum(1)
 
 
-def _mean_trace(log_c: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """The mean trace over those workers of `log_c` who have a place; 0 where nobody has."""
-    trace = log_c.diagonal(dim1=0, dim2=2).exp().sum(1)
-    heard = torch.zeros_like(trace).index_fill_(0, place, 1.0)
-    return (trace * heard).sum() / heard.sum().clamp(min=1.0)
+def _mean_trace(log_c: torch.Tensor) -> torch.Tensor:
+    """The mean trace over the workers of `log_c`; 0 where there are none."""
+    return log_c.diagonal(dim1=0, dim2=2).exp().sum() / max(log_c.shape[1], 1)
 
 
 def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, float]:

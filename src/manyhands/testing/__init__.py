@@ -14,24 +14,28 @@ AssertionError where a promise is broken. All data are simulated in `testing.cro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
+from manyhands.parameters import Parameters
 from manyhands.representation.base import RepresentationLearner
 from manyhands.testing import (
     answers,
     classifier_estimator,
     classifier_promises,
     estimator,
+    learner_estimator,
+    learner_promises,
     promises,
     representation_estimator,
     representation_promises,
+    training_promises,
 )
 
 Check = Callable[[Aggregator], None]
 ClassifierCheck = Callable[[CrowdClassifier], None]
-RepresentationCheck = Callable[[Any], None]  # some are those of classifiers
+RepresentationCheck = Callable[[RepresentationLearner], None]
+LearnerCheck = Callable[[Parameters], None]
 
 
 def check_aggregator(aggregator: Aggregator) -> None:
@@ -114,55 +118,51 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     estimator.check_every_parameter_is_read,
 )
 
+# What classifiers and learners of representations have in common.
+_LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
+    learner_promises.check_same_seed_same_result,
+    learner_promises.check_global_generators_stay_as_they_were,
+    learner_promises.check_a_spammer_does_little_harm,
+    learner_promises.check_bad_workers_are_seen,
+    learner_promises.check_sparse_rows_are_dense_rows,
+    learner_promises.check_a_getter_of_rows_is_an_array,
+    learner_promises.check_thin_crowds_are_survived,
+    learner_promises.check_inputs_stay_as_they_were,
+    learner_promises.check_bad_rows_are_refused,
+    training_promises.check_held_out_labels_teach_nothing,
+    training_promises.check_a_killed_fit_goes_on_with_the_same_result,
+    training_promises.check_a_silent_worker_changes_nothing,
+    training_promises.check_perfect_workers_are_training_on_the_truth,
+    training_promises.check_prediction_is_at_rest,
+    training_promises.check_what_is_wrapped_is_seeded,
+    learner_estimator.check_clone_and_repr_round_trip,
+    learner_estimator.check_every_parameter_is_documented,
+    learner_estimator.check_every_parameter_is_validated,
+    learner_estimator.check_every_parameter_is_read,
+    learner_estimator.check_a_second_fit_forgets_the_first,
+)
+
 _CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
+    *_LEARNER_CHECKS,
     classifier_promises.check_results_have_their_shapes,
-    classifier_promises.check_same_seed_same_result,
-    classifier_promises.check_global_generators_stay_as_they_were,
-    classifier_promises.check_perfect_workers_teach_the_truth,
-    classifier_promises.check_a_spammer_does_little_harm,
-    classifier_promises.check_bad_workers_are_seen,
     classifier_promises.check_many_classes,
     classifier_promises.check_items_without_labels_are_accepted,
-    classifier_promises.check_sparse_rows_are_dense_rows,
-    classifier_promises.check_a_getter_of_rows_is_an_array,
     classifier_promises.check_unseen_workers_and_classes,
-    classifier_promises.check_thin_crowds_are_survived,
     classifier_promises.check_gold_teaches,
     classifier_promises.check_score_prefers_the_right_rows,
-    classifier_promises.check_inputs_stay_as_they_were,
-    classifier_promises.check_bad_rows_are_refused,
-    classifier_estimator.check_clone_and_repr_round_trip,
     classifier_estimator.check_copies_predict_the_same,
-    classifier_estimator.check_a_second_fit_forgets_the_first,
     classifier_estimator.check_search_and_pipeline,
-    classifier_estimator.check_every_parameter_is_documented,
-    classifier_estimator.check_every_parameter_is_validated,
-    classifier_estimator.check_every_parameter_is_read,
 )
 
 _REPRESENTATION_CHECKS: tuple[RepresentationCheck, ...] = (
+    *_LEARNER_CHECKS,
     representation_promises.check_results_have_their_shapes,
-    representation_promises.check_same_seed_same_result,
-    representation_promises.check_global_generators_stay_as_they_were,
-    representation_promises.check_perfect_workers_teach_the_truth,
-    representation_promises.check_a_spammer_does_little_harm,
-    representation_promises.check_bad_workers_are_seen,
     representation_promises.check_training_draws_classes_together,
     representation_promises.check_any_aggregator_gives_the_classes,
     representation_promises.check_many_classes,
     representation_promises.check_items_without_labels_teach_nothing,
-    representation_promises.check_sparse_rows_are_dense_rows,
-    representation_promises.check_a_getter_of_rows_is_an_array,
     representation_promises.check_a_class_nobody_chose_is_harmless,
-    representation_promises.check_thin_crowds_are_survived,
     representation_promises.check_gold_teaches,
-    representation_promises.check_inputs_stay_as_they_were,
-    representation_promises.check_bad_rows_are_refused,
-    representation_estimator.check_clone_and_repr_round_trip,
     representation_estimator.check_copies_transform_the_same,
-    representation_estimator.check_a_second_fit_forgets_the_first,
     representation_estimator.check_pipeline_and_search,
-    representation_estimator.check_every_parameter_is_documented,
-    representation_estimator.check_every_parameter_is_validated,
-    representation_estimator.check_every_parameter_is_read,
 )

@@ -51,7 +51,7 @@ def n_classes_for(aggregator: Aggregator, wanted: int) -> int:
     return wanted
 
 
-def results_of(fitted: Aggregator) -> dict[str, Any]:
+def results_of(fitted: Any) -> dict[str, Any]:
     return {name: v for name, v in vars(fitted).items() if name.endswith("_") and not name.startswith("_")}
 
 
@@ -136,11 +136,11 @@ def bad_values(constraint: Constraint) -> list[Any]:
     return bad
 
 
-def other_values(aggregator: Aggregator) -> dict[str, Any]:
+def other_values(method: Any) -> dict[str, Any]:
     """For each numeric parameter, a legal value that is not the present one."""
     candidates = (0.25, 0.75, 3, 2)
     return {
-        name: next(value for value in candidates if constraint.allows(value) and value != aggregator.get_params()[name])
-        for name, constraint in aggregator._constraints.items()
+        name: next(value for value in candidates if constraint.allows(value) and value != method.get_params()[name])
+        for name, constraint in method._constraints.items()
         if isinstance(constraint, Number)
     }

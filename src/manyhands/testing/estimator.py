@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import ParameterError
+from manyhands.parameters import Parameters
 from manyhands.testing.compare import (
     assert_equal,
     assert_same_results,
@@ -28,15 +30,8 @@ from manyhands.testing.crowds import (
 
 def check_clone_and_repr_round_trip(aggregator: Aggregator) -> None:
     """scikit-learn can clone it, `repr` shows how to make it again, and `set_params` refuses what is unknown."""
-    from sklearn.base import clone
-
-    for original in (aggregator, *(copy_of(aggregator, **{n: v}) for n, v in other_values(aggregator).items())):
-        assert repr(clone(original).get_params()) == repr(original.get_params()), f"clone changes {original}"
-        again = eval(repr(original), {type(original).__name__: type(original)})
-        assert repr(again.get_params()) == repr(original.get_params()), f"{original!r} does not make itself again"
-    fitted = fit(aggregator, easy_crowd(2)[0])
-    assert not results_of(clone(fitted)), "a clone keeps results"
-    error_of(lambda: copy_of(aggregator).set_params(no_such_parameter=1), ParameterError)
+    others = (copy_of(aggregator, **{name: value}) for name, value in other_values(aggregator).items())
+    assert_clones_and_reprs_are_alike(fit(aggregator, easy_crowd(2)[0]), others)
 
 
 def check_pickle_round_trip(aggregator: Aggregator) -> None:
@@ -60,31 +55,51 @@ def check_a_second_fit_forgets_the_first(aggregator: Aggregator) -> None:
     assert_equal(twice.predict_proba(second), once.predict_proba(second), "predictions remember the first fit")
 
 
-def check_every_parameter_is_documented(aggregator: Aggregator) -> None:
+def check_every_parameter_is_documented(method: Parameters) -> None:
     """Every constructor parameter stands in the class docstring under Parameters, and no other does."""
-    documented = documented_parameters(type(aggregator))
-    parameters = set(aggregator.get_params())
+    documented, parameters = documented_parameters(type(method)), set(method.get_params(deep=False))
     assert documented == parameters, f"documented: {sorted(documented)}; in the signature: {sorted(parameters)}"
 
 
 def check_every_parameter_is_validated(aggregator: Aggregator) -> None:
     """Every constructor parameter has a constraint, and `fit` refuses what the constraint forbids, by its name."""
-    constraints = aggregator._constraints
-    assert set(constraints) == set(aggregator.get_params()), "constraints and constructor parameters differ"
-    votes, _ = easy_crowd(2)
-    for name, constraint in constraints.items():
-        for bad in bad_values(constraint):
-            broken = copy_of(aggregator, **{name: bad})
-            error = error_of(lambda: broken.fit(votes), ParameterError, f"{name}={bad!r}")  # noqa: B023
-            assert repr(name) in str(error), f"the message does not name {name!r}: {error}"
-            assert not results_of(broken), f"{name}={bad!r} was refused only after results were stored"
+    assert_bad_values_are_refused(copy_of(aggregator), easy_crowd(2)[0])
 
 
 def check_every_parameter_is_read(aggregator: Aggregator) -> None:
     """`fit` reads every constructor parameter, beyond the check that its value is legal."""
+    assert_parameters_are_read(copy_of(aggregator), easy_crowd(2)[0])
+
+
+def assert_clones_and_reprs_are_alike(fitted: Any, variants: Iterable[Any]) -> None:
+    """A clone and what `repr` shows have the same parameters, of a fitted one and of every variant."""
+    from sklearn.base import clone
+
+    for original in (fitted, *variants):
+        assert repr(clone(original).get_params()) == repr(original.get_params()), f"clone changes {original}"
+        again = eval(repr(original), {type(original).__name__: type(original)})
+        assert repr(again.get_params()) == repr(original.get_params()), f"{original!r} does not make itself again"
+    assert not results_of(clone(fitted)), "a clone keeps results"
+    error_of(lambda: clone(fitted).set_params(no_such_parameter=1), ParameterError)
+
+
+def assert_bad_values_are_refused(method: Any, *data: Any) -> None:
+    """`fit(*data)` refuses what constraints forbid, by the parameter's name and before anything is stored."""
+    constraints = method._constraints
+    assert set(constraints) == set(method.get_params(deep=False)), "constraints and constructor parameters differ"
+    for name, constraint in constraints.items():
+        for bad in bad_values(constraint):
+            broken = copy_of(method, **{name: bad})
+            error = error_of(lambda: broken.fit(*data), ParameterError, f"{name}={bad!r}")  # noqa: B023
+            assert repr(name) in str(error), f"the message does not name {name!r}: {error}"
+            assert not results_of(broken), f"{name}={bad!r} was refused only after results were stored"
+
+
+def assert_parameters_are_read(method: Any, *data: Any) -> None:
+    """`fit(*data)` asks for every parameter of the method."""
     read: set[str] = set()
 
-    class Spy(type(aggregator)):  # type: ignore[misc]
+    class Spy(type(method)):  # type: ignore[misc]
         def _check_parameters(self) -> None:
             super()._check_parameters()
             read.clear()
@@ -93,10 +108,9 @@ def check_every_parameter_is_read(aggregator: Aggregator) -> None:
             read.add(name)
             return super().__getattribute__(name)
 
-    votes, _ = easy_crowd(2)
-    spy = Spy(**copy_of(aggregator).get_params())
-    quietly(lambda: spy.fit(votes))
-    unread = set(aggregator.get_params()) - read
+    parameters = method.get_params(deep=False)
+    quietly(lambda: Spy(**parameters).fit(*data))
+    unread = set(parameters) - read
     assert not unread, f"fit never reads {sorted(unread)}"
 
 
