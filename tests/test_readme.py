@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from manyhands.testing.crowds import feature_crowd
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
@@ -47,13 +49,14 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = zip("11122233", "abcabcab", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"])
     Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
-    names: dict = {}
+    names: dict = {"X": [[0.0], [1.0], [0.1]], "X_new": [[0.2]]}
     blocks = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(blocks) >= 2
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)
     assert names["model"].labels_.tolist() == ["cat", "dog", "cat"]
     assert names["crowd"].annotations.n_items == 400
+    assert names["classifier"].predict_proba([[0.2]]).shape == (1, 2)
 
 
 def test_the_code_for_people_from_crowd_kit_runs():
@@ -64,6 +67,17 @@ def test_the_code_for_people_from_crowd_kit_runs():
     for code in python_of((ROOT / "docs" / "from-crowd-kit.md").read_text(encoding="utf-8")):
         exec(compile(code, "from-crowd-kit.md", "exec"), names)
     assert names["model"].labels_.tolist() == ["x", "y"]
+
+
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_the_code_on_learning_runs(tmp_path, monkeypatch):
+    """From a first fit to a choice among several and a pipeline."""
+    monkeypatch.chdir(tmp_path)
+    X, votes, _ = feature_crowd(3)
+    names = {"X": X, "annotations": votes, "X_new": X[:20], "their_labels": votes[:20]}
+    for code in python_of((ROOT / "docs" / "learning.md").read_text(encoding="utf-8")):
+        exec(compile(code, "learning.md", "exec"), names)
+    assert names["found"].best in names["found"].names and hasattr(names["model"], "predict")
 
 
 def test_parts_of_the_package_load_on_first_use():

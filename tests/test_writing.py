@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from manyhands import writing
-from manyhands.exceptions import OutputExistsError
-from manyhands.writing import write_files
+from manyhands.exceptions import OutputExistsError, ParameterError
+from manyhands.writing import refuse_unwritable, write_files
 
 
 def test_nothing_is_replaced_without_force(tmp_path):
@@ -19,6 +19,27 @@ def test_nothing_is_replaced_without_force(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a"] and (tmp_path / "a").read_bytes() == b"old"
     write_files(tmp_path, {"a": b"new"}, force=True)
     assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path):
+    """A file in its way, a folder in a file's way, a system that takes no files; nothing is made by asking."""
+    (tmp_path / "file").write_bytes(b"mine")
+    (tmp_path / "folder").mkdir()
+    refuse_unwritable(tmp_path, ["file"])
+    refuse_unwritable(tmp_path / "new" / "deep", ["file"])
+    for path in ("file", "file/sub", "file/sub/deep"):
+        with pytest.raises(ParameterError, match="file is not a folder, so nothing can be written to"):
+            refuse_unwritable(tmp_path / path)
+    with pytest.raises(ParameterError, match="folder is a folder, and cannot be replaced by a file"):
+        refuse_unwritable(tmp_path, ["file", "folder"])
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no such folder")
+def test_a_folder_in_which_no_file_can_be():
+    """Even for whoever may do everything."""
+    with pytest.raises(ParameterError, match="Nothing can be written to /proc/none: "):
+        refuse_unwritable("/proc/none")
 
 
 def test_a_failure_leaves_the_old_files_and_no_debris(tmp_path, monkeypatch):

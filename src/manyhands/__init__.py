@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from manyhands import datasets as datasets
     from manyhands import io as io
     from manyhands import metrics as metrics
+    from manyhands import model_selection as model_selection
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
@@ -85,6 +86,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "label_frame": "manyhands.io.results",
     "load_model": "manyhands.classifiers.saving",
     "metrics": "manyhands",
+    "model_selection": "manyhands",
     "read_annotations": "manyhands.io.reading",
     "scorecards": "manyhands",
     "simulate": "manyhands",

@@ -104,7 +104,7 @@ def fit_table(
     if nobody_can_be_checked(annotations, gold):
         return _labels_as_given(model, n_init)
     starts = [_start(annotations, model, None)]
-    if gold is not None and _overrules_the_vote(annotations, gold):
+    if gold is not None and overrules_the_vote(annotations, gold):
         starts.append(_gold_start(annotations, model, gold))
     starts += [_start(annotations, model, generator) for generator in (rng.spawn(n_init - 1) if rng else [])]
     runs = [run_em(model, model.statistics(start, None), max_iter=max_iter, tol=tol) for start in starts]
@@ -157,7 +157,7 @@ def _start(annotations: Annotations, model: TableModel[P], generator: np.random.
     return em_pass(model.packed, np.zeros((n_workers, n_classes, n_classes)), np.zeros(n_classes), offset)
 
 
-def _overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
+def overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
     """Whether the vote is wrong on more than half of the gold items, by three standard deviations."""
     known = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
     share = vote_share(annotations)

@@ -197,7 +197,7 @@ def test_gold_on_silent_items_teaches():
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
 
 
-def test_gold_that_overrules_the_vote_is_believed():
+def test_gold_thatoverrules_the_vote_is_believed():
     """Most workers have it upside down, which only gold can tell: EM from the vote alone would follow them."""
     truth = np.arange(120) % 2
     rng = np.random.default_rng(0)
@@ -209,7 +209,7 @@ def test_gold_that_overrules_the_vote_is_believed():
     assert np.trace(model.confusion_[0]) < 0.6 < 1.4 < np.trace(model.confusion_[4])
 
 
-def test_gold_is_another_start_only_where_it_overrules_the_vote():
+def test_gold_is_another_start_only_where_itoverrules_the_vote():
     """It then says what the labels mean, by the workers' gold items alone."""
     votes = Annotations.from_matrix([[0, 0]] * 12 + [[0, 1], [1, 0]])
     pseudo = np.array([[1.0, 0.5], [0.5, 1.0]])

@@ -89,13 +89,15 @@ def test_nothing_is_overwritten_without_force(votes, tmp_path, capsys):
 
 
 def test_methods_are_listed(capsys):
-    """One line per method, and the default is marked."""
+    """One line per method with its kind, and the default is marked."""
     assert run(["methods"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == registry.names()
+    kinds = {name: kind for kind in ("aggregator", "classifier", "representation") for name in registry.names(kind)}
+    assert [line.split()[:2] for line in lines] == [[name, kinds[name]] for name in registry.names()]
     assert next(line for line in lines if "(default)" in line).startswith(registry.DEFAULT)
     assert run(["methods", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["default"] == registry.DEFAULT
+    told = json.loads(capsys.readouterr().out)
+    assert told["default"] == registry.DEFAULT and told["kinds"] == kinds
 
 
 def test_control_characters_are_shown_not_obeyed(tmp_path, capsys):

@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
-from manyhands.io.features import Features, match, read_features
+from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.features import match, read_features
 from manyhands.io.recipe import Recipe
-from manyhands.io.tfidf import TfIdf
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 IDS = ["b", "a", "10"]
@@ -100,9 +99,12 @@ def test_items_and_rows_need_not_all_match(tmp_path):
         ("item,f\na,1\nb,red\n", "column 'f' has 'red' where"),
         ("item,f\na,1\nb,inf\n", "column 'f' has 'inf' where"),
         ("item,f\na,1\na,2\n", "more than one row for 'a'"),
-        ("item,f\na,1\n,2\n", "a row without an id"),
+        ("item,f\na,1\n,2\n", "row 2 has no id in column 'item'"),
         ("name,f\na,1\n", "no column that looks like ids"),
         ("item\na\n", "no column beside the ids"),
+        ("item,f\n", "has no rows, so there are no features in it"),
+        ("item,f\na,1\na,1\n,2\n", "row 3 has no id in column 'item'"),
+        ("item,f\na,1\na,1\nb,x\n", "has 'x' where a finite number should be .row 3."),
     ],
 )
 def test_tables_that_cannot_be_used(content, sentence, tmp_path):
@@ -127,6 +129,9 @@ def bad_arrays(path, which):
         "text": {"X": [["1"], ["2"]], "ids": ["a", "b"]},
         "objects": {"X": np.array([[1], [None]], object), "ids": ["a", "b"]},
         "odd_ids": {"X": [[1.0], [2.0]], "ids": [[1], [2]]},
+        "nan_ids": {"X": [[1.0], [2.0]], "ids": [1.0, np.nan]},
+        "infinite_ids": {"X": [[1.0], [2.0]], "ids": [np.inf, 2.0]},
+        "no_rows": {"X": np.ones((0, 2)), "ids": np.array([], "U1")},
         "twice": {"X": [[1.0], [2.0]], "ids": ["a", "a"]},
         "unnamed": {"p": [[1.0]], "q": [[1.0]]},
     }[which]
@@ -141,7 +146,10 @@ def bad_arrays(path, which):
         ("flat", "a row for each item; its shape is .2,."),
         ("text", "X must hold numbers"),
         ("objects", "holds Python objects .a pickle., which are not read"),
-        ("odd_ids", "must be a list of texts or whole numbers"),
+        ("odd_ids", "^The ids in .* must be a list of texts or whole numbers"),
+        ("nan_ids", "^The ids in .* have nan in row 1; give every row an id"),
+        ("infinite_ids", "^The ids in .* have inf in row 0; give every row an id"),
+        ("no_rows", "has no rows, so there are no features in it"),
         ("twice", "more than one row for 'a'"),
         ("unnamed", "no array called X. It has: p, q"),
     ],
@@ -149,8 +157,9 @@ def bad_arrays(path, which):
 def test_arrays_that_cannot_be_used(which, sentence, tmp_path):
     """One sentence each, with the file in it."""
     bad_arrays(tmp_path / "x.npz", which)
-    with pytest.raises((AnnotationError, AlignmentError), match=f"x.npz.*{sentence}|{sentence}.*x.npz"):
+    with pytest.raises((AnnotationError, AlignmentError), match=sentence) as error:
         matrix_of(tmp_path / "x.npz", "ab")
+    assert "x.npz" in str(error.value)
 
 
 def test_broken_and_hostile_files(tmp_path):
@@ -158,6 +167,9 @@ def test_broken_and_hostile_files(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"\x80\x04K\x01.")
     with pytest.raises(AnnotationError, match=r"x.npy holds Python objects"):
         read_features(tmp_path / "x.npy", rows_in_order=True)
+    np.save(tmp_path / "o.npy", np.array([[1], [None]], object))
+    with pytest.raises(AnnotationError, match=r"o.npy holds Python objects .a pickle., which are not read"):
+        read_features(tmp_path / "o.npy", rows_in_order=True)
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(IDS))
     (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:200])
     with pytest.raises(AnnotationError, match=r"cut.npz cannot be read as a file of NumPy"):
@@ -172,76 +184,27 @@ def test_broken_and_hostile_files(tmp_path):
         read_features(tmp_path / "empty.npz")
 
 
-def test_words_are_weighed_by_their_rarity():
-    """By hand: of three texts, red is in all of them, cat in two; a word of one text alone does not count."""
-    found = TfIdf.learn(["red cat", "RED cat, cat", "red fish"])
-    assert found.terms == ("cat", "red")
-    np.testing.assert_allclose(found.weights, [np.log(4 / 3) + 1, 1.0])
-    row = np.array([2 * (np.log(4 / 3) + 1), 1.0])
-    got = found.apply(["cat cat red blue", "nothing"]).toarray()
-    np.testing.assert_allclose(got, [row / np.sqrt(row @ row), [0.0, 0.0]])
-
-
-def test_text_weights_are_those_of_scikit_learn():
-    """The same formula, the same words."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    texts = ["the cat sat", "the dog sat on a cat", "a dog, the dog!", "no cat 42 42"]
-    other = TfidfVectorizer(min_df=2)
-    expected = other.fit_transform(texts).toarray()
-    found = TfIdf.learn(texts)
-    assert list(found.terms) == other.get_feature_names_out().tolist()
-    np.testing.assert_allclose(found.apply(texts).toarray(), expected)
-
-
-def test_texts_without_words_are_refused():
-    with pytest.raises(AnnotationError, match="no word of at least two letters"):
-        TfIdf.learn(["a", "!"])
-
-
-def test_a_recipe_survives_its_file(tmp_path):
-    """Numbers and text together, to the last bit; columns are found by name in another order."""
-    (tmp_path / "a.csv").write_text("item,n,body\na,0.1,red cat\nb,0.7,red dog\nc,3,cat\n")
-    (tmp_path / "b.csv").write_text("body,more,item,n\nred cat,x,a,0.1\nred dog,y,b,0.7\ncat,z,c,3\n")
-    first = read_features(tmp_path / "a.csv", columns=["n"], text=["body"])
-    recipe = Recipe.learn(first)
-    again = Recipe.from_json(recipe.to_json(), "features.json")
-    assert again == recipe
-    second = read_features(tmp_path / "b.csv", columns=again.columns, text=again.text)
-    np.testing.assert_array_equal(again.apply(second).toarray(), recipe.apply(first).toarray())
-    assert recipe.apply(first).shape == (3, 3)
-
-
-@pytest.mark.parametrize("content", [b"\x80\x04K\x01.", b"{", b'{"schema": 2}', b"[]", b'{"schema": 1, "tfidf": 3}'])
-def test_a_recipe_that_is_none(content):
-    """A pickle, a file cut off, another version."""
-    with pytest.raises(ParameterError, match=r"m/features.json cannot be read"):
-        Recipe.from_json(content, "m/features.json")
-
-
 def test_arrays_have_no_columns(tmp_path):
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(IDS))
     with pytest.raises(ParameterError, match="has no columns with names"):
         read_features(tmp_path / "x.npz", text=["body"])
 
 
-def test_numbers_are_standardised_as_in_training(tmp_path):
-    """Mean 0 and spread 1 by the training rows alone; what never changes is only moved; a file keeps it."""
-    rows = np.array([[1.0, 7.0, 1e9], [3.0, 7.0, 1e9 + 2]])
-    training = Features("training", None, rows)
-    recipe = Recipe.learn(training)
-    np.testing.assert_allclose(recipe.apply(training), [[-1, 0, -1], [1, 0, 1]])
-    later = Recipe.from_json(recipe.to_json(), "features.json")
-    np.testing.assert_allclose(later.apply(Features("later", None, np.array([[5.0, 8.0, 1e9]]))), [[3, 1, -1]])
-    with pytest.raises(AlignmentError, match="trained with 3 features; these rows have 2"):
-        later.apply(Features("narrow", None, rows[:, :2]))
+def test_lists_name_the_row_that_they_stand_in(tmp_path):
+    """Not the place of the number among all numbers."""
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, float("nan")]]
+    pl.DataFrame({"item": IDS, "embedding": rows}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(AnnotationError, match=r"has nan where a finite number should be .row 3."):
+        read_features(tmp_path / "x.parquet")
 
 
-def test_images_are_standardised_by_channel():
-    """Every pixel of a channel alike; a sparse matrix stays as it is."""
-    images = np.random.default_rng(0).normal([[[5.0]], [[-2.0]]], [[[3.0]], [[0.1]]], (40, 2, 6, 6))
-    scaled = Recipe.learn(Features("images", None, images)).apply(Features("images", None, images))
-    np.testing.assert_allclose(scaled.mean(axis=(0, 2, 3)), 0, atol=1e-9)
-    np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1)
-    sparse = Features("sparse", None, csr_array([[0.0, 4.0], [8.0, 0.0]]))
-    assert Recipe.learn(sparse).apply(sparse).toarray().tolist() == [[0, 4], [8, 0]]
+def test_ids_in_two_places_and_none(tmp_path):
+    """Those of a file of their own count, which is told; with rows in order they contradict."""
+    np.savez(tmp_path / "x.npz", X=X, ids=np.array(["p", "q", "r"]))
+    (tmp_path / "ids.txt").write_text("b\na\n10\n")
+    with pytest.warns(CrowdWarning, match=r"ids_replaced: The ids in .*x.npz are not looked at; those of .*ids.txt"):
+        assert read_features(tmp_path / "x.npz", ids_file=tmp_path / "ids.txt").ids == IDS
+    with pytest.raises(ParameterError, match="--rows-in-order matches rows by position, --feature-ids by id"):
+        read_features(tmp_path / "x.npz", ids_file=tmp_path / "ids.txt", rows_in_order=True)
+    with pytest.raises(AnnotationError, match=r"no.txt does not exist. Give the file of ids"):
+        read_features(tmp_path / "x.npz", ids_file=tmp_path / "no.txt")

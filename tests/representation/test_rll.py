@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from manyhands import RLL, Annotations, load_model
+from manyhands.nn.class_batches import draw_tuplets
 from manyhands.nn.metric_losses import tuplet_loss
+from manyhands.representation import rll
 from manyhands.testing import check_representation
 from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK
@@ -79,6 +81,28 @@ def test_an_item_that_is_not_trusted_pulls_little():
         tuplet_loss(similarity, torch.tensor([[1.0, 0.9, 0.3, 0.0]]), 2.0, inside=inside).backward()
         pull = similarity.grad[0]
         assert pull[0] < 0 < pull[2] < pull[1] and pull[3] == pytest.approx(0, abs=1e-9)
+
+
+def test_each_step_trusts_items_as_far_as_their_labels_agree(monkeypatch):
+    """The weights of a tuplet are the confidences of its positive and of its negatives."""
+    drawn, weights = [], []
+
+    def draw(batch, n_negatives, rng):
+        drawn.append((batch.item, *draw_tuplets(batch, n_negatives, rng)))
+        return drawn[-1][1:]
+
+    def loss(similarity, weight, *others, **named):
+        weights.append(weight.numpy())
+        return tuplet_loss(similarity, weight, *others, **named)
+
+    monkeypatch.setattr(rll, "draw_tuplets", draw)
+    monkeypatch.setattr(rll, "tuplet_loss", loss)
+    X, votes, _ = feature_crowd(3, accuracy=0.6)
+    model = quick(max_epochs=1).fit(X, votes)
+    assert np.unique(model.confidence_).size > 3
+    for (item, positive, negative), weight in zip(drawn, weights, strict=True):
+        members = np.column_stack([positive, negative])
+        np.testing.assert_allclose(weight, model.confidence_[item[members]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "distance"])

@@ -53,7 +53,7 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
             found[one][name] = _typed(one, name, text)
         if len(having) < len(among):
             others = [one for one in among if one not in having]
-            say(f"note: {name} is set for {', '.join(having)}; no such parameter has {', '.join(others)}.")
+            say(f"note: {name} is set for {', '.join(having)}; it is no parameter of {', '.join(others)}.")
     return found
 
 

@@ -93,8 +93,14 @@ def train(
     if not force:
         refuse_present(out, FILES)
     known = known_answers(reading, gold, use_gold)
-    wishes = {"columns": column or (), "text": text or (), "id_column": id_column}
-    found = read_features(features, ids_file=feature_ids, rows_in_order=rows_in_order, **wishes)
+    found = read_features(
+        features,
+        id_column=id_column,
+        ids_file=feature_ids,
+        columns=column or (),
+        text=text or (),
+        rows_in_order=rows_in_order,
+    )
     job = _prepared(found, reading.annotations, known, standardise=not as_they_are)
     with progress_bar(quiet or as_json):
         model, chosen = _fitted(parameters, job, seed)
@@ -213,6 +219,6 @@ def _show(told: dict[str, Any], out: str) -> None:
     if "methods" in told:
         say("mean log-likelihood of labels held out, higher is better")
     shape = " x ".join(map(str, told["n_features"]))
-    scale = "standardised" if told["standardised"] else "as they are"
+    scale = "standardised" if told["standardised"] else "not standardised"
     say(f"{told['method']}: learnt from {counted(told['n_items_trained'], 'item')} with {shape} features, {scale}")
     say(f"Written to {out}: {', '.join(told['written'])}")

@@ -58,7 +58,7 @@ def read_table(
         numbered = frame.select(used).with_row_index(_ROW).unique(used, keep="first", maintain_order=True)
         frame, taken = numbered.drop(_ROW), numbered[_ROW].to_numpy().astype(np.intp)
     ids = None if at is None else _ids(frame[names[at]], taken, str(path))
-    remedy = "Fill it." if trained_on or columns or text else _NAME_THEM
+    remedy = f"Fill it; the model was trained on {trained_on}." if trained_on else _NAME_THEM
     numbers = [_numbers(frame[names[place]], taken, str(path), remedy) for place in number_at]
     texts = [frame[names[place]].cast(pl.String).fill_null("").to_list() for place in text_at]
     return TableFeatures(

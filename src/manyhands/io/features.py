@@ -93,12 +93,7 @@ def read_features(
         raise AnnotationError(f"{path} has no rows, so there are no features in it.")
     if rows_in_order:
         return replace(found, ids=None)
-    if ids_file is not None:
-        if found.ids is not None:
-            told = f"ids_replaced: The ids in {path} are not looked at; those of {ids_file} take their place."
-            warnings.warn(told, CrowdWarning, stacklevel=2)
-        found = replace(found, ids=_read_ids(Path(ids_file)))
-    return _checked(found)
+    return _checked(found if ids_file is None else _with_ids(found, Path(ids_file)))
 
 
 def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trained_on: str) -> None:
@@ -155,6 +150,14 @@ def _checked(features: Features) -> Features:
             raise AlignmentError(f"{features.source} has more than one row for {shorten(item)!r}; keep one.")
         seen.add(item)
     return features
+
+
+def _with_ids(features: Features, path: Path) -> Features:
+    found = replace(features, ids=_read_ids(path))
+    if features.ids is not None:
+        told = f"ids_replaced: The ids in {features.source} are not looked at; those of {path} take their place."
+        warnings.warn(told, CrowdWarning, stacklevel=3)
+    return found
 
 
 def _read_ids(path: Path) -> list[str]:

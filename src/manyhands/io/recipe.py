@@ -106,10 +106,8 @@ class Recipe:
                 )
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             told = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-            raise ParameterError(f"{name} cannot be read: {told}. Train the model again.") from None
-        raise ParameterError(
-            f"{name} has the schema {said['schema']!r}; this version reads {_SCHEMA}. Train the model again."
-        )
+            raise ParameterError(f"{name} cannot be read: {told}. Train it again.") from None
+        raise ParameterError(f"{name} has the schema {said['schema']!r}; this version reads {_SCHEMA}. Train it again.")
 
 
 def _floats(numbers: Sequence[Any], beside: Sequence[Any] | None = None) -> tuple[float, ...]:

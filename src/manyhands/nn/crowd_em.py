@@ -15,7 +15,7 @@ from manyhands.annotations import Annotations
 from manyhands.kernels import Array, Packed, PassResult, em_pass, pack, vote_share
 from manyhands.noise import safe_log
 from manyhands.priors import gold_offset
-from manyhands.table_model import _overrules_the_vote
+from manyhands.table_model import overrules_the_vote
 
 Gold = npt.NDArray[np.int32] | None
 
@@ -35,7 +35,7 @@ def guess_from_gold(annotations: Annotations, gold: Gold, pseudo: float | Array)
 
     None unless the vote is wrong on most gold items beyond chance; only then may gold know of a better optimum.
     """
-    if gold is None or not _overrules_the_vote(annotations, gold):
+    if gold is None or not overrules_the_vote(annotations, gold):
         return None
     on_gold = annotations.keep((gold >= 0)[annotations.item])
     table = log_confusions(pack(on_gold), first_guess(on_gold, gold), pseudo)

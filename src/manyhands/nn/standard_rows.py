@@ -12,10 +12,8 @@ from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix
 
 _STRETCH = 1024  # rows looked at together
-_AXES, _DENSE = (
-    1024,
-    1 << 29,
-)  # features or rows beyond which no axes are sought, bytes beyond which sparse stays sparse
+_AXES = 1024  # features or rows beyond which no axes are sought
+_DENSE = 1 << 29  # bytes beyond which sparse stays sparse
 
 
 class Standard(NamedTuple):
@@ -42,16 +40,22 @@ def standardised(rows: Rows) -> Standard:
 
     X = as_matrix(rows)
     sparse = hasattr(X, "tocsr")
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2 if sparse else X.var(axis=0)
-    constant = variance <= 1e-12 * (variance + mean**2)
-    spread = np.sqrt(np.where(constant, 1.0, variance))
+    mean, variance = moments(X)
+    spread = np.sqrt(np.where(variance > 0, variance, 1.0))
     X = (X @ diags_array(1 / spread)).tocsr() if sparse else X / spread
     shift, few = mean / spread, min(X.shape)
     if few > _AXES or (sparse and 8 * few * sum(X.shape) > _DENSE):
         return Standard(X, shift, mean, spread, None)
     axes = principal_axes(X, shift)
     return Standard(np.asarray(X @ axes) - shift @ axes, np.zeros(axes.shape[1]), mean, spread, axes)
+
+
+def moments(X: Any) -> tuple[Array, Array]:
+    """(n_features,) mean and variance of each column, dense or sparse; 0 where only rounding varies."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    sparse = hasattr(X, "tocsr")
+    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2 if sparse else X.var(axis=0)
+    return mean, np.where(variance <= 1e-12 * (variance + mean**2), 0.0, variance)
 
 
 def principal_axes(X: Any, shift: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyhands.kernels import Array
+from manyhands.nn.standard_rows import moments
 
 _MOST_AXES = 2048  # to turn more features (or rows, if these are fewer) would take longer than it saves
 
@@ -34,13 +35,10 @@ def turn(X: Any, *, standardise: bool = True) -> TurnedRows:
 
     There are never more axes than rows. A scipy matrix is neither centred nor turned, and stays sparse.
     """
-    sparse = hasattr(X, "tocsr")
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2 if sparse else X.var(axis=0)
-    variance = np.where(variance <= 1e-12 * (variance + mean**2), 0.0, variance)  # what rounding left
+    mean, variance = moments(X)
     spread = np.sqrt(np.where(variance > 0, variance, 1.0)) if standardise else np.ones_like(mean)
     total = float((variance / spread**2).sum())
-    if sparse:
+    if hasattr(X, "tocsr"):
         from scipy.sparse import diags_array
 
         return TurnedRows((X @ diags_array(1 / spread)).tocsr(), np.zeros_like(mean), spread, None, total)

@@ -49,6 +49,10 @@ def output(fitted: Any, X: Any) -> npt.NDArray[np.float64]:
     return found
 
 
+def is_network(fitted: Any) -> bool:
+    return hasattr(fitted.module_, "state_dict")
+
+
 def accuracy(fitted: Any, X: Any, n_classes: int, noise: float = 0.0) -> float:
     """On fresh items of the checks' data; of an embedding, by logistic regression on the training items' classes."""
     truth = np.arange(300) % n_classes

@@ -1,0 +1,112 @@
+"""What methods must show of each other, in the order of the list that they are accepted by, in tiny form.
+
+Where a check stands elsewhere, a line says where.
+"""
+
+import numpy as np
+import pytest
+
+from manyhands import MBEM, Annotations, DawidSkene, MajorityVote, OneCoin, SpeeLFC, TraceReg, TwoStage, registry
+from manyhands.simulate import draw_labels, one_coin
+from manyhands.testing.compare import quietly
+from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.testing.learners import QUICK, blurred
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+# G1, perfect workers are training on the truth, within two points: `testing.training_promises`, for every method.
+
+
+def outvoted(n_classes, n_items=200, seed=0):
+    """Three who know nine of ten, and four who always give the first answer."""
+    truth = np.arange(n_items) % n_classes
+    rng = np.random.default_rng(seed)
+    wrong = (truth[:, None] + rng.integers(1, n_classes, (n_items, 3))) % n_classes
+    known = np.where(rng.random((n_items, 3)) < 0.9, truth[:, None], wrong)
+    return Annotations.from_matrix(np.hstack([known, np.zeros((n_items, 4), int)])), truth
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_g2_dawid_skene_sees_through_spammers_who_outvote(n_classes):
+    """The vote knows one class. (LFC: test_raykar; crowd layers started at these matrices: test_noise_layer.)"""
+    votes, truth = outvoted(n_classes)
+    model = DawidSkene().fit(votes)
+    assert np.mean(model.labels_ == truth) > 0.95
+    assert np.mean(MajorityVote().fit(votes).labels_ == truth) < 0.55
+    assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
+
+
+def test_g2_aggnet_sees_through_spammers_who_outvote():
+    """On new items, where a network trained on the vote knows one class."""
+    votes, truth = outvoted(2)
+    X, fresh = features_of(truth), features_of(truth, seed=7)
+    model = registry.create("aggnet", random_state=0, **QUICK).fit(X, votes)
+    assert np.mean(model.predict(fresh) == truth) > 0.95
+    assert np.mean(TwoStage("majority-vote", random_state=0, **QUICK).fit(X, votes).predict(fresh) == truth) < 0.6
+    assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("method", ["conal", "spee-lfc", "trace-reg"])
+def test_g2_layers_that_believe_everybody_hear_those_who_know(method, seed):
+    """With three classes, of which the vote knows one, also from a start at the identity."""
+    votes, truth = outvoted(3, 120, seed)
+    settings = QUICK | {"learning_rate": 0.01, "max_epochs": 40, "random_state": seed}
+    model = registry.create(method, **settings).fit(features_of(truth, seed=seed), votes)
+    assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.8
+    assert model.worker_accuracy_[:3].min() > model.worker_accuracy_[3:].max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_g3_dawid_skene_is_as_right_as_one_coin_where_workers_have_one(seed):
+    """Within a point, with labels enough for nine numbers of each worker; both are better than the vote."""
+    rng = np.random.default_rng(seed)
+    truth, item = np.arange(2000) % 3, np.repeat(np.arange(2000), 5)
+    worker = rng.random((2000, 12)).argsort(axis=1)[:, :5].ravel()
+    skill = one_coin(np.linspace(0.6, 0.95, 12), 3)
+    votes = Annotations.from_triples(item, worker, draw_labels(skill, worker, truth[item], rng))
+    full, one, vote = (np.mean(M().fit(votes).labels_ == truth) for M in (DawidSkene, OneCoin, MajorityVote))
+    assert abs(full - one) <= 0.01 and min(full, one) > vote + 0.005
+
+
+# G4, GLAD ranks workers: tests/aggregation/test_glad.py, test_ability_and_difficulty_are_ranked.
+# G5, Raykar's form for many classes is its binary one: test_raykar.py, test_many_classes_with_two_is_the_binary_form.
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("start", [{"diagonal": 0.8}, {"start": "dawid-skene"}])
+def test_g6_a_trace_lowers_the_diagonal(start, seed):
+    """From equal starts and with the default penalty; rows sum to 1."""
+    X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120, seed=seed)
+    settings = QUICK | {"patience": None, "random_state": seed} | start
+    with_trace, without = (M(**settings).fit(X, votes).confusion_ for M in (TraceReg, SpeeLFC))
+    assert with_trace.diagonal(axis1=1, axis2=2).mean() < without.diagonal(axis1=1, axis2=2).mean()
+    for confusion in (with_trace, without):
+        np.testing.assert_allclose(confusion.sum(axis=2), 1, rtol=1e-12)
+
+
+# G7, a crowd layer of vectors is one of matrices with frozen cells: tests/nn/test_noise_layers.py,
+# test_vw_is_mw_with_off_diagonals_frozen.
+
+
+def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
+    """One label per item, four hammers among ten workers, classes that overlap: better than training on the labels."""
+    rng = np.random.default_rng(2)
+    truth, worker = np.arange(1000) % 3, rng.integers(0, 10, 1000)
+    label = np.where(worker < 4, truth, rng.integers(0, 3, 1000))
+    votes = Annotations.from_triples(np.arange(1000), worker, label)
+    X, fresh = blurred(features_of(truth), 1.0, seed=2), blurred(features_of(truth, seed=7), 1.0, seed=52)
+    settings = {"hidden": (128,), "dropout": 0.0, "learning_rate": 0.01, "batch_size": 32, "max_epochs": 30}
+    settings |= {"patience": None, "random_state": 2}
+    model, vote = (quietly(lambda: m.fit(X, votes)) for m in (MBEM(**settings), TwoStage("majority-vote", **settings)))  # noqa: B023
+    assert np.mean(model.predict(fresh) == truth) > np.mean(vote.predict(fresh) == truth) + 0.03
+    diagonal = model.confusion_.diagonal(axis1=1, axis2=2).mean(axis=1)
+    assert diagonal[:4].min() > 0.8 > 0.6 > diagonal[4:].max()
+
+
+# G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_seen_through.
+# G10, CPC at both ends of mu: test_cpc.py, test_a_strong_pull_is_pooled_logistic_regression and
+# test_without_pull_the_target_is_zero.
+# G11, a silent worker changes nothing: `testing.training_promises`, for every method.
+# G12, metric losses at 0 and at identical points: tests/nn/test_metric_losses.py,
+# test_separated_classes_cost_nothing and test_gradients_are_finite_where_points_are_identical.

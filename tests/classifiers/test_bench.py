@@ -1,0 +1,99 @@
+"""The bench of a network method: what its stop rule counts, and that nothing is dropped while it counts."""
+
+import numpy as np
+import pytest
+import torch
+
+from manyhands import DoctorNet
+from manyhands.classifiers.base import Learned
+from manyhands.classifiers.network import NetworkClassifier
+from manyhands.heldout import hold_out, worker_confusions
+from manyhands.nn.inputs import as_rows
+from manyhands.nn.networks import outputs
+from manyhands.testing.crowds import feature_crowd
+from manyhands.testing.learners import QUICK
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def on_bench(use, X, votes, **changes):
+    """What `use` makes of the bench of a fit."""
+    found = []
+
+    class Using(NetworkClassifier):
+        def _learn_network(self, bench):
+            found.append(use(bench))
+            return Learned(bench.network())
+
+    Using(**(QUICK | {"random_state": 0} | changes)).fit(X, votes)
+    return found[0]
+
+
+def log_proba_of(network, X):
+    """(n_items, n_classes) in plain numpy, of a network at rest."""
+    with torch.no_grad():
+        return network.eval()(torch.tensor(X, dtype=torch.float32)).log_softmax(1).double().numpy()
+
+
+def test_the_held_out_score_is_a_mean_over_labels_at_rest():
+    """With much dropout, twice the same number, by hand the same; and training goes on as training."""
+    X, votes, _ = feature_crowd(3)
+
+    def use(bench):
+        network = bench.network()
+
+        def log_label(batch):
+            return network(bench.x(batch)).log_softmax(1)[batch.row, batch.label]
+
+        evaluate = bench.heldout_score(log_label, network)
+        scores = [evaluate(), evaluate()]
+        assert network.training
+        return scores, log_proba_of(network, X)
+
+    (first, second), log_proba = on_bench(use, X, votes, dropout=0.5)
+    _, heldout = hold_out(votes, 0.1, np.random.default_rng(0))
+    by_hand = np.mean([log_proba[item, label] for item, label in zip(heldout.item, heldout.label)])
+    assert first == second == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_outputs_are_those_of_a_network_at_rest():
+    """Whatever its mode, which is left as it was."""
+    X, votes, _ = feature_crowd(3)
+
+    def use(bench):
+        network = bench.network()
+        found = [outputs(network, as_rows(X)) for _ in range(2)]
+        assert network.training
+        return found, outputs(network.eval(), as_rows(X)), network.training
+
+    (first, second), at_rest, training = on_bench(use, X, votes, dropout=0.5)
+    assert torch.equal(first, second) and torch.equal(first, at_rest) and not training
+
+
+def test_training_on_a_target_stops_by_each_workers_own_confusions():
+    """The mean of log sum_k p(k | x) C_w[k, label], with C from the labels to learn from and the posterior given."""
+    X, votes, truth = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    posterior = np.eye(3)[truth] * 0.9 + 0.1 / 3
+    training, heldout = hold_out(votes, 0.2, np.random.default_rng(0))
+
+    def use(bench):
+        network, history = bench.train_on(np.eye(3)[truth], posterior)
+        return np.exp(log_proba_of(network, X)), history
+
+    still = {"learning_rate": 1e-12, "max_epochs": 1, "dropout": 0.5, "validation": 0.2}
+    proba, history = on_bench(use, X, votes, **still)
+    confusion = worker_confusions(training, posterior)
+    terms = [
+        np.log(sum(proba[item, k] * confusion[worker, k, label] for k in range(3)))
+        for item, worker, label in zip(heldout.item, heldout.worker, heldout.label)
+    ]
+    assert history[0]["heldout"] == pytest.approx(np.mean(terms), rel=1e-5)
+
+
+def test_a_second_training_on_a_resting_network_drops_nothing():
+    """Doctor net: with weights that stand still and all items in a batch, every epoch has the same loss."""
+    X, votes, _ = feature_crowd(3)
+    still = {"dropout": 0.5, "weight_learning_rate": 1e-12, "batch_size": 60, "max_epochs": 4, "patience": None}
+    history = DoctorNet(**(QUICK | {"random_state": 0} | still)).fit(X, votes).history_
+    found = [epoch["weights"] for epoch in history if "weights" in epoch]
+    assert len(found) == 4 and found == pytest.approx([found[0]] * 4, rel=1e-5)
