@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import DoctorNet
+from manyhands import DoctorNet, registry
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.network import NetworkClassifier
 from manyhands.heldout import hold_out, worker_confusions
@@ -70,8 +70,17 @@ def test_outputs_are_those_of_a_network_at_rest():
     assert torch.equal(first, second) and torch.equal(first, at_rest) and not training
 
 
+def foretold(proba, confusion, heldout):
+    """The mean of log sum_k p(k | x) C_w[k, label] over held-out labels, in plain loops."""
+    terms = [
+        np.log(sum(proba[item, k] * confusion[worker, k, label] for k in range(3)))
+        for item, worker, label in zip(heldout.item, heldout.worker, heldout.label)
+    ]
+    return pytest.approx(np.mean(terms), rel=1e-5)
+
+
 def test_training_on_a_target_stops_by_each_workers_own_confusions():
-    """The mean of log sum_k p(k | x) C_w[k, label], with C from the labels to learn from and the posterior given."""
+    """With confusions from the labels to learn from and the posterior given."""
     X, votes, truth = feature_crowd(3, accuracy=0.9, n_guessing=4)
     posterior = np.eye(3)[truth] * 0.9 + 0.1 / 3
     training, heldout = hold_out(votes, 0.2, np.random.default_rng(0))
@@ -82,12 +91,18 @@ def test_training_on_a_target_stops_by_each_workers_own_confusions():
 
     still = {"learning_rate": 1e-12, "max_epochs": 1, "dropout": 0.5, "validation": 0.2}
     proba, history = on_bench(use, X, votes, **still)
-    confusion = worker_confusions(training, posterior)
-    terms = [
-        np.log(sum(proba[item, k] * confusion[worker, k, label] for k in range(3)))
-        for item, worker, label in zip(heldout.item, heldout.worker, heldout.label)
-    ]
-    assert history[0]["heldout"] == pytest.approx(np.mean(terms), rel=1e-5)
+    assert history[0]["heldout"] == foretold(proba, worker_confusions(training, posterior), heldout)
+
+
+@pytest.mark.parametrize("method", ["aggnet", "max-mig", "spee-lfc", "trace-reg"])
+def test_a_method_with_confusions_stops_by_each_workers_own(method):
+    """After one epoch, which is then the best, `confusion_` and the network are those that the stop rule asked."""
+    X, votes, _ = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    settings = QUICK | {"dropout": 0.5, "max_epochs": 1, "validation": 0.2, "random_state": 0}
+    own = {"warm_up": 0} if method == "trace-reg" else {}
+    model = registry.create(method, **settings, **own).fit(X, votes)
+    _, heldout = hold_out(votes, 0.2, np.random.default_rng(0))
+    assert model.history_[0]["heldout"] == foretold(model.predict_proba(X), model.confusion_, heldout)
 
 
 def test_a_second_training_on_a_resting_network_drops_nothing():

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from manyhands import Annotations, SpeeLFC, TraceReg, TwoStage
-from manyhands.classifiers import trace_reg
+from manyhands import Annotations, SpeeLFC, TraceReg
 from manyhands.exceptions import CrowdWarning
-from manyhands.nn.noise_layers import Confusion
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from manyhands.testing.learners import QUICK
 from manyhands.testing.training_promises import check_a_silent_worker_changes_nothing
@@ -75,24 +73,6 @@ def test_the_loss_is_a_sum_over_labels_per_item_and_a_trace():
     ]
     assert model.history_[0]["loss"] == pytest.approx(sum(terms) / 60 + 0.5 * np.trace(confusion), rel=1e-5)
     np.testing.assert_allclose(model.confusion_, confusion + np.zeros((10, 1, 1)), rtol=1e-4)
-
-
-class Identity(Confusion):
-    """A confusion layer that is the identity and stays it."""
-
-    def __init__(self, n_workers, n_classes, rows, diagonal):
-        super().__init__(n_workers, n_classes, rows, 1 - 1e-7)
-        self.weight.requires_grad_(False)
-
-
-def test_held_at_the_identity_it_is_two_stages_on_soft_votes(monkeypatch):
-    """Where all items have equally many labels; Adam does not see that the sum is five times the mean."""
-    X, votes, _ = feature_crowd(3, accuracy=0.7)
-    whole = QUICK | {"random_state": 0, "batch_size": 60, "patience": None}
-    two_stage = TwoStage("majority-vote", soft=True, **whole).fit(X, votes)
-    monkeypatch.setattr(trace_reg, "Confusion", Identity)
-    held = TraceReg(**whole).fit(X, votes)
-    np.testing.assert_allclose(held.predict_proba(X), two_stage.predict_proba(X), atol=2e-3)
 
 
 def test_a_silent_worker_changes_nothing():

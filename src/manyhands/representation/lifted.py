@@ -11,13 +11,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-import torch
-
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
-from manyhands.nn.class_batches import ClassBatch
 from manyhands.nn.metric_losses import lifted_loss
-from manyhands.nn.train import descend
 from manyhands.representation.base import (
     REPRESENTATION_CONSTRAINTS,
     RepresentationLearner,
@@ -58,11 +54,4 @@ class Lifted(RepresentationLearner):
         self.margin = margin
 
     def _learn_network(self, bench: Bench) -> Learned:
-        lesson = Lesson(bench, self.labels)
-        network = bench.network()
-        optimizer = bench.adam(network)
-
-        def step(batch: ClassBatch) -> torch.Tensor:
-            return descend(optimizer, lifted_loss(network(lesson.x(batch)), batch.target, self.margin))
-
-        return lesson.train(step, {"network": network}, {"adam": optimizer})
+        return Lesson(bench, self.labels).learn(lambda e, batch: lifted_loss(e, batch.target, self.margin))

@@ -69,6 +69,18 @@ class Lesson:
 
         return as_tensor(self.bench.task.rows, batch.item, self.bench.device)
 
+    def learn(self, loss: Callable[[torch.Tensor, ClassBatch], torch.Tensor]) -> Learned:
+        """One network by one loss of its embeddings of a batch."""
+        from manyhands.nn.train import descend
+
+        network = self.bench.network()
+        optimizer = self.bench.adam(network)
+
+        def step(batch: ClassBatch) -> torch.Tensor:
+            return descend(optimizer, loss(network(self.x(batch)), batch))
+
+        return self.train(step, {"network": network}, {"adam": optimizer})
+
     def train(
         self,
         step: Callable[[ClassBatch], Any],

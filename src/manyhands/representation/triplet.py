@@ -21,7 +21,6 @@ from manyhands.classifiers.bench import Bench
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
 from manyhands.nn.metric_losses import semi_hard_loss, triplet_loss
-from manyhands.nn.train import descend
 from manyhands.representation.base import (
     REPRESENTATION_CONSTRAINTS,
     RepresentationLearner,
@@ -76,21 +75,17 @@ class Triplet(RepresentationLearner):
         self.normalise = normalise
 
     def _learn_network(self, bench: Bench) -> Learned:
-        lesson = Lesson(bench, self.labels)
-        network = bench.network()
-        optimizer = bench.adam(network)
         margin = self.margin
         if margin is None:
             margin = 0.2 if self.selection == "random" and self.normalise else 1.0
 
-        def step(batch: ClassBatch) -> torch.Tensor:
-            embedding = network(lesson.x(batch))
+        def loss(embedding: torch.Tensor, batch: ClassBatch) -> torch.Tensor:
             if self.selection == "semi-hard":
-                return descend(optimizer, semi_hard_loss(embedding, batch.target, margin))
+                return semi_hard_loss(embedding, batch.target, margin)
             positive, negative = draw_tuplets(batch, 1, bench.rng)
-            return descend(optimizer, triplet_loss(embedding, embedding[positive], embedding[negative], margin))
+            return triplet_loss(embedding, embedding[positive], embedding[negative], margin)
 
-        return lesson.train(step, {"network": network}, {"adam": optimizer})
+        return Lesson(bench, self.labels).learn(loss)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

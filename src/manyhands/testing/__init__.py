@@ -140,6 +140,7 @@ _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     learner_estimator.check_every_parameter_is_validated,
     learner_estimator.check_every_parameter_is_read,
     learner_estimator.check_a_second_fit_forgets_the_first,
+    learner_estimator.check_copies_answer_the_same,
 )
 
 _CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
@@ -150,7 +151,6 @@ _CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
     classifier_promises.check_unseen_workers_and_classes,
     classifier_promises.check_gold_teaches,
     classifier_promises.check_score_prefers_the_right_rows,
-    classifier_estimator.check_copies_predict_the_same,
     classifier_estimator.check_search_and_pipeline,
 )
 
@@ -163,6 +163,5 @@ _REPRESENTATION_CHECKS: tuple[RepresentationCheck, ...] = (
     representation_promises.check_items_without_labels_teach_nothing,
     representation_promises.check_a_class_nobody_chose_is_harmless,
     representation_promises.check_gold_teaches,
-    representation_estimator.check_copies_transform_the_same,
     representation_estimator.check_pipeline_and_search,
 )

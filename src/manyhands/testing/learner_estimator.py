@@ -1,11 +1,15 @@
-"""What makes anything that learns from features an estimator: its parameters, and that a second fit is a first one."""
+"""What makes anything that learns from features an estimator: parameters, second fits, copies and files."""
 
 from __future__ import annotations
 
+import pickle
+import tempfile
+from pathlib import Path
 from typing import Any
 
+from manyhands.exceptions import ParameterError
 from manyhands.parameters import Parameters
-from manyhands.testing.compare import assert_equal, other_values, quietly, results_of
+from manyhands.testing.compare import assert_equal, error_of, other_values, quietly, results_of
 from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.estimator import (
     assert_bad_values_are_refused,
@@ -13,7 +17,7 @@ from manyhands.testing.estimator import (
     assert_parameters_are_read,
     check_every_parameter_is_documented,
 )
-from manyhands.testing.learners import learn, output, quick
+from manyhands.testing.learners import is_network, learn, linear, output, quick
 
 __all__ = ["check_every_parameter_is_documented"]  # the promise of an aggregator too
 
@@ -43,3 +47,22 @@ def check_a_second_fit_forgets_the_first(method: Parameters) -> None:
     once = learn(method, *second[:2])
     assert results_of(once).keys() == results_of(twice).keys(), "something is left of the first fit"
     assert_equal(output(twice, second[0]), output(once, second[0]), "the second fit remembers the first")
+
+
+def check_copies_answer_the_same(method: Parameters) -> None:
+    """Pickled and read again, or saved as a folder and loaded, it answers and scores to the last bit the same."""
+    from manyhands.classifiers.saving import load_model
+
+    X, votes, _ = feature_crowd(3)
+    fitted = learn(method, X, votes)
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(Path(folder) / "model")
+        for again in (pickle.loads(pickle.dumps(fitted)), load_model(Path(folder) / "model")):
+            assert type(again) is type(fitted) and repr(again) == repr(fitted), "a copy is something else"
+            assert_equal(output(again, X), output(fitted, X), "a copy answers otherwise")
+            for name in ("posterior_", "worker_accuracy_", "worker_ids_", "classes_", "history_", "notes_"):
+                assert_equal(getattr(again, name), getattr(fitted, name), f"a copy has another {name}")
+            if hasattr(fitted, "score"):
+                assert again.score(X, votes) == fitted.score(X, votes), "a copy scores otherwise"
+    if is_network(fitted):
+        error_of(lambda: learn(method, X, votes, backbone=linear).save("no such folder"), ParameterError)
