@@ -60,7 +60,7 @@ HEAVY = {  # library -> parts of the package that may import it
     "defusedxml": {"io"},
     "pyarrow": {"io", "spark"},
     "pyspark": {"spark"},
-    "matplotlib": {"report"},
+    "matplotlib": {"report", "reproduce"},
     "starlette": {"web"},
     "uvicorn": {"web"},
     "typer": {"cli"},

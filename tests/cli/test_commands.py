@@ -17,7 +17,7 @@ COMMANDS = [command.callback.__name__ for command in app.registered_commands]
 def test_the_commands_of_the_house():
     """What the documents promise is there."""
     of_labels, of_features = {"inspect", "aggregate", "agree", "convert"}, {"train", "predict", "evaluate"}
-    assert set(COMMANDS) == of_labels | of_features | {"methods", "simulate", "demo"}
+    assert set(COMMANDS) == of_labels | of_features | {"methods", "simulate", "demo", "reproduce", "leaderboard"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -16,8 +16,10 @@ from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
 from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
+from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
 from manyhands.cli.predict import predict
+from manyhands.cli.reproduce import reproduce
 from manyhands.cli.show import print_json, say
 from manyhands.cli.simulate import simulate
 from manyhands.cli.train import train
@@ -39,7 +41,8 @@ Examples:
   manyhands demo
 """,
 )
-_VERBS = (inspect, aggregate, agree, convert, train, predict, evaluate, methods, simulate, demo)
+_OF_DATA = (inspect, aggregate, agree, convert, train, predict, evaluate)
+_VERBS = (*_OF_DATA, methods, simulate, demo, reproduce, leaderboard)
 _COMMANDS = {one.__name__: one for one in _VERBS}
 for command in _COMMANDS.values():
     app.command()(command)

@@ -16,6 +16,7 @@ from manyhands.progress import listening
 
 _MOST_WORKERS = 10
 _CANNOT_TELL = "too-few-labels"
+_LONG = 3600  # seconds over which speed is averaged for the time left; a step may take minutes
 _MANY_LABELS = 20  # checked ones; who cannot be told from a guesser after so many is worth a look
 
 
@@ -109,7 +110,7 @@ def say(sentence: str) -> None:
 
 
 def progress_bar(off: bool) -> Any:
-    """A bar that follows EM, on a terminal only."""
+    """A bar that follows long work and says how much time is left, on a terminal only."""
     return nullcontext() if off or not sys.stderr.isatty() else _bar()
 
 
@@ -118,7 +119,7 @@ def _bar() -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_LONG) as progress:
         tasks: dict[str, Any] = {}
 
         def listener(done: int, total: int, what: str) -> None:

@@ -1,0 +1,246 @@
+"""A cell: one method on one data set with one seed, and the figures that it gives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from manyhands import __version__, metrics, registry
+from manyhands.annotations import Annotations
+from manyhands.consensus import pick_classes
+from manyhands.exceptions import ManyhandsError, ParameterError
+from manyhands.reproduce.crowds import Part, make_part
+from manyhands.reproduce.tables import METRICS as METRICS
+from manyhands.reproduce.tables import DataSet, Row, Table
+
+SHARES = frozenset({"accuracy", "balanced_accuracy", "macro_f1", "ece", "label_accuracy", "auc"})  # shown as per cent
+LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds"})
+
+_QUICK_EPOCHS = 3
+_QUICK_SEEDS = 2
+_QUICK_SETTINGS = 2
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set with one seed.
+
+    Attributes
+    ----------
+    key : a hash of everything that decides the result: what changes in a table is measured anew, and nothing else
+    """
+
+    table: Table
+    dataset: DataSet
+    row: Row
+    seed: int
+    quick: bool = False
+
+    @property
+    def key(self) -> str:
+        data = asdict(self.dataset)
+        data.pop("name")
+        if not self.quick:
+            data.pop("quick_items")
+        row = {name: getattr(self.row, name) for name in ("method", "parameters", "choose", "then")}
+        first = self.table.first_seed if self.dataset.folds else None  # decides which fold is tested on
+        told = [data, row, self.seed, first, self.quick, __version__]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()[:20]
+
+    def __str__(self) -> str:
+        return f"{self.row.name} on {self.dataset.name}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a cell gives: a figure per metric (None where it is undefined), and the setting that was chosen."""
+
+    metrics: dict[str, float | None]
+    chosen: Mapping[str, Any] | None
+    n_test: int
+
+
+def cells_of(table: Table, *, quick: bool = False, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
+    """The cells of a table, seed by seed, so that a run that is stopped early has something of every method.
+
+    Parameters
+    ----------
+    seeds : how many, if not as many as the table says; where nothing is drawn at random, the first is enough
+    only : names of data sets and rows to which the table is narrowed
+    """
+    if seeds is not None and seeds < 1:
+        raise ParameterError(f"--seeds is {seeds}; it must be 1 or more.")
+    rows, sets = _narrowed(table, only)
+    n_seeds = seeds or (min(_QUICK_SEEDS, table.seeds) if quick else table.seeds)
+    return [
+        Cell(table, dataset, row, table.first_seed + n, quick)
+        for n in range(n_seeds)
+        for dataset in sets
+        for row in rows
+        if row.method is not None and (n == 0 or draws(dataset, row))
+    ]
+
+
+def draws(dataset: DataSet, row: Row) -> bool:
+    """Whether the seed can show in the result."""
+    if row.method not in registry.names("aggregator"):
+        return True
+    fixed = (dataset.load is not None or not dataset.seeded) and not dataset.folds and not dataset.remove
+    return not fixed or "random_state" in registry.create(row.method).get_params()
+
+
+def _narrowed(table: Table, only: Sequence[str]) -> tuple[list[Row], list[DataSet]]:
+    wanted = {name.casefold() for name in only}
+    rows = [row for row in table.rows if row.name.casefold() in wanted]
+    sets = [dataset for dataset in table.datasets if dataset.name.casefold() in wanted]
+    unknown = wanted - {row.name.casefold() for row in rows} - {dataset.name.casefold() for dataset in sets}
+    if unknown:
+        raise ParameterError(
+            f"{table.name} has no data set and no row called {sorted(unknown)[0]!r}. Data sets: "
+            f"{', '.join(d.name for d in table.datasets)}. Rows: {', '.join(row.name for row in table.rows)}."
+        )
+    return rows or list(table.rows), sets or list(table.datasets)
+
+
+def refuse_unusable(cells: Sequence[Cell]) -> None:
+    """One sentence, before any work, for a method that there is not or a data set that cannot be had."""
+    for row, cell in {cell.row.name: cell for cell in cells}.items():
+        with _named(cell.table, f"row {row!r}"):
+            replace(cell.table, rows=(cell.row,)).check()
+            for setting in cell.row.choose or ({},):
+                model = make_estimator(cell.row, cell.seed, setting=setting)
+                for step in getattr(model, "named_steps", {"": model}).values():
+                    step._check_parameters()
+    for name, cell in {cell.dataset.name: cell for cell in cells}.items():
+        with _named(cell.table, f"data set {name!r}"):
+            make_part(cell.dataset, cell.seed, cell.table.first_seed, cell.quick)
+
+
+@contextmanager
+def _named(table: Table, part: str) -> Iterator[None]:
+    """Errors inside the block say which part of which table they are about, unless they do already."""
+    try:
+        yield
+    except ManyhandsError as error:
+        if table.name in str(error):
+            raise
+        raise type(error)(f"In the table {table.name}, {part}: {error}") from None
+
+
+def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping[str, Any] | None = None) -> Any:
+    """The estimator of a row, not fitted; behind a representation learner the two stages that `then` names."""
+    assert row.method is not None
+    given = {name: _as_tuple(value) for name, value in (dict(row.parameters) | dict(setting or {})).items()}
+    model = _seeded(registry.create(row.method, **given), seed)
+    if quick and "max_epochs" in model.get_params():
+        model.set_params(max_epochs=min(_QUICK_EPOCHS, model.max_epochs))
+    if row.then is None:
+        return model
+    from sklearn.pipeline import make_pipeline
+
+    behind = registry.create("two-stage", aggregator=model.labels, classifier=row.then)
+    return make_pipeline(model, _seeded(behind, seed))
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def _seeded(model: Any, seed: int) -> Any:
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+
+def run_cell(cell: Cell) -> Outcome:
+    """Fit the method of a cell and measure it; truth is looked at only after the fit."""
+    part = make_part(cell.dataset, cell.seed, cell.table.first_seed, cell.quick)
+    aggregates = cell.row.method in registry.names("aggregator")
+    given = (part.annotations,) if aggregates else (part.X, part.annotations)
+    if not aggregates and part.X is None:
+        raise ParameterError(f"{cell.row.method} learns from features, which {cell.dataset.name} does not have.")
+    chosen = _chosen(cell, None if aggregates else part.X, part.annotations)
+    model = make_estimator(cell.row, cell.seed, quick=cell.quick, setting=chosen)
+    if not cell.quick and chosen is None:
+        _load_libraries(cell, part, aggregates)
+    began = time.perf_counter()
+    model.fit(*given)
+    seconds = time.perf_counter() - began
+    figures, n_test = (_label_figures if aggregates else _test_figures)(model, part, cell.dataset.name)
+    figures["fit_seconds"] = round(seconds, 4)
+    plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    return Outcome(plain, chosen, n_test)
+
+
+def _chosen(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str, Any] | None:
+    """The setting that foretells held-out labels of the training part best; no truth is asked."""
+    settings = list(cell.row.choose or ())[: _QUICK_SETTINGS if cell.quick else None]
+    if not settings:
+        return None
+    from manyhands.model_selection import compare
+
+    models = [make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting) for setting in settings]
+    found = compare(models, X, annotations, n_folds=2 if cell.quick else 5, random_state=cell.seed)
+    return settings[found.names.index(found.best)]
+
+
+def _load_libraries(cell: Cell, part: Part, aggregates: bool) -> None:
+    """Fit eight rows, so that the time of the fit is not that of imports."""
+    votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]] * 4)
+    small = make_estimator(cell.row, cell.seed, quick=True)
+    if aggregates or part.X is None:
+        small.fit(votes)
+    else:
+        small.fit(part.X[np.arange(8) % part.X.shape[0]], votes)
+
+
+def _label_figures(model: Any, part: Part, name: str) -> tuple[dict[str, float], int]:
+    """An aggregator's labels beside the truth of the items that it saw, where that is known."""
+    known = part.has_truth
+    if part.y_train is None or not known.any():
+        raise ParameterError(f"{name} has no item of known truth to measure an aggregator on.")
+    figures = _figures(part.y_train[known], model.labels_[known], model.posterior_[known], model.classes_)
+    return figures | {"label_accuracy": figures["accuracy"]}, int(known.sum())
+
+
+def _test_figures(model: Any, part: Part, name: str) -> tuple[dict[str, float], int]:
+    """A classifier's predictions beside the truth of the test part, and its labels of the training items."""
+    if part.X_test is None or part.y_test is None:
+        raise ParameterError(f"{name} has no test part to measure a classifier on; give it folds = 5.")
+    last = model[-1] if hasattr(model, "named_steps") else model
+    proba = model.predict_proba(part.X_test)
+    figures = _figures(part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
+    known = part.has_truth
+    if part.y_train is not None and known.any():
+        code, _ = pick_classes(last.posterior_, np.zeros(len(known), bool))
+        figures["label_accuracy"] = metrics.accuracy(part.y_train[known], last.classes_[code[known]])
+    return figures, len(part.y_test)
+
+
+def _figures(truth: Any, label: Any, proba: Any, classes: Any) -> dict[str, float]:
+    return {
+        "accuracy": metrics.accuracy(truth, label),
+        "balanced_accuracy": metrics.balanced_accuracy(truth, label),
+        "macro_f1": metrics.macro_f1(truth, label),
+        "log_loss": metrics.log_loss(truth, proba, classes),
+        "ece": metrics.ece(truth, proba, classes),
+        "auc": _auc(truth, proba, classes),
+    }
+
+
+def _auc(truth: Any, proba: Any, classes: Any) -> float:
+    """The chance that an item of the second class gets more of it than one of the first; NaN for other than two."""
+    second = np.array([value == classes[-1] for value in truth.tolist()])
+    if len(classes) != 2 or second.all() or not second.any():
+        return math.nan
+    _, place, count = np.unique(proba[:, 1], return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]  # from 1; equals share the mean of theirs
+    n_second = int(second.sum())
+    above = rank[second].sum() - n_second * (n_second + 1) / 2
+    return float(above / (n_second * (len(second) - n_second)))

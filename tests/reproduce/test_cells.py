@@ -1,0 +1,154 @@
+"""One cell: what it is known by, what it measures, and what it refuses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from manyhands import TwoStage, metrics
+from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.model_selection import compare
+from manyhands.reproduce.cells import METRICS, Cell, cells_of, make_estimator, refuse_unusable, run_cell
+from manyhands.reproduce.crowds import make_part
+from manyhands.reproduce.tables import DataSet, Row
+from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
+
+CELL = Cell(small_table(), BLOBS, SKENE, 1000)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 1001},
+        {"quick": True},
+        {"row": VOTE},
+        {"row": replace(SKENE, parameters={"max_iter": 7})},
+        {"row": replace(SKENE, choose=({}, {"max_iter": 7}))},
+        {"row": replace(SKENE, then="logistic-regression")},
+        {"dataset": replace(BLOBS, remove=0.5)},
+        {"dataset": replace(BLOBS, arguments={"n_items": 61})},
+    ],
+)
+def test_what_decides_the_result_is_in_the_key(changed):
+    """A cell that would give something else is another cell."""
+    assert replace(CELL, **changed).key != CELL.key
+
+
+def test_what_does_not_decide_is_not_in_the_key():
+    """Names, published values, metrics and the size of quick runs may change without measuring anew."""
+    other = small_table(metrics=("ece",), first_seed=7)
+    row = replace(SKENE, name="EM", published={})
+    same = Cell(other, replace(BLOBS, name="clouds", quick_items=3), row, 1000)
+    assert same.key == CELL.key == Cell(small_table(), BLOBS, SKENE, 1000).key
+    folded = replace(CELL, dataset=FOLDED)
+    assert replace(folded, table=other).key != folded.key  # another first seed tests on another fold
+
+
+def test_a_classifier_by_hand():
+    """The figures are those of the test part, computed by hand."""
+    cell = Cell(small_table([LINEAR]), BLOBS, LINEAR, 1003)
+    found = run_cell(cell)
+    part = make_part(BLOBS, 1003)
+    model = TwoStage("majority-vote", "logistic-regression", random_state=1003).fit(part.X, part.annotations)
+    label, proba = model.predict(part.X_test), model.predict_proba(part.X_test)
+    assert set(found.metrics) == set(METRICS) and found.n_test == 40
+    assert found.metrics["accuracy"] == metrics.accuracy(part.y_test, label)
+    assert found.metrics["macro_f1"] == metrics.macro_f1(part.y_test, label)
+    assert found.metrics["log_loss"] == metrics.log_loss(part.y_test, proba, model.classes_)
+    assert found.metrics["label_accuracy"] == metrics.accuracy(part.y_train, model.aggregator_.labels_)
+    pairs = [(p, q) for p in proba[part.y_test == 1, 1] for q in proba[part.y_test == 0, 1]]
+    assert found.metrics["auc"] == pytest.approx(np.mean([(p > q) + (p == q) / 2 for p, q in pairs]))
+    assert found.metrics["fit_seconds"] > 0 and found.chosen is None
+
+
+def test_an_aggregator_by_hand():
+    """An aggregator is measured on the items it saw; what is undefined is None."""
+    three = replace(BLOBS, arguments={**BLOBS.arguments, "n_classes": 3})
+    found = run_cell(Cell(small_table(), three, VOTE, 1000))
+    part = make_part(three, 1000)
+    model = make_estimator(VOTE, 0).fit(part.annotations)
+    assert found.metrics["accuracy"] == found.metrics["label_accuracy"] == metrics.accuracy(part.y_train, model.labels_)
+    assert found.metrics["auc"] is None and found.n_test == 60
+
+
+def test_a_representation_with_two_stages_behind_it():
+    """`then` names the classifier; the labels it learns from are those of the representation."""
+    row = Row("EM", "center", parameters={"labels": "one-coin", "hidden": [4]}, then="logistic-regression")
+    model = make_estimator(row, 5, quick=True)
+    assert model[0].hidden == (4,) and model[0].max_epochs == 3 and model[0].random_state == 5
+    assert model[1].aggregator == "one-coin" and model[1].random_state == 5
+    found = run_cell(Cell(small_table([row]), BLOBS, row, 1000, quick=True))
+    assert found.metrics["accuracy"] > 0.4 and found.metrics["label_accuracy"] > 0.4
+
+
+def test_held_out_labels_choose_the_setting():
+    """Of the settings, the one that `compare` finds best on the training part."""
+    settings = ({"aggregator": "wawa"}, {"aggregator": "majority-vote", "soft": True})
+    row = replace(LINEAR, parameters={"classifier": "logistic-regression"}, choose=settings)
+    found = run_cell(Cell(small_table([row]), BLOBS, row, 1000))
+    part = make_part(BLOBS, 1000)
+    models = [make_estimator(row, 1000, setting=setting) for setting in settings]
+    by_hand = compare(models, part.X, part.annotations, random_state=1000)
+    assert found.chosen == settings[by_hand.names.index(by_hand.best)]
+    chosen = models[by_hand.names.index(by_hand.best)].fit(part.X, part.annotations)
+    assert found.metrics["accuracy"] == metrics.accuracy(part.y_test, chosen.predict(part.X_test))
+
+
+def test_cells_come_seed_by_seed():
+    """A run that is stopped early has something of every row; rows without a method are not run."""
+    cells = cells_of(small_table([VOTE, SKENE, UNKNOWN], [CROWD, FOLDED]))
+    assert [(c.seed, c.dataset.name, c.row.name) for c in cells[:5]] == [
+        (1000, "crowd", "vote"),
+        (1000, "crowd", "D&S"),
+        (1000, "folded", "vote"),
+        (1000, "folded", "D&S"),
+        (1001, "crowd", "vote"),
+    ]
+    assert len(cells) == 8 and len(cells_of(small_table(), seeds=5)) == 10
+    assert len(cells_of(small_table(seeds=9), quick=True)) == 4
+    assert {c.row.name for c in cells_of(small_table(), only=["d&s", "Crowd"])} == {"D&S"}
+
+
+def test_one_seed_is_enough_where_nothing_is_drawn():
+    """The same votes on the same crowd give the same labels."""
+    fixed = DataSet("birds", load="agg/bluebirds")
+    cells = cells_of(small_table(datasets=[fixed], seeds=3))
+    assert [cell.row.name for cell in cells] == ["vote", "D&S", "D&S", "D&S"]
+    assert len(cells_of(small_table([VOTE], [replace(fixed, remove=0.2)], seeds=3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "datasets", "sentence"),
+    [
+        ([Row("x", "oracle")], [BLOBS], "no method called 'oracle'"),
+        ([Row("x", "wawa", parameters={"depth": 3})], [BLOBS], "no parameter of wawa called 'depth'"),
+        (
+            [Row("x", "dawid-skene", parameters={"max_iter": -3})],
+            [BLOBS],
+            "own/small, row 'x': The parameter 'max_iter'",
+        ),
+        ([VOTE], [DataSet("d", load="nowhere")], "own/small, data set 'd': There is no set called 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_any_work(rows, datasets, sentence):
+    """One sentence that names the table and the part of it."""
+    with pytest.raises(ParameterError, match=sentence):
+        refuse_unusable([Cell(small_table(rows, datasets), d, row, 1000) for d in datasets for row in rows])
+
+
+def test_missing_data_is_one_sentence(monkeypatch):
+    """Whoever has no data learns what to set."""
+    monkeypatch.delenv("MANYHANDS_DATA", raising=False)
+    birds = DataSet("birds", load="agg/bluebirds")
+    with pytest.raises(AnnotationError, match="data set 'birds': The environment variable MANYHANDS_DATA is not set"):
+        refuse_unusable([Cell(small_table(), birds, VOTE, 1000)])
+
+
+def test_what_a_set_lacks_is_one_sentence():
+    """Features, a test part."""
+    with pytest.raises(ParameterError, match="learns from features, which crowd does not have"):
+        run_cell(Cell(small_table(), CROWD, LINEAR, 1000))
+    with pytest.raises(ParameterError, match="has no data set and no row called 'nobody'"):
+        cells_of(small_table(), only=["nobody"])
+    with pytest.raises(ParameterError, match="--seeds is 0"):
+        cells_of(small_table(), seeds=0)

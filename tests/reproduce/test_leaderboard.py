@@ -1,0 +1,94 @@
+"""Ranks over all sets, and the page."""
+
+import pytest
+
+from manyhands import datasets, registry
+from manyhands.exceptions import ParameterError
+from manyhands.reproduce import leaderboard
+from manyhands.reproduce.cells import cells_of, make_estimator
+from manyhands.reproduce.tables import DataSet, Row, Table
+from manyhands.reproduce.verdicts import entries
+from measuring import made_up
+
+ROWS = [Row(name, "dawid-skene", parameters={"max_iter": n + 5}) for n, name in enumerate("abc")]
+SETS = [DataSet(name, make="make_blobs", arguments={"n_items": 50 + n}) for n, name in enumerate("xyz")]
+TABLE = Table("own/board", "Board", "manyhands", "", tuple(SETS), tuple(ROWS), seeds=2, points=True)
+
+
+def found(values, n_test=100):
+    return entries(TABLE, cells_of(TABLE), made_up(TABLE, values, n_test))
+
+
+def test_every_method_and_every_set_is_there():
+    """What is registered is measured, on every set that suits it."""
+    learners, aggregators = leaderboard.tables()
+    assert {row.method for row in learners.rows} == {*registry.names("classifier"), *registry.names("representation")}
+    assert [row.method for row in aggregators.rows] == registry.names("aggregator")
+    assert all((row.then is not None) == (row.method in registry.names("representation")) for row in learners.rows)
+    without = {"usps", "gas_drift", "neucrowd_hotel", "neucrowd_syn_valid_only"}  # no workers
+    without |= {"agg/anesthesia", "agg/caries"}  # no truth
+    loaded = [dataset.load for table in (learners, aggregators) for dataset in table.datasets]
+    assert sorted(loaded) == sorted(set(datasets.names()) - without)
+    assert all(dataset.features == "standardised" for dataset in learners.datasets)
+    names = [row.name for row in learners.rows]
+    assert len(names) == len(set(names))
+    keys = [cell.key for cell in cells_of(learners, seeds=1)]
+    assert len(keys) == len(set(keys))
+
+
+def test_every_recipe_can_be_made():
+    """Parameters that a method does not have would show after hours."""
+    for row in leaderboard.tables()[0].rows:
+        model = make_estimator(row, 0)
+        for step in getattr(model, "named_steps", {"": model}).values():
+            step._check_parameters()
+
+
+def test_ranks_by_hand():
+    """Equals share a place, who failed is last, and sets without figures do not count."""
+    values = {("x", "a"): [0.9], ("x", "b"): [0.9], ("x", "c"): [0.5]}
+    values |= {("y", "a"): [0.7], ("y", "b"): ["no luck"], ("y", "c"): [0.8]}
+    table = {s.row: s for s in leaderboard.standings(found(values))}
+    assert {row: s.rank for row, s in table.items()} == {"a": 1.75, "b": 2.25, "c": 2.0}
+    assert list(table) == ["a", "c", "b"] and {s.n_sets for s in table.values()} == {2}
+    assert leaderboard.standings(found({})) == []
+
+
+def test_whatever_is_lower_may_be_better():
+    """Log loss for instance."""
+    table = Table("own/board", "Board", "", "", tuple(SETS[:1]), tuple(ROWS[:2]), seeds=1, metrics=("log_loss",))
+    records = made_up(table, {})
+    told = zip(cells_of(table), [0.9, 0.2])
+    records.by_key.update({c.key: {"key": c.key, "metrics": {"log_loss": value}} for c, value in told})
+    best, _ = leaderboard.standings(entries(table, cells_of(table), records), "log_loss")
+    assert (best.row, best.rank, best.n_near_best) == ("b", 1.0, 1)
+
+
+def test_near_the_best_is_one_standard_error():
+    """Of a share of the test items, or over seeds where that is larger."""
+    values = {("x", "a"): [0.9, 0.9], ("x", "b"): [0.871, 0.871], ("x", "c"): [0.869, 0.869]}
+    near = {s.row: s.n_near_best for s in leaderboard.standings(found(values))}  # sqrt(0.9 * 0.1 / 100) = 3 points
+    assert near == {"a": 1, "b": 1, "c": 0}
+    near = {s.row: s.n_near_best for s in leaderboard.standings(found(values, n_test=10**6))}
+    assert near == {"a": 1, "b": 0, "c": 0}
+    values["x", "a"] = [0.8, 1.0]  # ten points over seeds
+    assert {s.n_near_best for s in leaderboard.standings(found(values, n_test=10**6))} == {1}
+
+
+def test_the_page_says_it_all():
+    """Ranks, figures, what failed, and the command, commit and machine."""
+    values = {("x", "a"): [0.9, 0.8], ("x", "b"): ["ValueError: no luck"]}
+    records = made_up(TABLE, values)
+    text = leaderboard.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
+    assert "| a | 1.0 | 1 of 1 | 85.0 ± 7.1 |  |  |" in text and "| b | 2.5 | 0 of 1 | failed |  |  |" in text
+    for sentence in ("`manyhands leaderboard`", "c0ffeec0ffee", "2 cores, x86_64", "b on x: ValueError: no luck"):
+        assert sentence in text
+
+
+def test_names_choose_among_both_tables():
+    """A table that knows none of them is left out; a name that nobody knows is one sentence."""
+    (only,) = leaderboard.wanted(["Bluebirds", "kos"])
+    assert only[0].name == "leaderboard/aggregators" and only[1] == ["Bluebirds", "kos"]
+    assert [names for _, names in leaderboard.wanted([])] == [[], []]
+    with pytest.raises(ParameterError, match="no data set and no method 'parrots'"):
+        leaderboard.wanted(["labelme", "parrots"])

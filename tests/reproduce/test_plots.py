@@ -1,0 +1,51 @@
+"""Figures in SVG."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.reproduce import show
+from manyhands.reproduce.cells import cells_of
+from manyhands.reproduce.plots import axis_value, to_svg
+from manyhands.reproduce.tables import Published
+from measuring import CROWD, SKENE, VOTE, made_up, small_table
+
+SETS = [replace(CROWD, name=f"{share:.0%} gone", remove=share) for share in (0.0, 0.2, 0.4)]
+OVER = [replace(VOTE, published={d.name: Published(85.0) for d in SETS}), SKENE]
+
+
+def page_of(table):
+    values = {(d.name, row.name): [0.9, 0.8 + d.remove / 9] for d in table.datasets for row in table.rows}
+    return show.page(table, cells_of(table), made_up(table, values), "manyhands reproduce own/small")
+
+
+def test_without_matplotlib_one_sentence(monkeypatch):
+    """That names the extra."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'manyhands\[plot\]'"):
+        to_svg(small_table(), page_of(small_table()))
+
+
+@pytest.mark.parametrize(
+    "table", [small_table(), small_table(OVER, SETS, figure={"x": "remove"})], ids=["bars", "lines"]
+)
+def test_the_same_page_gives_the_same_bytes(table):
+    """No date, no ids drawn at random; every row and published values are named."""
+    pytest.importorskip("matplotlib")
+    drawn = to_svg(table, page_of(table))
+    assert drawn == to_svg(table, page_of(table)) and drawn.startswith(b"<?xml")
+    for word in (VOTE.name.encode(), b"D&amp;S", b"published", b"accuracy (%)"):
+        assert word in drawn
+    assert b"<dc:date>" not in drawn and (b">remove<" in drawn) == (table.figure is not None)
+
+
+def test_where_a_set_stands_on_the_axis():
+    """By a field of it or one of its arguments; anything else is one sentence."""
+    table = small_table([SKENE], SETS, figure={"x": "remove"})
+    assert [axis_value(table, d) for d in table.datasets] == [0.0, 0.2, 0.4]
+    assert axis_value(replace(table, figure={"x": "n_items"}), SETS[0]) == 60
+    for strange in ("name", "nowhere"):
+        with pytest.raises(ParameterError, match=f"drawn over '{strange}', which is no number"):
+            axis_value(replace(table, figure={"x": strange}), SETS[0])

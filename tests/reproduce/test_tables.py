@@ -1,0 +1,342 @@
+"""Tables in TOML: what they say is what one gets, and every mistake is one sentence that names its place."""
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+
+import pytest
+
+from manyhands.exceptions import ParameterError
+from manyhands.reproduce import load_table, table_names
+from manyhands.reproduce.tables import METRICS, DataSet, Published, Row, Table
+
+SMALL = """
+title = "A small table"
+paper = "Nobody, Nothing, 2020"
+number = "Table 9"
+seeds = 3
+metrics = ["accuracy", "macro_f1"]
+points = true
+deviations = ["Everything differs."]
+
+[[datasets]]
+name = "scenes"
+load = "labelme"
+arguments = { features = "efficientnet" }
+features = "standardised"
+remove = 0.25
+
+[[datasets]]
+name = "blobs"
+make = "make_blobs"
+arguments = { n_items = 60, accuracy = 0.9 }
+items = 40
+quick = { items = 20 }
+
+[[rows]]
+name = "DL-MV"
+method = "two-stage"
+parameters = { aggregator = "majority-vote" }
+choose = [{}, { learning_rate = 0.003 }]
+published = { scenes = 77.2, blobs = [62.5, 1.1] }
+published_also = { macro_f1 = { blobs = 60 } }
+
+[[rows]]
+name = "Triplet"
+method = "triplet"
+then = "logistic-regression"
+
+[[rows]]
+name = "Ours"
+why = "comes with its own system"
+published = { scenes = 80 }
+"""
+
+
+def refusal(text):
+    """The sentence with which a table is refused: one line that begins with where and ends with a stop."""
+    with pytest.raises(ParameterError) as caught:
+        Table.from_toml(text, "small/table-9")
+    said = str(caught.value)
+    assert "small/table-9" in said and said.endswith(".") and "\n" not in said
+    return said
+
+
+def test_a_table_holds_what_its_text_says():
+    """Keys become fields, and what is left out has its default."""
+    table = Table.from_toml(SMALL, "small/table-9")
+    assert (table.name, table.number, table.points, table.validation_truth) == ("small/table-9", "Table 9", True, False)
+    assert table.metrics == ("accuracy", "macro_f1") and table.deviations == ("Everything differs.",)
+    assert list(table.seed_list) == [1000, 1001, 1002] and table.figure is None
+    assert table.datasets == (
+        DataSet(
+            "scenes",
+            "labelme",
+            None,
+            {"features": "efficientnet"},
+            (),
+            "standardised",
+            None,
+            None,
+            0.25,
+            quick_items=80,
+        ),
+        DataSet("blobs", None, "make_blobs", {"n_items": 60, "accuracy": 0.9}, items=40, quick_items=20),
+    )
+    assert table.rows[0] == Row(
+        "DL-MV",
+        "two-stage",
+        "",
+        {"aggregator": "majority-vote"},
+        ({}, {"learning_rate": 0.003}),
+        None,
+        {"scenes": Published(77.2), "blobs": Published(62.5, 1.1)},
+        {"macro_f1": {"blobs": Published(60.0)}},
+    )
+    assert [row.name for row in table.measured] == ["DL-MV", "Triplet"]
+    assert table.row("Ours").why == "comes with its own system" and table.row("Triplet").then == "logistic-regression"
+    table.check()
+
+
+MISTAKES = {
+    "an unknown key of the table": ("seeds = 3", "seed = 3", "no key 'seed'; the nearest is 'seeds'"),
+    "an unknown key of a data set": ("remove = 0.25", "removed = 0.25", "data set 'scenes': there is no key 'removed'"),
+    "an unknown key of a row": ("then =", "than =", "row 'Triplet'"),
+    "an unknown key of quick": ("{ items = 20 }", "{ item = 20 }", "'blobs', quick: there is no key 'item'"),
+    "an unknown method": (
+        '"two-stage"',
+        '"two-stag"',
+        "row 'DL-MV': there is no method 'two-stag'; the nearest is 'two-",
+    ),
+    "an unknown set": (
+        '"labelme"',
+        '"labelmee"',
+        "there is no set 'labelmee' for MANYHANDS_DATA; the nearest is 'labelme'",
+    ),
+    "an unknown choice of features": ('"efficientnet"', '"vgg61"', "no choice of features of labelme called 'vgg61'"),
+    "an unknown argument of load": ("{ features =", "{ feature =", "no argument of load called 'feature'"),
+    "an unknown maker": ('"make_blobs"', '"make_blob"', "no function to make a crowd called 'make_blob'"),
+    "an unknown argument of a maker": ("accuracy = 0.9 }", "acuracy = 0.9 }", "no argument of make_blobs called 'acur"),
+    "an unknown metric": ('["accuracy", "macro_f1"]', '["acuracy"]', "no metric 'acuracy'; the nearest is 'accuracy'"),
+    "an unknown set in published": (
+        "scenes = 77.2",
+        "scene = 77.2",
+        "'scene', which is no data set of this table; the nearest is 'scenes'",
+    ),
+    "a further metric that is not measured": ("{ macro_f1 =", "{ ece =", "no metric in this table called 'ece'"),
+    "further metrics without sets": (
+        "{ macro_f1 = { blobs = 60 } }",
+        "{ macro_f1 = 60 }",
+        "macro_f1 must be keys with",
+    ),
+    "the first metric among the further ones": ("{ macro_f1 = {", "{ accuracy = {", "goes to published"),
+    "a metric twice": ('["accuracy", "macro_f1"]', '["accuracy", "accuracy"]', "metrics has accuracy twice"),
+    "a number for a choice of features": ('"efficientnet"', "3", "no choice of features of labelme called 3"),
+    "no seed": ("seeds = 3", "seeds = 0", "seeds must be a whole number at least 1, not 0"),
+    "half a seed": ("seeds = 3", "seeds = 2.5", "seeds must be a whole number at least 1, not 2.5"),
+    "a seed that is true": ("seeds = 3", "seeds = true", "seeds must be a whole number at least 1, not True"),
+    "no title": ('title = "A small table"', "", "title is missing; it must be text on one line"),
+    "a title of two lines": ('"A small table"', '"A\\nB"', "title must be text on one line"),
+    "no data sets": (SMALL[SMALL.index("[[datasets]]") : SMALL.index("[[rows]]")], "", "datasets is missing"),
+    "both load and make": ('load = "labelme"', 'load = "labelme"\nmake = "make_iris"', "give either load"),
+    "neither load nor make": ('make = "make_blobs"', "", "data set 'blobs': give either load"),
+    "what make_structural needs": (
+        '"make_blobs"\narguments = { n_items = 60, accuracy = 0.9 }',
+        '"make_structural"',
+        "truth",
+    ),
+    "a seed given twice": ("{ n_items = 60,", "{ random_state = 1,", "random_state gets the seed of the run"),
+    "a maker without random_state": (
+        '"make_blobs"\narguments = { n_items = 60, accuracy = 0.9 }',
+        '"make_difficulty_gaussians"',
+        "no argument of make_difficulty_gaussians called 'random_state'; there are: data_seed, label_seed",
+    ),
+    "seeds for what is loaded": ("remove = 0.25", 'seeded = ["random_state"]', "there is no key 'seeded'"),
+    "all annotations removed": ("remove = 0.25", "remove = 1.0", "remove must be a number at least 0 and at most 0.99"),
+    "one fold": ("remove = 0.25", "folds = 1", "folds must be a whole number at least 2, not 1"),
+    "unknown features": ('"standardised"', '"scaled"', "features must be one of 'as they are', 'standardised'"),
+    "neither method nor why": ('method = "two-stage"', "", "row 'DL-MV': give either method"),
+    "both method and why": ("then =", 'why = "no reason"\nthen =', "row 'Triplet': give either method"),
+    "parameters without a method": ("published = { scenes = 80 }", "parameters = { a = 1 }", "belong to a method"),
+    "one setting to choose from": ("[{}, { learning_rate = 0.003 }]", "[{}]", "choose must be a list of 2 or more"),
+    "an embedding that nothing follows": ('then = "logistic-regression"', "", "triplet learns no classes"),
+    "then behind a classifier": ('method = "two-stage"', 'method = "raykar"\nthen = "network"', "raykar is none"),
+    "a share in per cent of a table of shares": ("points = true", "", "77.2 for 'scenes' is no share"),
+    "a share above 100 per cent": ("scenes = 77.2", "scenes = 772", "772 for 'scenes' is no share"),
+    "three figures": ("[62.5, 1.1]", "[62.5, 1.1, 3]", "must be a number, or a pair [value, standard deviation]"),
+    "a negative deviation": ("[62.5, 1.1]", "[62.5, -1.1]", "must be a number, or a pair"),
+    "text for a figure": ("scenes = 77.2", 'scenes = "77.2"', "what is published for 'scenes' must be a number"),
+    "two sets of one name": ('name = "blobs"', 'name = "scenes"', "another data set has this name"),
+    "two rows of one name": ('name = "Triplet"', 'name = "DL-MV"', "another row has this name"),
+    "a figure over nothing": (
+        "seeds = 3",
+        'figure = { x = "n_items" }',
+        "figure: there is no number that all data sets",
+    ),
+    "no TOML": ("seeds = 3", "seeds 3", "The table small/table-9 is not TOML: "),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_sentence(mistake):
+    """Whatever is wrong, the sentence says which table, which key, and what would be right."""
+    right, wrong, said = MISTAKES[mistake]
+    assert SMALL.count(right) >= 1
+    assert said in refusal(SMALL.replace(right, wrong, 1))
+
+
+def test_odd_values_are_refused_or_read():
+    """Whatever stands behind a key, there is a table or one sentence, and never another error."""
+    refused = 0
+    for line in [line for line in SMALL.splitlines() if " = " in line]:
+        key = line.partition(" = ")[0]
+        for odd in ("3", "-1", "nan", "true", '""', '"x"', "[]", "[[]]", "{}", "{ a = { b = [1] } }", "2020-01-01"):
+            try:
+                Table.from_toml(SMALL.replace(line, f"{key} = {odd}", 1), "small/table-9")
+            except ParameterError as error:
+                refused += 1
+                assert "\n" not in str(error)
+    assert refused > 150
+
+
+def test_unknown_parameters_are_found_before_a_run():
+    """`check` asks the classes themselves, for parameters and for the settings to choose from."""
+    for wrong in (
+        SMALL.replace("{ aggregator =", "{ agregator =", 1),
+        SMALL.replace("{ learning_rate =", "{ lerning_rate =", 1),
+    ):
+        table = Table.from_toml(wrong, "small/table-9")
+        with pytest.raises(
+            ParameterError, match=r"small/table-9, row 'DL-MV': there is no parameter of two-stage called"
+        ):
+            table.check()
+    seeded = Table.from_toml(SMALL.replace("{ learning_rate = 0.003", "{ random_state = 3", 1), "small/table-9")
+    with pytest.raises(ParameterError, match="random_state is the seed of the run; leave it out"):
+        seeded.check()
+
+
+def test_parts_are_found_by_name():
+    """A name that is none is refused with the nearest one."""
+    table = Table.from_toml(SMALL, "small/table-9")
+    assert table.dataset("blobs") is table.datasets[1] and table.row("Ours") is table.rows[2]
+    with pytest.raises(ParameterError, match="no data set 'blob'; the nearest is 'blobs'"):
+        table.dataset("blob")
+    with pytest.raises(ParameterError, match="no row 'X'; there are: DL-MV, Triplet, Ours"):
+        table.row("X")
+
+
+def test_a_figure_may_run_over_what_all_sets_have():
+    """Fields and shared arguments are numbers to draw over."""
+    made = SMALL.replace(
+        'load = "labelme"\narguments = { features = "efficientnet" }',
+        'make = "make_blobs"\narguments = { n_items = 9 }',
+    )
+    for x in ("remove", "items", "n_items"):
+        assert Table.from_toml(f'figure = {{ x = "{x}" }}\n{made}', "t/t").figure == {"x": x}
+
+
+def test_tables_can_be_sent_to_other_processes():
+    """A table comes back from pickle as it was."""
+    table = Table.from_toml(SMALL, "small/table-9")
+    assert pickle.loads(pickle.dumps(table)) == table
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_our_tables_are_whole(name):
+    """Each table that comes with manyhands has rows to measure, with parameters that exist, and a reason for others."""
+    table = load_table(name)
+    table.check()
+    assert table.name == name and table.measured and table.deviations
+    assert all(row.why for row in table.rows if row not in table.measured)
+    assert not table.validation_truth  # none of them reproduces such a protocol
+
+
+def test_our_tables_are_those_that_were_promised():
+    """No table is lost on the way into the package."""
+    assert table_names() == [
+        "baselines/crowd-kit",
+        "baselines/labelme",
+        "crowding/removal",
+        "crowding/table-1",
+        "difficulty-em/table-1",
+        "neucrowd/table-2",
+        "neucrowd/table-2-hotel",
+        "self-crowd/figure-3",
+    ]
+
+
+def test_published_values_are_those_of_the_papers():
+    """One figure of each table, typed a second time."""
+    crowding, neucrowd = load_table("crowding/table-1"), load_table("neucrowd/table-2")
+    assert crowding.row("CrowdInG").published == {"LabelMe": Published(87.03, 0.55), "Music": Published(83.73, 0.62)}
+    assert neucrowd.row("Triple+EM").published_also["auc"]["Syn2"] == Published(0.772)
+    assert load_table("neucrowd/table-2-hotel").row("NeuCrowd").published["Hotel"] == Published(0.871)
+    assert load_table("difficulty-em/table-1").row("Original EM").published["Gaussian"] == Published(94.0, 0.11)
+    assert load_table("self-crowd/figure-3").row("CrowdLayer (t = 0)").published["LabelMe"] == Published(0.839)
+    assert load_table("baselines/labelme").row("CoNAL").published["Music"] == Published(84.06, 0.42)
+    crowd_kit = load_table("baselines/crowd-kit")
+    assert crowd_kit.row("GLAD").published["reports_mozilla"] == Published(0.97)
+    assert crowd_kit.row("MV").published_also["balanced_accuracy"]["fact_eval"] == Published(0.648)
+    assert "s_rel" not in crowd_kit.row("MACE").published  # crowd-kit was not run there
+
+
+def test_only_methods_of_the_five_systems_wait():
+    """A row that could be measured is measured; whoever adds a system takes its rows off this list."""
+    rows = [row for name in table_names() for row in load_table(name).rows]
+    waiting = {row.name for row in rows if row.why == "comes with its own system"}
+    assert waiting == (
+        {"NeuCrowd", "Adaptive", "Fixed", "Self-Crowd", "Self-Crowd_c", "Self-Crowd_r"}
+        | {"CrowdG", "CrowdInG", "CrowdInG_U", "CrowdInG_I", "CrowdInG_R"}
+        | {"DL-CL+Self", "DL-CL+GCN", "DL-CL+GAN", "DL-CL+InG"}
+    )
+
+
+def test_a_table_that_there_is_not():
+    """The nearest name is given, and a name never leads out of the folder of tables."""
+    with pytest.raises(
+        ParameterError, match=r"^There is no table 'crowding/table1'; the nearest is 'crowding/table-1'\.$"
+    ):
+        load_table("crowding/table1")
+    with pytest.raises(ParameterError, match=r"There is no table '../tables/crowding/table-1'"):
+        load_table("../tables/crowding/table-1")
+
+
+def test_a_table_of_ones_own(tmp_path):
+    """A path to a TOML file works as a name does; what is no text is refused."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "table-9.toml").write_text(SMALL, encoding="utf-8")
+    assert load_table(folder / "table-9.toml") == load_table(str(folder / "table-9.toml"))
+    assert load_table(folder / "table-9.toml").name == "mine/table-9"
+    (folder / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ParameterError, match=r"bytes.toml cannot be read"):
+        load_table(folder / "bytes.toml")
+
+
+def test_loading_is_quick_and_light():
+    """No table takes 50 ms, and none loads torch or scikit-learn."""
+    assert max(min(_seconds(name) for _ in range(5)) for name in table_names()) < 0.05
+    program = (
+        "import sys; from manyhands.reproduce import load_table, table_names;"
+        "print(len([load_table(name) for name in table_names()]), *({'torch', 'sklearn', 'scipy'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
+    assert run.stdout.split() == [str(len(table_names()))]
+
+
+def _seconds(name):
+    began = time.perf_counter()
+    load_table(name)
+    return time.perf_counter() - began
+
+
+def test_metrics_are_those_that_cells_give():
+    """A metric that a table may name is one that a cell measures."""
+    from manyhands.reproduce.cells import Cell, run_cell
+
+    dataset = DataSet("blobs", make="make_blobs", arguments={"n_items": 40, "n_classes": 2})
+    row = Row("MV+LR", "two-stage", parameters={"aggregator": "majority-vote", "classifier": "logistic-regression"})
+    outcome = run_cell(Cell(Table("t/t", "", "", "", (dataset,), (row,)), dataset, row, 1000, quick=True))
+    assert set(outcome.metrics) == set(METRICS)

@@ -1,0 +1,126 @@
+"""Measured beside published, and methods beside each other."""
+
+import math
+
+import pytest
+from scipy.stats import ttest_rel
+
+from manyhands.reproduce.cells import cells_of
+from manyhands.reproduce.tables import Published, Row
+from manyhands.reproduce.verdicts import entries, paired_t, pairs
+from measuring import CROWD, FOLDED, SKENE, UNKNOWN, VOTE, made_up, small_table
+
+
+def entry_of(row, values, **others):
+    table = small_table([row], seeds=max(1, len(values)), **others)
+    (found,) = entries(table, cells_of(table), made_up(table, {("crowd", row.name): values}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.911, 0.927], "within"),  # 1.9 above 90
+        ([0.921, 0.921], "above"),
+        ([0.879, 0.879], "below"),
+        ([0.882], "within"),
+        ([], "not measured"),
+    ],
+)
+def test_two_points_where_the_paper_gives_no_deviation(values, verdict):
+    """Closer than two points is within."""
+    found = entry_of(VOTE, values)
+    assert found.verdict == verdict and found.margin == 2 and found.n == len(values)
+
+
+def test_two_points_are_a_fiftieth_where_figures_are_shares():
+    """Published values need not be per cent."""
+    row = Row("vote", "majority-vote", published={"crowd": Published(0.9)})
+    assert entry_of(row, [0.919], points=False).verdict == "within"
+    found = entry_of(row, [0.921], points=False)
+    assert found.verdict == "above" and found.difference == pytest.approx(0.021)
+
+
+def test_two_standard_errors_of_the_difference():
+    """The paper's deviation is taken to be over as many runs as ours."""
+    found = entry_of(SKENE, [0.96, 0.97, 0.98, 0.99])
+    assert found.mean == pytest.approx(97.5) and found.deviation == pytest.approx(math.sqrt(5 / 3))
+    assert found.margin == pytest.approx(2 * math.sqrt((5 / 3 + 1) / 4))
+    assert found.verdict == "above" and found.difference == pytest.approx(2.5)
+    assert entry_of(SKENE, [0.96, 0.95, 0.97, 0.96]).verdict == "within"
+    alone = entry_of(SKENE, [0.97])
+    assert alone.margin == pytest.approx(2 * math.sqrt(2)) and alone.deviation is None and alone.verdict == "within"
+
+
+def test_what_rounding_hides_is_within():
+    """A method that draws nothing gives the same figure, up to the digits that were printed."""
+    row = Row("vote", "majority-vote", published={"crowd": Published(90.1, 0.0)})
+    assert entry_of(row, [0.9013, 0.9013]).verdict == "within"
+    assert entry_of(row, [0.9016, 0.9016]).verdict == "above"
+
+
+def test_failures_and_rows_without_a_method_are_kept():
+    """Nothing that was published is left out, and errors are told once."""
+    table = small_table([VOTE, UNKNOWN], [CROWD, FOLDED], seeds=3)
+    records = made_up(table, {("crowd", "vote"): ["no luck", 0.9, "no luck"]})
+    found = {(e.dataset, e.row): e for e in entries(table, cells_of(table), records)}
+    assert found["crowd", "vote"].errors == ("no luck",) and found["crowd", "vote"].n_failed == 2
+    assert found["crowd", "vote"].mean == 90 and found["folded", "vote"].verdict == "not measured"
+    oracle = found["crowd", "oracle"]
+    assert oracle.verdict == "not measured" and oracle.why == "it sees the truth" and oracle.published.value == 99
+    assert ("folded", "oracle") not in found
+
+
+def test_a_value_without_a_published_one():
+    """Is not published."""
+    assert entry_of(Row("vote", "majority-vote"), [0.9]).verdict == "not published"
+
+
+def test_further_metrics_have_published_values_of_their_own():
+    """`published_also` is by metric."""
+    row = Row("v", "majority-vote", published={"crowd": Published(1)}, published_also={"ece": {"crowd": Published(3)}})
+    table = small_table([row], metrics=("accuracy", "ece", "auc"))
+    found = {e.metric: e.published for e in entries(table, cells_of(table), made_up(table, {}))}
+    assert found["accuracy"].value == 1 and found["ece"].value == 3 and found["auc"] is None
+
+
+def test_the_paired_test_is_scipys():
+    """Over seeds; over folds the variance is larger by the overlap of the training parts."""
+    one, other = [0.9, 0.95, 0.91, 0.97, 0.93], [0.88, 0.9, 0.92, 0.9, 0.9]
+    differences = [a - b for a, b in zip(one, other)]
+    assert paired_t(differences) == pytest.approx(ttest_rel(one, other).pvalue)
+    assert paired_t(differences, 0.25) > paired_t(differences)
+    inflated = [sum(differences) / 5 + (d - sum(differences) / 5) * math.sqrt(5 * (0.2 + 0.25)) for d in differences]
+    assert paired_t(differences, 0.25) == pytest.approx(paired_t(inflated))
+
+
+def test_nothing_is_tested_where_nothing_varies():
+    """Two seeds, or the same difference for all of them."""
+    assert paired_t([1.0, 2.0]) is None and paired_t([]) is None
+    assert paired_t([0.1 + 0.2, 0.3, 0.3]) is None
+    assert paired_t([0.0, 0.0, 0.0]) is None
+
+
+def test_many_pairs_are_corrected_by_holm():
+    """The smallest p times their number, the next times one less; never falling, never above 1."""
+    rows = [Row(name, "dawid-skene", parameters={"max_iter": n + 5}) for n, name in enumerate("abc")]
+    table = small_table(rows, [CROWD], seeds=4)
+    values = {("crowd", "a"): [0.9, 0.91, 0.9, 0.93], ("crowd", "b"): [0.8, 0.8, 0.81, 0.82]}
+    values["crowd", "c"] = [0.81, 0.79, 0.8, 0.83]
+    found = pairs(table, entries(table, cells_of(table), made_up(table, values)))
+    assert [(p.row, p.other) for p in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    p = sorted(pair.p for pair in found)
+    corrected = sorted(pair.p_corrected for pair in found)
+    assert corrected == pytest.approx([3 * p[0], max(3 * p[0], 2 * p[1]), min(1, max(2 * p[1], p[2]))])
+    assert found[0].difference == pytest.approx(10.25) and found[0].n == 4
+
+
+def test_only_shared_seeds_are_paired():
+    """Seeds that failed for one are left out for both; folds are told from seeds."""
+    rows = [Row(name, "dawid-skene", parameters={"max_iter": n + 5}) for n, name in enumerate("ab")]
+    table = small_table(rows, [CROWD, FOLDED], seeds=5)
+    a, b = [0.9, "x", 0.92, 0.95, 0.96], [0.7, 0.1, 0.75, 0.71, "y"]
+    records = made_up(table, {(d, r): v for d in ("crowd", "folded") for r, v in {"a": a, "b": b}.items()})
+    plain, folded = pairs(table, entries(table, cells_of(table), records))
+    assert plain.n == folded.n == 3 and plain.difference == pytest.approx(100 * (0.2 + 0.17 + 0.24) / 3)
+    assert plain.p < folded.p
