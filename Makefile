@@ -2,6 +2,7 @@
 # make test    everything that must hold
 # make lint    ruff and mypy
 # make bench   speed and memory beside the peers (minutes; installs them)
+# make learners   accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +14,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench learners clean
 .DEFAULT_GOAL := test
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
@@ -42,6 +43,10 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/loading.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/learning.py
+
+learners: $(VENV)/ready
+	$(BIN)/python benchmarks/learners.py
+	$(BIN)/python benchmarks/starts.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/*.so

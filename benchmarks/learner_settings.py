@@ -46,7 +46,8 @@ class Candidate:
 
     def said(self, choice: int) -> str:
         """A setting as one reads it."""
-        return ", ".join(f"{name}={value}" for name, value in self.settings[choice].items()) or "defaults"
+        said = {name: getattr(value, "C", value) for name, value in self.settings[choice].items()}
+        return ", ".join(f"{'C' if name == 'classifier' else name}={v}" for name, v in said.items()) or "defaults"
 
 
 def _linear(aggregator: str, **always: Any) -> Candidate:

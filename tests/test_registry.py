@@ -53,7 +53,8 @@ def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
     """A torch that cannot be imported is our error; any other missing module is a fault and stays one."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "manyhands.classifiers.crowd_layer", raising=False)
-    monkeypatch.delitem(sys.modules, "manyhands.nn.batches", raising=False)
+    for part in ("batches", "losses", "noise_layers"):
+        monkeypatch.delitem(sys.modules, f"manyhands.nn.{part}", raising=False)
     with pytest.raises(MissingExtraError, match=r"crowd_layer needs torch, .*pip install 'manyhands\[learn\]'"):
         registry.get("crowd-layer")
     with pytest.raises(ModuleNotFoundError, match="no_such"):

@@ -12,6 +12,7 @@ from manyhands import Annotations, CrowdLayer, load_model
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import hold_out
 from manyhands.nn import checkpoint as checkpoints
+from manyhands.nn.noise_layers import FORMS
 from manyhands.progress import listening
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from manyhands.testing.learners import QUICK
@@ -25,7 +26,7 @@ def quick(**changes):
     return CrowdLayer(**(QUICK | {"random_state": 0} | changes))
 
 
-@pytest.mark.parametrize("form", ["vw", "vb", "vw-b"])
+@pytest.mark.parametrize("form", sorted({*FORMS} - {"mw"}))
 def test_a_silent_worker_changes_nothing(form):
     """In the other forms too; and what is said of him is what the start says: the most probable label is the truth."""
     check_a_silent_worker_changes_nothing(CrowdLayer(form))

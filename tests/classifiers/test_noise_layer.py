@@ -6,8 +6,8 @@ import pytest
 from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, registry
 from manyhands.exceptions import ParameterError
 from manyhands.nn.noise_layers import FORMS, Confusion, CrowdLogits
-from manyhands.testing.classifier_promises import QUICK
 from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.testing.learners import QUICK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 METHODS = ("conal", "crowd-layer", "spee-lfc", "trace-reg")

@@ -116,7 +116,7 @@ def test_numbers_in_other_clothes():
     for other in (
         torch.tensor(X).bfloat16(),
         pd.DataFrame(X).astype("Int64"),
-        np.matrix(X),  # noqa: NPY201
+        np.matrix(X),
         np.ma.masked_array(X),
     ):
         rows = as_rows(other)
@@ -124,7 +124,7 @@ def test_numbers_in_other_clothes():
         assert type(rows.whole()) is np.ndarray
     gap = pd.DataFrame(X).astype("Int64")
     gap.iloc[1, 0] = pd.NA
-    with pytest.raises(AlignmentError, match="NaN.* in row 1"):
+    with pytest.raises(AlignmentError, match=r"NaN.* in row 1"):
         as_rows(gap)
     with pytest.raises(AlignmentError, match="masked entries"):
         as_rows(np.ma.masked_equal(X, 5))

@@ -11,7 +11,6 @@ from manyhands.classifiers.base import CrowdClassifier
 from manyhands.exceptions import AnnotationError
 from manyhands.testing.compare import assert_equal, assert_probabilities, error_of, quietly
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.learners import QUICK as QUICK  # where tests looked for it first
 from manyhands.testing.learners import learn, quick
 
 RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "posterior_", "history_", "module_", "notes_")
