@@ -19,7 +19,7 @@ export MANYHANDS_DATA
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) -e '.[dev,learn]'
+	$(BIN)/python $(PIP) -e '.[dev,learn,plot]'
 	touch $@
 
 $(BENCH)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])

@@ -2,9 +2,11 @@
 
 import os
 import sys
+import time
+from pathlib import Path
 
 from manyhands.kernels import thread_count
-from manyhands.reproduce.cells import cells_of
+from manyhands.reproduce.cells import cells_of, run_cell
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.tables import DataSet, Published, Row, Table
 
@@ -70,6 +72,29 @@ def dies(line):
 def stillborn(line):
     """A process that does not come up."""
     sys.exit(3)
+
+
+def sleeps(line):
+    """A process in which every cell but that of the first seed takes a minute; a file tells when it is at one."""
+    from manyhands.reproduce import runner
+
+    def long_cell(cell):
+        if cell.seed > 1000:
+            Path(os.environ["ASLEEP"]).touch()
+            time.sleep(60)
+        return run_cell(cell)
+
+    runner.run_cell = long_cell
+    runner._work(line)
+
+
+def command_that_sleeps(*arguments):
+    """The command line, with such processes."""
+    from manyhands.cli.app import run
+    from manyhands.reproduce import runner
+
+    runner._work = sleeps
+    sys.exit(run(list(arguments)))
 
 
 def tells_threads(line):

@@ -84,7 +84,7 @@ def test_what_cannot_be_done_is_one_sentence(table, tmp_path, capsys, monkeypatc
 def test_no_page_is_replaced_unasked(tmp_path, capsys):
     """It is refused before the work."""
     (tmp_path / "board.md").write_text("mine")
-    fails(capsys, 2, "Add --force", "leaderboard", "--write", str(tmp_path / "board.md"))
+    fails(capsys, 2, "Add --force", "leaderboard", "--only", "parrots", "--write", str(tmp_path / "board.md"))
     assert (tmp_path / "board.md").read_text() == "mine"
 
 

@@ -145,46 +145,42 @@ def test_two_runs_at_once_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["SIGKILL", "SIGINT"])
-@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which processes are there")
 def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, ending):
     """What is there stays; the rest is measured; no process is left behind; figures are those of a run in one go."""
     (tmp_path / "own").mkdir()
     toml = tmp_path / "own" / "small.toml"
     toml.write_text(TOML.rpartition("[[rows]]")[0])  # one row, three seeds
     path = tmp_path / "out" / "own-small.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "manyhands",
-        "reproduce",
-        str(toml),
-        "-o",
-        str(path.parent),
-        "--jobs",
-        "1",
-        "--json",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 1)
-    wait_for(lambda: children_of(process.pid) or sys.platform != "linux")
-    children = children_of(process.pid)
-    if ending == "SIGKILL":
-        process.kill()
-    else:
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everybody
+    process = start_command_that_sleeps(tmp_path, "reproduce", str(toml), "-o", str(path.parent), "--jobs", "1")
+    (child,) = children_of(process.pid)
+    os.kill(child, signal.SIGINT)  # a terminal sends Ctrl-C to everybody; it is for the one who started the others
+    time.sleep(0.3)
+    assert children_of(process.pid) == [child]
+    os.killpg(process.pid, signal.SIGINT) if ending == "SIGINT" else process.kill()
     err = process.communicate(timeout=20)[1].decode()
     assert process.returncode == (-9 if ending == "SIGKILL" else 130)
-    assert ending == "SIGKILL" or ("goes on from there" in err and "Traceback" not in err), err
-    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+    assert "Traceback" not in err and ("the same command goes on from there" in err) == (ending == "SIGINT")
+    wait_for(lambda: not Path(f"/proc/{child}").exists())
     before = path.read_bytes()
-    assert 1 <= before.count(b"\n") < 3
+    assert before.count(b"\n") == 1
     path.write_bytes(before + b'{"key": "cut o')  # as a kill in the middle of a line would leave it
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    (page,) = json.loads(done.stdout)["tables"]
-    assert (page["n_measured"], page["n_failed"], page["n_torn_lines"]) == (3, 0, 1)
+    found = runner.run(load_table(toml), path.parent, jobs=1)
+    assert len(found.by_key) == 3 and found.n_torn == 1
     assert path.read_bytes().startswith(before) and path.read_bytes().count(b"\n") == 4
     by_hand = {cell.key: run_cell(cell).metrics["accuracy"] for cell in cells_of(load_table(toml))}
-    assert {key: value["accuracy"] for key, value in figures(read_records(path)).items()} == by_hand
+    assert {key: value["accuracy"] for key, value in figures(found).items()} == by_hand
+
+
+def start_command_that_sleeps(folder, *arguments):
+    """A command in a process group of its own, in the middle of its second cell."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "ASLEEP": str(folder / "asleep")}
+    program = "import sys, measuring; measuring.command_that_sleeps(*sys.argv[1:])"
+    command = [sys.executable, "-c", program, *arguments]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    wait_for((folder / "asleep").exists)
+    return process
 
 
 def children_of(pid):

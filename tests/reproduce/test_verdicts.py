@@ -71,6 +71,13 @@ def test_failures_and_rows_without_a_method_are_kept():
     assert ("folded", "oracle") not in found
 
 
+def test_folds_add_up_to_more_items_and_seeds_do_not():
+    """So many items stand behind a mean."""
+    table = small_table([VOTE], [CROWD, FOLDED], seeds=3)
+    records = made_up(table, {(name, "vote"): [0.9, "no luck", 0.9] for name in ("crowd", "folded")}, n_test=12)
+    assert [entry.n_test for entry in entries(table, cells_of(table), records)] == [12, 24]
+
+
 def test_a_value_without_a_published_one():
     """Is not published."""
     assert entry_of(Row("vote", "majority-vote"), [0.9]).verdict == "not published"

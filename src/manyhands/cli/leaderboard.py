@@ -49,7 +49,7 @@ def leaderboard(
     if write is not None:
         refuse_unwritable(write.parent, [write.name])
         if not force:
-            pass
+            refuse_present(write.parent, [write.name])
     wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
     command = wish.command("manyhands leaderboard")
     parts = []

@@ -13,7 +13,7 @@ from manyhands.reproduce.tables import DataSet, Table
 # Told apart by people who see colours differently (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _MARKS = "osD^vP*X"
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "manyhands",  # else ids are drawn at random
     "svg.fonttype": "none",
     "axes.spines.top": False,

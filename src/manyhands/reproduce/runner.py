@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection as connections
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from manyhands.reproduce.records import Record, Records, appending, read_records
 from manyhands.reproduce.tables import Table
 
 _READY = "ready"
+_PRELOADED = ("manyhands.reproduce.runner", "sklearn.linear_model", "sklearn.pipeline", "scipy.stats", "torch")
 _USUAL_MB = 700  # what a cell with a network needs, libraries included, until one tells
 _SPARE = 1.3  # the next cell may need more than any before
 _LONGEST_ERROR = 300
@@ -110,8 +111,20 @@ def _run_all(cells: Sequence[Cell], append: Callable[[Record], None], jobs: int,
             line.close()
 
 
+def _context() -> Any:
+    """New processes, forked from one that has loaded the libraries and runs no thread, where there can be one.
+
+    Each would otherwise spend seconds on imports. A fork of this process itself would take threads' locks along.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    return context
+
+
 def _start(cell: Cell) -> tuple[Any, _Worker]:
-    context = get_context("spawn")  # a fork would take threads' locks along
+    context = _context()
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
     with _one_thread(), _deaf():

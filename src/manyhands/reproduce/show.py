@@ -1,4 +1,4 @@
-"""A measured table as one plain object, and that object as Markdown, JSON, CSV, and lines for a terminal."""
+"""A measured table as one object that JSON can hold, and that object as Markdown, CSV, and lines for a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WITH_TRUTH = "As in the paper, settings are chosen by the truth of validation i
 
 
 def page(table: Table, cells: Sequence[Cell], records: Records, command: str) -> Page:
-    """All there is to tell of a table, as JSON can hold it."""
+    """All there is to tell of a table."""
     told = [record for cell in cells if (record := records.find(cell.key)) is not None]
     found = entries(table, cells, records)
     return {
@@ -85,11 +85,6 @@ def _plain_entry(entry: Entry, quick: bool) -> dict[str, Any]:
 def _plain_pair(pair: Pair) -> dict[str, Any]:
     names = ("dataset", "row", "other", "n", "difference", "p", "p_corrected")
     return {name: getattr(pair, name) for name in names}
-
-
-def to_json(shown: Page) -> str:
-    """The object itself, one for each table."""
-    return json.dumps(shown, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def to_csv(shown: Page) -> str:
@@ -164,11 +159,11 @@ def title(metric: str) -> str:
 def notes(shown: Page) -> list[str]:
     """What must be known to read the figures: where they come from, and what they are not."""
     commits = [str(commit)[:12] if commit else "unknown (not run from a clone)" for commit in shown["commits"]]
-    seeds = shown["seeds"]
+    machines, seeds = "; ".join(filter(None, shown["machines"])) or "unknown", shown["seeds"]
     said = [
         f"Command: `{shown['command']}`",
         f"Commit: {', '.join(commits) or 'nothing was measured'}",
-        f"Machine: {'; '.join(filter(None, shown['machines'])) or 'unknown'}; {shown['seconds']:.0f} s of work, one thread a cell",
+        f"Machine: {machines}; {shown['seconds']:.0f} s of work, one thread a cell",
         f"Seeds: {len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "Seeds: none",
         f"Cells: {shown['n_measured']} of {shown['n_cells']} measured, {shown['n_failed']} failed"
         + (f"; {shown['n_torn_lines']} torn lines ignored" if shown["n_torn_lines"] else ""),

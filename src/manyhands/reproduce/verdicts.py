@@ -45,7 +45,7 @@ class Entry:
     published: Published | None
     margin: float | None
     verdict: str
-    n_test: int | None = None
+    n_test: int = 0
     n_failed: int = 0
     errors: tuple[str, ...] = ()
     why: str = ""
@@ -114,11 +114,16 @@ def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterabl
         published,
         margin,
         verdict(values, published, margin),
-        next((record.get("n_test") for record in done.values()), None),
+        _n_test(dataset, [record.get("n_test") or 0 for record in done.values()]),
         len(errors),
         tuple(dict.fromkeys(errors)),
         row.why,
     )
+
+
+def _n_test(dataset: DataSet, of_seeds: Sequence[int]) -> int:
+    """How many items were tested on; each fold has others, while seeds share theirs."""
+    return sum(of_seeds[: dataset.folds]) if dataset.folds else max(of_seeds, default=0)
 
 
 def _published(table: Table, row: Row, dataset: DataSet, metric: str) -> Published | None:
