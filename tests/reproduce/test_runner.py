@@ -184,13 +184,18 @@ def start_command_that_sleeps(folder, *arguments):
 
 
 def children_of(pid):
-    """The processes that cells run in (on Linux), without the one that keeps track of resources."""
-    found = []
+    """The processes that cells run in (on Linux): they are forked from one that `pid` started."""
+    (server,) = (child for child, command in forked_from(pid).items() if b"forkserver" in command)
+    return list(forked_from(server))
+
+
+def forked_from(pid):
+    """Process -> command line of the children of a process."""
+    found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == pid and b"spawn_main" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found[int(entry.name)] = (entry / "cmdline").read_bytes()
         except (OSError, ValueError):
             continue
     return found
