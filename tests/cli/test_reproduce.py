@@ -40,7 +40,7 @@ def test_a_table_in_all_formats(table, tmp_path, capsys):
     assert (
         captured.out == ""
         and "quick run" in captured.err
-        and "Command: `manyhands reproduce own/small --quick`" in captured.err
+        and "Command: `manyhands reproduce small.toml --quick`" in captured.err
     )
     assert "Differs from the paper: Everything is made up." in captured.err
     before = (tmp_path / "out" / "own-small.jsonl").read_bytes()
@@ -55,6 +55,42 @@ def test_a_table_in_all_formats(table, tmp_path, capsys):
     (page,) = json.loads(capsys.readouterr().out)["tables"]
     assert page["n_measured"] == page["n_cells"] == 4 and page["quick"]
     assert (tmp_path / "out" / "own-small.jsonl").read_bytes() == before
+
+
+def test_a_row_that_is_not_measured_is_shown(capsys, tmp_path, monkeypatch):
+    """With what was published of it, and why; a command can be typed as it is printed."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["reproduce", "crowding/table-1", "--show", "--only", "CrowdInG", "--format", "markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "87.0" in out and "comes with its own system" in out and "Doctor Net" not in out
+    assert run(["reproduce", "baselines/crowd-kit", "--show", "--only", "D&S", "--format", "markdown"]) == 0
+    assert "--only 'D&S'`" in capsys.readouterr().out
+
+
+def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
+    """Also where it stands in the second table; nothing is measured then."""
+    (tmp_path / "other.toml").write_text(TOML.replace("make_crowd", "make_nothing"))
+    fails(capsys, 2, "make_nothing", "reproduce", table, "other.toml", "--quick", "-o", "out")
+    (tmp_path / "bad.toml").write_text("validation_truth = true\n" + TOML)
+    fails(capsys, 2, "held-out annotations", "reproduce", "bad.toml", "--quick", "-o", "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_in_which_all_fails_is_no_success(table, tmp_path, capsys):
+    """The reasons are shown, and the code is not 0."""
+    (tmp_path / "net.toml").write_text(TOML.replace('"majority-vote"', '"raykar"').replace('"dawid-skene"', '"raykar"'))
+    fails(capsys, 2, "Every cell failed", "reproduce", "net.toml", "--quick", "--jobs", "1", "-o", "out")
+
+
+def test_figures_of_another_commit_are_pointed_out(table, tmp_path, capsys):
+    """They are not measured again unless their file is removed."""
+    assert run(["reproduce", table, "--quick", "--jobs", "1", "-o", "out", "-q"]) == 0
+    path = tmp_path / "out" / "own-small.jsonl"
+    lines = [json.loads(line) | {"commit": "1" * 40} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    capsys.readouterr()
+    assert run(["reproduce", table, "--quick", "-o", "out", "--show"]) == 0
+    assert "figures of another commit" in capsys.readouterr().err
 
 
 def test_showing_needs_no_run(table, tmp_path, capsys):

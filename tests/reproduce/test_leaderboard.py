@@ -88,7 +88,11 @@ def test_the_page_says_it_all():
 def test_names_choose_among_both_tables():
     """A table that knows none of them is left out; a name that nobody knows is one sentence."""
     (only,) = leaderboard.wanted(["Bluebirds", "kos"])
-    assert only[0].name == "leaderboard/aggregators" and only[1] == ["Bluebirds", "kos"]
-    assert [names for _, names in leaderboard.wanted([])] == [[], []]
+    assert only.name == "leaderboard/aggregators"
+    assert [one.name for one in (*only.datasets, *only.rows)] == ["bluebirds", "kos"]
+    assert leaderboard.wanted([]) == list(leaderboard.tables())
+    assert [table.name for table in leaderboard.wanted(["labelme"])] == ["leaderboard/learners"]
+    with pytest.raises(ParameterError, match="None of the methods among labelme, kos is measured"):
+        leaderboard.wanted(["labelme", "kos"])
     with pytest.raises(ParameterError, match="no data set and no method 'parrots'"):
         leaderboard.wanted(["labelme", "parrots"])

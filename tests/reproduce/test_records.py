@@ -34,9 +34,11 @@ def test_a_line_cut_anywhere_is_ignored_and_counted(tmp_path, cut):
 def test_what_is_no_result_is_ignored(tmp_path):
     """Whatever JSON it is."""
     path = tmp_path / "r.jsonl"
-    path.write_bytes(b'3\n[]\n{"key": 3}\n{"key": "x"}\n\xff\xfe\n\n' + json.dumps(ONE).encode() + b"\n")
+    odd = [ONE | {"metrics": None}, ONE | {"peak_mb": "big"}, ONE | {"metrics": {"accuracy": "high"}}, {"key": "x"}]
+    lines = [b"3", b"[]", b'{"key": 3}', b"\xff\xfe", *(json.dumps(line).encode() for line in [*odd, ONE])]
+    path.write_bytes(b"\n".join(lines) + b"\n\n")
     found = read_records(path)
-    assert list(found.by_key) == ["a"] and found.n_torn == 5
+    assert found.by_key == {"a": ONE} and found.n_torn == 8
 
 
 def test_two_writers_are_refused(tmp_path):

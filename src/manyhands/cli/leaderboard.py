@@ -10,7 +10,19 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.reproduce import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, Wish, measure, show_failures
+from manyhands.cli.reproduce import (
+    Jobs,
+    Only,
+    Out,
+    Quick,
+    Retry,
+    Seeds,
+    ShowOnly,
+    Wish,
+    measure,
+    refuse_all,
+    show_failures,
+)
 from manyhands.cli.show import print_json, say, show_table
 from manyhands.writing import refuse_present, refuse_unwritable, write_files
 
@@ -53,8 +65,10 @@ def leaderboard(
     wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
     command = wish.command("manyhands leaderboard")
     parts = []
-    for table, names in board.wanted(wish.only):
-        cells, records = measure(table, Wish(out, quick, seeds, names, jobs, retry, show_only, wish.quiet))
+    tables = board.wanted(wish.only)
+    refuse_all(tables, wish)
+    for table in tables:
+        cells, records = measure(table, wish)
         parts.append((table, cells, records))
     markdown = board.to_markdown(parts, command)
     if write is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Wish:
     def command(self, words: str) -> str:
         """What to type for the same figures; folders and the number of processes do not matter for them."""
         told = (" --quick" if self.quick else "") + (f" --seeds {self.seeds}" if self.seeds else "")
-        return words + told + "".join(f" --only {name!r}" if " " in name else f" --only {name}" for name in self.only)
+        return words + told + "".join(f" --only {shlex.quote(name)}" for name in self.only)
 
 
 def reproduce(
@@ -84,6 +85,7 @@ def reproduce(
       manyhands reproduce crowding/table-1 --quick
       manyhands reproduce crowding/table-1 --only labelme --seeds 3 --format markdown
     """
+    from manyhands.reproduce.cells import narrowed
     from manyhands.reproduce.tables import load_table, table_names
 
     form = "json" if as_json else _checked(form)
@@ -92,13 +94,14 @@ def reproduce(
         return
     if not tables:
         raise ParameterError("Name a table; manyhands reproduce --list shows them all.")
-    chosen = [load_table(name) for name in dict.fromkeys(tables)]
-    drawings = {f"{table.name.replace('/', '-')}.svg": table for table in chosen} if plot else {}
+    chosen = {name: narrowed(load_table(name), only or ()) for name in dict.fromkeys(tables)}
+    drawings = {f"{table.name.replace('/', '-')}.svg": table for table in chosen.values()} if plot else {}
     refuse_unwritable(out, drawings)
     if not force:
         refuse_present(out, drawings)
     wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or form != _FORMATS[0])
-    pages = [_page(table, wish) for table in chosen]
+    refuse_all(list(chosen.values()), wish)
+    pages = [_page(table, wish, Path(name).name if name.endswith(".toml") else name) for name, table in chosen.items()]
     if drawings:
         from manyhands.reproduce.plots import to_svg
 
@@ -106,6 +109,7 @@ def reproduce(
         files = {file: to_svg(table, shown[table.name]) for file, table in drawings.items()}
         write_files(out, files, force=force)
     _print(pages, form, quiet)
+    end_if_all_failed(pages)
 
 
 def _checked(form: str) -> str:
@@ -123,28 +127,48 @@ def _list(tables: Sequence[Any], form: str) -> None:
         print(f"{table.name:<{width}}  {table.number}: {table.title}")
 
 
-def _page(table: Any, wish: Wish) -> dict[str, Any]:
+def _page(table: Any, wish: Wish, called: str) -> dict[str, Any]:
     from manyhands.reproduce.show import page
 
     cells, records = measure(table, wish)
-    return page(table, cells, records, wish.command(f"manyhands reproduce {table.name}"))
+    return page(table, cells, records, wish.command(f"manyhands reproduce {shlex.quote(called)}"))
+
+
+def refuse_all(tables: Sequence[Any], wish: Wish) -> None:
+    """What cannot run is said before any table does."""
+    from manyhands.reproduce.cells import cells_of, refuse_unusable
+
+    if not wish.show_only:
+        for table in tables:
+            refuse_unusable(cells_of(table, quick=wish.quick, seeds=wish.seeds))
+
+
+def end_if_all_failed(pages: Sequence[dict[str, Any]]) -> None:
+    """A run that measured nothing, although it tried, does not end as if all were well."""
+    if any(page["n_failed"] for page in pages) and not any(page["n_measured"] for page in pages):
+        raise ParameterError("Every cell failed; the reasons are in the table above, and --retry tries again.")
 
 
 def measure(table: Any, wish: Wish) -> tuple[list[Any], Any]:
     """The cells that are wanted of a table, and what is known of them when the work is done."""
+    from manyhands.reproduce import provenance
     from manyhands.reproduce.cells import cells_of
     from manyhands.reproduce.records import read_records
     from manyhands.reproduce.runner import results_file, run
 
-    options: dict[str, Any] = {"quick": wish.quick, "seeds": wish.seeds, "only": wish.only}
+    options: dict[str, Any] = {"quick": wish.quick, "seeds": wish.seeds}
     cells = cells_of(table, **options)
+    path = results_file(table, wish.out)
+    before = {record.get("commit") for record in map(read_records(path).find, (cell.key for cell in cells)) if record}
+    if before - {provenance.commit()}:
+        say(f"note: {path} has figures of another commit, which are not measured again; remove it to do so.")
     if wish.show_only:
-        return cells, read_records(results_file(table, wish.out))
+        return cells, read_records(path)
     try:
         with progress_bar(wish.quiet):
             return cells, run(table, wish.out, **options, jobs=wish.jobs, retry=wish.retry)
     except KeyboardInterrupt:
-        say(f"note: what was finished is in {results_file(table, wish.out)}; the same command goes on from there.")
+        say(f"note: what was finished is in {path}; the same command goes on from there.")
         raise
 
 

@@ -78,26 +78,36 @@ def cells_of(table: Table, *, quick: bool = False, seeds: int | None = None, onl
     """
     if seeds is not None and seeds < 1:
         raise ParameterError(f"--seeds is {seeds}; it must be 1 or more.")
-    rows, sets = _narrowed(table, only)
+    table = narrowed(table, only)
     n_seeds = seeds or (min(_QUICK_SEEDS, table.seeds) if quick else table.seeds)
     return [
         Cell(table, dataset, row, table.first_seed + n, quick)
         for n in range(n_seeds)
-        for dataset in sets
-        for row in rows
-        if row.method is not None and (n == 0 or draws(dataset, row))
+        for dataset in table.datasets
+        for row in table.measured
+        if n == 0 or draws(dataset, row)
     ]
 
 
 def draws(dataset: DataSet, row: Row) -> bool:
     """Whether the seed can show in the result."""
-    if row.method not in registry.names("aggregator"):
-        return True
     fixed = (dataset.load is not None or not dataset.seeded) and not dataset.folds and not dataset.remove
-    return not fixed or "random_state" in registry.create(row.method).get_params()
+    return not fixed or _is_drawn(row)
 
 
-def _narrowed(table: Table, only: Sequence[str]) -> tuple[list[Row], list[DataSet]]:
+def _is_drawn(row: Row) -> bool:
+    """Whether a method draws anything at random, as far as its parameters tell."""
+    assert row.method is not None
+    setting = dict(row.parameters)
+    if row.method == "two-stage" and setting.get("classifier") == "logistic-regression":
+        return "random_state" in registry.create(setting.get("aggregator", registry.DEFAULT)).get_params()
+    if row.method == "raykar":
+        return bool(setting.get("n_init", 1) != 1)
+    return "random_state" in registry.create(row.method).get_params()
+
+
+def narrowed(table: Table, only: Sequence[str]) -> Table:
+    """The table with these data sets and rows alone; what is not named at all stays whole."""
     wanted = {name.casefold() for name in only}
     rows = [row for row in table.rows if row.name.casefold() in wanted]
     sets = [dataset for dataset in table.datasets if dataset.name.casefold() in wanted]
@@ -107,7 +117,7 @@ def _narrowed(table: Table, only: Sequence[str]) -> tuple[list[Row], list[DataSe
             f"{table.name} has no data set and no row called {sorted(unknown)[0]!r}. Data sets: "
             f"{', '.join(d.name for d in table.datasets)}. Rows: {', '.join(row.name for row in table.rows)}."
         )
-    return rows or list(table.rows), sets or list(table.datasets)
+    return replace(table, rows=tuple(rows) or table.rows, datasets=tuple(sets) or table.datasets)
 
 
 def refuse_unusable(cells: Sequence[Cell]) -> None:

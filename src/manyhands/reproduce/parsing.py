@@ -42,6 +42,10 @@ def parse_table(text: str, name: str) -> Table:
         return _figures(part, given, [dataset.name for dataset in sets], metric in _SHARES, points)
 
     rows = _each(keys, "rows", "row", lambda part, row: _row(part, row, figures, metrics[0]))
+    if keys.take("validation_truth", Switch(), False):
+        keys.refuse(
+            "validation_truth is true, but settings can only be chosen by held-out annotations yet; leave it out"
+        )
     table = Table(
         name,
         keys.take("title", Text()),
@@ -54,8 +58,7 @@ def parse_table(text: str, name: str) -> Table:
         metrics,
         points,
         tuple(keys.take("deviations", ListOf(Text()), [])),
-        keys.take("validation_truth", Switch(), False),
-        _figure(keys, sets),
+        figure=_figure(keys, sets),
     )
     keys.finish()
     return table

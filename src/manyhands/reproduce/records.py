@@ -43,8 +43,24 @@ def _parsed(line: bytes) -> Record | None:
         record = json.loads(line)
     except ValueError:  # cut off, or not text
         return None
-    is_cell = isinstance(record, dict) and isinstance(record.get("key"), str)
-    return record if is_cell and ("metrics" in record) != ("error" in record) else None
+    return record if isinstance(record, dict) and _is_cell(record) else None
+
+
+def _is_cell(record: dict[str, Any]) -> bool:
+    """Whether a line says what a cell gave, in numbers, or why it gave nothing."""
+    figures, peak = record.get("metrics"), record.get("peak_mb")
+    numbers = isinstance(figures, dict) and all(_is_number(value) for value in figures.values())
+    gave = numbers if "metrics" in record else isinstance(record.get("error"), str)
+    return (
+        gave
+        and isinstance(record.get("key"), str)
+        and ("error" in record) != ("metrics" in record)
+        and _is_number(peak)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def notes(shown: Page) -> list[str]:
         f"Command: `{shown['command']}`",
         f"Commit: {', '.join(commits) or 'nothing was measured'}",
         f"Machine: {machines}; {shown['seconds']:.0f} s of work, one thread a cell",
-        f"Seeds: {len(seeds)}, from {seeds[0]} to {seeds[-1]}" if seeds else "Seeds: none",
+        f"Seeds: {len(seeds)}, from {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"Seeds: {seeds or 'none'}",
         f"Cells: {shown['n_measured']} of {shown['n_cells']} measured, {shown['n_failed']} failed"
         + (f"; {shown['n_torn_lines']} torn lines ignored" if shown["n_torn_lines"] else ""),
         _WITH_TRUTH if shown["validation_truth"] else _NO_TRUTH,

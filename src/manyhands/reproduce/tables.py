@@ -102,7 +102,7 @@ class Table:
     metrics : names from `METRICS`; the first is compared with the published values
     points : published values are per cent
     deviations : what differs from the paper, one sentence each
-    validation_truth : whether settings are chosen by the truth of validation items, as the paper does
+    validation_truth : whether settings are chosen by the truth of validation items; no table here does, nor can one yet
     figure : {"x": a number in which the data sets differ} where a plot has lines over it, else None
     """
 
@@ -177,8 +177,10 @@ def load_table(name: str | Path) -> Table:
     if name in known:
         return _read(_FOLDER / f"{name}.toml", str(name))
     path = Path(name)
-    if path.suffix == ".toml" and path.is_file():
-        return _read(path, f"{path.absolute().parent.name or 'own'}/{path.stem}")
+    if path.suffix == ".toml" and not path.is_file():
+        raise ParameterError(f"There is no file {str(name)!r}, and a table that comes with manyhands has no ending.")
+    if path.suffix == ".toml":
+        return _read(path, f"own/{path.stem}")
     raise ParameterError(f"There is no table {str(name)!r}{nearest(str(name), known)}.")
 
 

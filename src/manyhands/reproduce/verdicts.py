@@ -83,18 +83,16 @@ class Pair:
 
 
 def entries(table: Table, cells: Sequence[Cell], records: Records) -> list[Entry]:
-    """All metrics of all rows on the data sets of `cells`, and what was published of rows that are not measured."""
-    sets = {cell.dataset.name: cell.dataset for cell in cells}
-    wanted = {cell.row.name for cell in cells}
+    """All metrics of all rows on all data sets of the table, and what was published of rows that are not measured."""
     by_place: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         by_place.setdefault((cell.dataset.name, cell.row.name), []).append(cell)
     return [
         _entry(table, dataset, row, metric, by_place.get((dataset.name, row.name), []), records)
         for metric in table.metrics
-        for dataset in sets.values()
+        for dataset in table.datasets
         for row in table.rows
-        if row.name in wanted or (row.method is None and _published(table, row, dataset, metric) is not None)
+        if row.method is not None or _published(table, row, dataset, metric) is not None
     ]
 
 
