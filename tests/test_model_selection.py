@@ -10,6 +10,7 @@ from manyhands import Annotations, MajorityVote, TwoStage
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.heldout import split_labels
 from manyhands.model_selection import compare
+from manyhands.testing.crowds import feature_crowd
 
 LOGISTIC = ("two-stage", {"aggregator": "majority-vote", "classifier": "logistic-regression"})
 
@@ -136,3 +137,10 @@ def test_too_little_tohold_out():
         compare([LOGISTIC], np.ones((3, 1)), one)
     with pytest.raises(ParameterError, match="'n_folds' of compare must be a whole number at least 2"):
         compare([LOGISTIC], np.ones((2, 1)), one, n_folds=1)
+
+
+def test_what_learns_no_labels_is_refused_before_any_fit():
+    """A learner of representations needs a classifier behind it."""
+    X, votes, _ = feature_crowd(3)
+    with pytest.raises(ParameterError, match="triplet learns no labels; put a classifier behind it"):
+        compare(["triplet"], X, votes)

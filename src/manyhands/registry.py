@@ -49,7 +49,7 @@ _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 _KINDS = {"aggregator": _AGGREGATORS, "classifier": _CLASSIFIERS, "representation": _REPRESENTATIONS}
 _METHODS = dict(sorted((_AGGREGATORS | _CLASSIFIERS | _REPRESENTATIONS).items()))
 
-_EXTRA_OF = {"torch": "learn", "safetensors": "learn"}
+_EXTRA_OF = {"torch": "learn"}
 
 
 def names(kind: str | None = None) -> list[str]:

@@ -7,6 +7,7 @@ import torch
 from manyhands import DoctorNet, registry
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.network import NetworkClassifier
+from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.heldout import hold_out, worker_confusions
 from manyhands.nn.inputs import as_rows
 from manyhands.nn.networks import outputs
@@ -112,3 +113,41 @@ def test_a_second_training_on_a_resting_network_drops_nothing():
     history = DoctorNet(**(QUICK | {"random_state": 0} | still)).fit(X, votes).history_
     found = [epoch["weights"] for epoch in history if "weights" in epoch]
     assert len(found) == 4 and found == pytest.approx([found[0]] * 4, rel=1e-5)
+
+
+def test_a_training_that_runs_away_is_refused():
+    """In its only step, whether held-out labels see it or only the network's answers do; nothing is fitted then."""
+    X, votes, _ = feature_crowd(3)
+    for changes, sentence in [({}, "heldout became"), ({"patience": None}, "answers are no longer finite")]:
+        settings = QUICK | {"max_epochs": 1, "batch_size": 1000, "learning_rate": 1e30, "random_state": 0} | changes
+        model = registry.create("crowd-layer", **settings)
+        with pytest.raises(TrainingError, match=sentence):
+            model.fit(X, votes)
+        assert not hasattr(model, "module_")
+
+
+def test_batch_norm_needs_two_items():
+    """One sentence instead of torch's."""
+    X, votes, _ = feature_crowd(3)
+    with pytest.raises(ParameterError, match="it needs two items and a batch_size of 2"):
+        registry.create("crowd-layer", **QUICK | {"batch_norm": True, "batch_size": 1}).fit(X, votes)
+
+
+def test_too_few_labels_choose_nothing():
+    """Nine held-out labels would stop a training by chance; ten are enough."""
+    _, votes, _ = feature_crowd(3, n_items=20)
+    training, heldout = hold_out(votes, 0.09, np.random.default_rng(0))
+    assert heldout is None and training is votes
+    assert hold_out(votes, 0.1, np.random.default_rng(0))[1].n_annotations == 10
+
+
+def test_small_networks_train_on_one_thread(monkeypatch):
+    """Whatever torch was told before, and then it is told that again; large ones and networks of one's own use all."""
+    seen = []
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    X, votes, _ = feature_crowd(3)
+    on_bench(lambda bench: None, X, votes)
+    assert seen == [1, 7]
+    on_bench(lambda bench: None, X, votes, backbone=torch.nn.Linear)
+    assert seen == [1, 7, 7]

@@ -8,7 +8,7 @@ import pytest
 from manyhands import TwoStage, metrics
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.model_selection import compare
-from manyhands.reproduce.cells import METRICS, Cell, cells_of, make_estimator, refuse_unusable, run_cell
+from manyhands.reproduce.cells import METRICS, Cell, cells_of, draws, make_estimator, refuse_unusable, run_cell
 from manyhands.reproduce.crowds import make_part
 from manyhands.reproduce.tables import DataSet, Row
 from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
@@ -152,3 +152,12 @@ def test_what_a_set_lacks_is_one_sentence():
         cells_of(small_table(), only=["nobody"])
     with pytest.raises(ParameterError, match="--seeds is 0"):
         cells_of(small_table(), seeds=0)
+
+
+def test_learners_that_draw_nothing_need_one_seed():
+    """Solvers on data that are always the same; folds, networks and restarts need all seeds."""
+    always = DataSet("always", make="make_blobs", arguments=BLOBS.arguments, seeded=())
+    raykar, restarted = Row("raykar", "raykar"), Row("restarted", "raykar", parameters={"n_init": 3})
+    found = {row.name: draws(always, row) for row in (LINEAR, raykar, restarted, Row("network", "two-stage"))}
+    assert found == {"linear": False, "raykar": False, "restarted": True, "network": True}
+    assert draws(FOLDED, raykar) and draws(BLOBS, LINEAR)

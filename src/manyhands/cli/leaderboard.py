@@ -19,6 +19,7 @@ from manyhands.cli.reproduce import (
     Seeds,
     ShowOnly,
     Wish,
+    end_if_all_failed,
     measure,
     refuse_all,
     show_failures,
@@ -46,7 +47,7 @@ def leaderboard(
 ) -> None:
     """Measure every method on every data set that suits it, with default settings; a page of ranks and figures.
 
-    Hours of work: it may be stopped at any time and goes on from what is in FOLDER. Data sets come from the folder in
+    Half an hour on two cores: it may be stopped at any time and goes on from what is in FOLDER. Data sets come from the folder in
     MANYHANDS_DATA.
 
     \b
@@ -86,3 +87,4 @@ def leaderboard(
             show_table(pl.DataFrame(rows, schema=["method", "mean rank", "near the best"], orient="row"), table.title)
             show_failures(page(table, cells, records, command))
         say(f"Written to {write}" if write is not None else f"Results are in {out}")
+    end_if_all_failed([page(*part, command) for part in parts])
