@@ -76,6 +76,17 @@ def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_missing_data_set_is_said_before_any_table_runs(table, tmp_path, monkeypatch, capsys):
+    """Though the first table needs none."""
+    monkeypatch.delenv("MANYHANDS_DATA", raising=False)
+    real = TOML.replace('make = "make_crowd"', 'load = "agg/bluebirds"').replace(
+        "arguments = { n_items = 60, n_workers = 6 }", ""
+    )
+    (tmp_path / "real.toml").write_text(real)
+    fails(capsys, 3, "MANYHANDS_DATA is not set", "reproduce", table, "real.toml", "--quick", "-o", "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_run_in_which_all_fails_is_no_success(table, tmp_path, capsys):
     """The reasons are shown, and the code is not 0."""
     (tmp_path / "net.toml").write_text(TOML.replace('"majority-vote"', '"raykar"').replace('"dawid-skene"', '"raykar"'))

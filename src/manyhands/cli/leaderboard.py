@@ -47,8 +47,8 @@ def leaderboard(
 ) -> None:
     """Measure every method on every data set that suits it, with default settings; a page of ranks and figures.
 
-    Half an hour on two cores: it may be stopped at any time and goes on from what is in FOLDER. Data sets come from the folder in
-    MANYHANDS_DATA.
+    Half an hour on two cores: it may be stopped at any time and goes on from what is in FOLDER. Data sets come from
+    the folder in MANYHANDS_DATA.
 
     \b
     Examples:
