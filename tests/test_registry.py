@@ -61,6 +61,12 @@ def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
         registry.load_module("manyhands.no_such")
 
 
+def test_a_class_knows_its_name():
+    """Of every method; a class of somebody else's has none."""
+    assert all(registry.name_of(registry.get(name)) == name for name in registry.names())
+    assert registry.name_of(type("Other", (registry.get("raykar"),), {})) is None
+
+
 def test_two_stages_need_torch_only_for_a_network():
     """Voting and logistic regression run where torch is not installed."""
     program = """if True:

@@ -66,6 +66,12 @@ def get(name: str) -> type[Any]:
     return found
 
 
+def name_of(cls: type[Any]) -> str | None:
+    """The name of a class, or None; no other method is imported to find it."""
+    home = f"{cls.__module__}:{cls.__qualname__}"
+    return next((name for name, (place, _) in _METHODS.items() if place == home), None)
+
+
 def load_module(module: str) -> ModuleType:
     """Import a module of ours; where a library of an extra is missing, one sentence names the extra."""
     try:

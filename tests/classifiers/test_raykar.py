@@ -270,3 +270,14 @@ def test_no_torch_is_needed():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_no_torch_is_needed_to_save_it(tmp_path):
+    """Nor to read it again."""
+    program = (
+        "import sys; from manyhands import Annotations, Raykar, load_model;"
+        "v = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); Raykar().fit([[0.0], [1.0]], v).save(sys.argv[1]);"
+        "load_model(sys.argv[1]).predict([[0.5]]); print('torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -168,9 +168,9 @@ def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _name_of(cls: type[Any]) -> str:
-    for name in [name for kind in _KINDS for name in registry.names(kind)]:
-        if registry.get(name) is cls:
-            return name
+    name = registry.name_of(cls)
+    if name is not None:
+        return name
     raise ParameterError(f"{cls.__name__} is not a registered method, so no other process could load it.")
 
 
