@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from manyhands.classifiers.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
+    from manyhands.classifiers.iced import ICED as ICED
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
     from manyhands.classifiers.mbem import MBEM as MBEM
     from manyhands.classifiers.raykar import Raykar as Raykar
     from manyhands.classifiers.saving import load_model as load_model
+    from manyhands.classifiers.self_crowd import SelfCrowd as SelfCrowd
     from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
     from manyhands.classifiers.trace_reg import TraceReg as TraceReg
     from manyhands.classifiers.two_stage import TwoStage as TwoStage
@@ -66,6 +68,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "DoctorNet": "manyhands.classifiers.doctor_net",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
+    "ICED": "manyhands.classifiers.iced",
     "KOS": "manyhands.aggregation.kos",
     "Lifted": "manyhands.representation.lifted",
     "MACE": "manyhands.aggregation.mace",
@@ -76,6 +79,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "RLL": "manyhands.representation.rll",
     "Raykar": "manyhands.classifiers.raykar",
+    "SelfCrowd": "manyhands.classifiers.self_crowd",
     "SpeeLFC": "manyhands.classifiers.spee_lfc",
     "TraceReg": "manyhands.classifiers.trace_reg",
     "Triplet": "manyhands.representation.triplet",

@@ -52,6 +52,16 @@ class Number:
         return f"a {'whole ' if self.whole else ''}number {said}".strip()
 
 
+class Amount:
+    """A constraint: a share above 0 and below 1, or a whole number at least 1."""
+
+    def allows(self, value: Any) -> bool:
+        return Number(above=0).allows(value) and (value < 1 or float(value).is_integer())
+
+    def __str__(self) -> str:
+        return "a share above 0 and below 1, or a whole number at least 1"
+
+
 @dataclass(frozen=True)
 class OneOf:
     """A constraint: one of a few named values."""

@@ -89,7 +89,7 @@ def test_few_labels_and_many_give_the_same(rows, seed):
     log_proba, batch = random_batch(seed)
     batch.worker[:4] = torch.arange(4)
     layer = shaken(Confusion(4, 3, rows), seed)
-    one_by_one = [Batch(batch.item, *(column[i : i + 1] for column in batch[1:])) for i in range(20)]
+    one_by_one = [Batch(batch.item, *(column[i : i + 1] for column in batch[1:4])) for i in range(20)]
     found = torch.cat([layer(log_proba, single) for single in one_by_one])
     torch.testing.assert_close(found, layer(log_proba, batch))
     (gradient,) = torch.autograd.grad(found.sum(), layer.weight)
@@ -164,3 +164,16 @@ def test_the_identity_leaves_probabilities_as_they_are():
     log_proba, batch = random_batch(2)
     found = Confusion(**SIZES, diagonal=1 - 1e-7)(log_proba.float(), batch)
     torch.testing.assert_close(found, log_proba.float()[batch.row, batch.label], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layer", [*FORMS, "softmax", "softplus"])
+@given(seeds())
+def test_answers_of_everybody_are_those_of_the_labels(layer, seed):
+    """Every worker's every answer to every row has the log-probability that it would have as a label."""
+    log_proba, _ = random_batch(seed)
+    made = CrowdLogits(**SIZES, form=layer) if layer in FORMS else Confusion(**SIZES, rows=layer)
+    made = shaken(made, seed)
+    worker = torch.tensor([0, 2, 3])
+    row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
+    expected = made(log_proba, Batch(np.arange(6), row, worker[place], label))
+    torch.testing.assert_close(made.log_answers(log_proba, worker).flatten(), expected)

@@ -39,6 +39,8 @@ class Bench:
     device: torch.device
     identity: Mapping[str, str]  # what makes this fit this one
     folder: Path | None = None  # of its checkpoints
+    weight: Array | None = None  # (n_annotations,) how much each label counts; None is 1
+    stage: str = ""  # goes before the name of every training, where several of them follow each other
 
     @property
     def n_workers(self) -> int:
@@ -79,7 +81,14 @@ class Bench:
         wanted = self.annotations.n_labels > 0
         wanted = wanted if self.task.gold is None else wanted | (self.task.gold >= 0)
         items = np.flatnonzero(wanted)
-        return AnnotationBatches(self.annotations, self.method.batch_size, self.rng, items=items, device=self.device)
+        return AnnotationBatches(
+            self.annotations,
+            self.method.batch_size,
+            self.rng,
+            items=items,
+            device=self.device,
+            weight=self.weight,
+        )
 
     def heldout_score(self, log_label: Callable[[Batch], torch.Tensor], *modules: nn.Module) -> Callable[[], float]:
         """A function: the mean of `log_label(batch)` over held-out labels, with these modules in evaluation mode."""
@@ -118,6 +127,7 @@ class Bench:
         from manyhands.nn.checkpoint import Checkpoint
         from manyhands.nn.train import EarlyStopping, train
 
+        name = self.stage + name
         stop = None
         if evaluate is not None and self.heldout is not None and self.method.patience is not None:
             stop = EarlyStopping(evaluate, modules, self.method.patience)

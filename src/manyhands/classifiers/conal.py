@@ -19,14 +19,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.losses import gold_cross_entropy, log_softmax_at, negative_log_likelihood
+from manyhands.nn.losses import log_softmax_at
 from manyhands.nn.noise_layers import CrowdLogits
-from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Number, Switch
 
 
@@ -88,24 +86,19 @@ class CoNAL(NoiseLayerClassifier):
         sizes = int(np.prod(bench.task.rows.shape)), self.embedding_hidden, self.embedding
         return CommonNoise(_worker_vectors(bench, self.embedding), bench.n_classes, sizes, self.unit_items)
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network, noise = bench.network(), self._started_layer(bench)
-        optimizer = bench.adam(network, noise)
+    def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        found: torch.Tensor = noise(log_proba, x, batch)
+        return found
 
-        def answers(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-            x = bench.x(batch)
-            logits = network(x)  # (n_rows, n_classes)
-            return logits, noise(logits.log_softmax(1), x, batch)
+    def _log_answers(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = noise.log_answers(log_proba, x, worker)
+        return found
 
-        def step(batch: Batch) -> torch.Tensor:
-            logits, log_label = answers(batch)
-            loss = negative_log_likelihood(log_label) - self.penalty * noise.distance(batch.worker)
-            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
+    def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
+        return super()._loss(noise, log_label, batch) - self.penalty * noise.distance(batch.worker)
 
-        modules = {"network": network, "noise": noise}
-        evaluate = bench.heldout_score(lambda batch: answers(batch)[1], *modules.values())
-        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate)
-        return Learned(network, history, results=_results(noise, bench))
+    def _results(self, bench: Bench, noise: Any) -> dict[str, Array]:
+        return _results(noise, bench)
 
 
 class CommonNoise(nn.Module):
@@ -133,11 +126,21 @@ class CommonNoise(nn.Module):
         common = (proba @ self.common).index_select(0, batch.row)
         return log_softmax_at(own + omega * (common - own), batch.label)
 
+    def log_answers(self, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
+        proba = log_proba.exp()
+        own = self.own.answer_logits(proba, worker)
+        omega = (self._items(x) @ F.normalize(self.workers.index_select(0, worker)).t()).sigmoid().unsqueeze(1)
+        return (own + omega * ((proba @ self.common).unsqueeze(2) - own)).log_softmax(1)
+
     def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) the weight of the common matrix in each label."""
-        item = F.normalize(self.items(x)) if self.unit_items else self.items(x)
         worker = F.normalize(self.workers.index_select(0, batch.worker))
-        return (item.index_select(0, batch.row) * worker).sum(1).sigmoid()
+        return (self._items(x).index_select(0, batch.row) * worker).sum(1).sigmoid()
+
+    def _items(self, x: torch.Tensor) -> torch.Tensor:
+        item: torch.Tensor = self.items(x)
+        return F.normalize(item) if self.unit_items else item
 
     def away(self, worker: torch.Tensor) -> torch.Tensor:
         """(n, n_classes, n_classes) W_w - W_common of these workers."""

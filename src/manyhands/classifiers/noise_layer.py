@@ -18,6 +18,7 @@ from manyhands.classifiers.base import Learned, infer_truth
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.heldout import worker_confusions
+from manyhands.kernels import Array
 from manyhands.validation import Constraint, NameOr
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from manyhands.nn.batches import Batch
+    from manyhands.nn.train import History
 
 # What the parameters of every method with a layer per worker may be.
 NOISE_LAYER_CONSTRAINTS: dict[str, Constraint] = NETWORK_CONSTRAINTS | {
@@ -40,6 +42,9 @@ class NoiseLayerParameters(NetworkParameters, total=False):
 
 class NoiseLayerClassifier(NetworkClassifier):
     """A network and a layer per worker behind it; a method implements `_noise_layer`.
+
+    Where more than log p(k | x) enters the layer, or more than the likelihood the loss, it also implements `_log_label`
+    and `_log_answers`, or `_learn_layers`.
 
     Parameters
     ----------
@@ -58,20 +63,44 @@ class NoiseLayerClassifier(NetworkClassifier):
         """The layer at the identity: log p(label | x, w) from log p(k | x) and a batch; `start_at`, `confusion`."""
 
     def _learn_network(self, bench: Bench) -> Learned:
-        from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+        network, noise = bench.network(), self._started_layer(bench)
+        history = self._learn_layers(bench, network, noise)
+        return Learned(network, history, results=self._results(bench, noise))
+
+    def _learn_layers(self, bench: Bench, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
+        """Train both; `warm` where they were trained before, on fewer labels."""
+        from manyhands.nn.losses import gold_cross_entropy
         from manyhands.nn.train import descend
 
-        network, noise = bench.network(), self._started_layer(bench)
         optimizer = bench.adam(network, noise)
 
         def step(batch: Batch) -> torch.Tensor:
-            logits = network(bench.x(batch))  # (n_rows, n_classes)
-            loss = negative_log_likelihood(noise(logits.log_softmax(1), batch))
+            x = bench.x(batch)
+            logits = network(x)  # (n_rows, n_classes)
+            loss = self._loss(noise, self._log_label(noise, logits.log_softmax(1), x, batch), batch)
             return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
 
         evaluate = self._evaluate(bench, network, noise)
-        history = bench.train(step, {"network": network, "noise": noise}, {"adam": optimizer}, evaluate=evaluate)
-        return Learned(network, history, results={"confusion_": noise.confusion()})
+        return bench.train(step, {"network": network, "noise": noise}, {"adam": optimizer}, evaluate=evaluate)
+
+    def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """(n_labels,) log-probability of each label of a batch, given log p(k | x) and x of its rows."""
+        found: torch.Tensor = noise(log_proba, batch)
+        return found
+
+    def _log_answers(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
+        found: torch.Tensor = noise.log_answers(log_proba, worker)
+        return found
+
+    def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
+        from manyhands.nn.losses import negative_log_likelihood
+
+        return negative_log_likelihood(log_label, batch.weight)
+
+    def _results(self, bench: Bench, noise: Any) -> dict[str, Array]:
+        """What the layer says of the workers."""
+        return {"confusion_": noise.confusion()}
 
     def _started_layer(self, bench: Bench) -> Any:
         noise = self._noise_layer(bench)
@@ -85,7 +114,7 @@ class NoiseLayerClassifier(NetworkClassifier):
         """The mean log-likelihood of held-out labels."""
 
         def log_label(batch: Batch) -> torch.Tensor:
-            found: torch.Tensor = noise(network(bench.x(batch)).log_softmax(1), batch)
-            return found
+            x = bench.x(batch)
+            return self._log_label(noise, network(x).log_softmax(1), x, batch)
 
         return bench.heldout_score(log_label, network, noise)

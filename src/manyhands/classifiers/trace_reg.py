@@ -16,14 +16,14 @@ from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import torch
+from torch import nn
 
-from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import gold_cross_entropy
 from manyhands.nn.noise_layers import Confusion
-from manyhands.nn.train import descend
+from manyhands.nn.train import History, descend
 from manyhands.validation import Constraint, Maybe, Number
 
 
@@ -78,21 +78,20 @@ class TraceReg(NoiseLayerClassifier):
     def _noise_layer(self, bench: Bench) -> Any:
         return Confusion(bench.n_workers, bench.n_classes, "softplus", self.diagonal)
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network, noise = bench.network(), self._started_layer(bench)
+    def _learn_layers(self, bench: Bench, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
         optimizer = bench.adam(network, noise)
 
         def descend_with(penalty: float, batch: Batch) -> torch.Tensor:
             logits = network(bench.x(batch))  # (n_rows, n_classes)
             log_label, trace = noise.with_trace(logits.log_softmax(1), batch)
-            loss = penalty * trace - log_label.sum() / len(batch.item)
+            counted = log_label if batch.weight is None else batch.weight * log_label
+            loss = penalty * trace - counted.sum() / len(batch.item)
             return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
 
         modules, optimizers = {"network": network, "noise": noise}, {"adam": optimizer}
         # A training of its own: early stopping cannot give back a state that never felt the penalty.
-        n_first = min(self.warm_up, self.max_epochs)
+        n_first = 0 if warm else min(self.warm_up, self.max_epochs)
         history = bench.train(partial(descend_with, 0.0), modules, optimizers, max_epochs=n_first, name="warm-up")
         step = partial(descend_with, self.penalty)
         n_left, evaluate = self.max_epochs - n_first, self._evaluate(bench, network, noise)
-        history = history + bench.train(step, modules, optimizers, evaluate=evaluate, max_epochs=n_left)
-        return Learned(network, history, results={"confusion_": noise.confusion()})
+        return history + bench.train(step, modules, optimizers, evaluate=evaluate, max_epochs=n_left)

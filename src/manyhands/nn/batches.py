@@ -24,6 +24,7 @@ class Batch(NamedTuple):
     row: torch.Tensor  # (n_labels,) the place of a label's item in `item`
     worker: torch.Tensor  # (n_labels,)
     label: torch.Tensor  # (n_labels,)
+    weight: torch.Tensor | None = None  # (n_labels,) how much each label counts; None is 1
 
 
 class AnnotationBatches:
@@ -36,6 +37,7 @@ class AnnotationBatches:
     rng : shuffles the items; None leaves them in their order
     items : which items; None means those with a label
     device : where the tensors go
+    weight : (n_annotations,) how much each label counts; None is 1
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class AnnotationBatches:
         *,
         items: Codes | None = None,
         device: torch.device | str = "cpu",
+        weight: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.annotations, self.batch_size, self.rng, self.device = annotations, batch_size, rng, device
+        self.weight = None if weight is None else torch.from_numpy(weight).float()
         self.items = np.flatnonzero(annotations.n_labels) if items is None else np.asarray(items, np.intp)
 
     def __len__(self) -> int:
@@ -61,9 +65,11 @@ class AnnotationBatches:
         codes = self.annotations.worker[position], self.annotations.label[position]
         place = np.repeat(np.arange(len(item)), size)
         row, worker, label = (torch.from_numpy(c.astype(np.int64)).to(self.device) for c in (place, *codes))
+        weight = None if self.weight is None else self.weight[torch.from_numpy(position)].to(self.device)
         for first, last in zip(self._edges(), self._edges()[1:]):
             labels = slice(int(end[first]), int(end[last]))
-            yield Batch(item[first:last], row[labels] - first, worker[labels], label[labels])
+            counts = None if weight is None else weight[labels]
+            yield Batch(item[first:last], row[labels] - first, worker[labels], label[labels], counts)
 
     def _edges(self) -> list[int]:
         """Where batches begin, and where the last one ends."""

@@ -24,9 +24,11 @@ def log_softmax_at(logits: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
     return logits.t().log_softmax(0).gather(0, label.unsqueeze(0)).squeeze(0)
 
 
-def negative_log_likelihood(log_label: torch.Tensor) -> torch.Tensor:
-    """Minus the mean log-probability of the observed labels; 0 where there is none."""
-    return -log_label.sum() / max(len(log_label), 1)
+def negative_log_likelihood(log_label: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
+    """Minus the mean log-probability of the labels, each as often as its weight says; 0 where there is none."""
+    if weight is None:
+        return -log_label.sum() / max(len(log_label), 1)
+    return -(weight * log_label).sum() / weight.sum().clamp(min=1e-12)
 
 
 def gold_cross_entropy(logits: torch.Tensor, gold: torch.Tensor | None) -> torch.Tensor:

@@ -78,6 +78,23 @@ class CrowdLogits(nn.Module):
             proba = proba * self.weight.index_select(0, worker)
         return proba if self.bias is None else proba + self.bias.index_select(0, worker)
 
+    def log_answers(self, log_proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row.
+
+        Workers come last: along few classes that lie side by side, torch is slow.
+        """
+        return self.answer_logits(log_proba.exp(), worker).log_softmax(1)
+
+    def answer_logits(self, proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n_classes, n_workers) the logits behind `log_answers`."""
+        if self.weight is not None and self.form == "mw":
+            matrices = self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes)
+            return _every_row_times(proba, matrices)
+        logits = proba.unsqueeze(2).expand(-1, -1, len(worker))
+        if self.weight is not None:
+            logits = logits * self.weight.index_select(0, worker).t()
+        return logits if self.bias is None else logits + self.bias.index_select(0, worker).t()
+
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
         """[worker, truth, label]: how each worker would answer if the network were sure of the truth."""
@@ -131,6 +148,10 @@ class Confusion(nn.Module):
         """(n, truth, label) log C of these workers."""
         return self._log_c(self.weight.index_select(0, worker)).permute(1, 2, 0)
 
+    def log_answers(self, log_proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
+        return _every_row_times(log_proba.exp(), self.log_rows(worker).exp()).clamp(min=_TINY).log()
+
     def _heard(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """`_log_c` of the distinct ones of these workers, and the place of each of these in it.
 
@@ -165,6 +186,12 @@ def _rows_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
     if rows.shape[1] > _SMALL:
         return torch.bmm(rows.unsqueeze(1), matrices).squeeze(1)
     return (rows.unsqueeze(2) * matrices).sum(1)
+
+
+def _every_row_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+    """(r, l, n) each of the rows (r, k) times every one of the matrices (n, k, l)."""
+    n, k, labels = matrices.shape
+    return (rows @ matrices.permute(1, 2, 0).reshape(k, labels * n)).view(len(rows), labels, n)
 
 
 def _mean_trace(log_c: torch.Tensor) -> torch.Tensor:

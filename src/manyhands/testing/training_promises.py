@@ -45,7 +45,7 @@ def check_held_out_labels_teach_nothing(method: Parameters) -> None:
     if "patience" not in method.get_params(deep=False):
         return
     X, votes, _ = feature_crowd(3, accuracy=0.7)
-    settings = {"dropout": 0.3, "validation": 0.2, "patience": 100}
+    settings = {"dropout": 0.3, "validation": 0.2, "patience": 100} | known_to(method, {"round_patience": None})
     # Of one epoch the rule can choose no other, so whatever is trained after it must be the same too.
     one, other = (learn(method, X, labels, max_epochs=1, **settings) for labels in (votes, _changed(votes, 0.2)))
     if not one.history_:
@@ -140,7 +140,8 @@ def check_what_is_wrapped_is_seeded(method: Parameters) -> None:
     X = blurred(X, _NOISE)
     tree = DecisionTreeClassifier(max_features=1, max_depth=2)
     random = {"fit_predict": _Dice(), "predict_proba": tree, "__call__": linear}
-    wrapping = {name: random[c.method] for name, c in method._constraints.items() if isinstance(c, NameOr)}
+    takes = {name: c.method for name, c in method._constraints.items() if isinstance(c, NameOr)}
+    wrapping = {name: random[kind] for name, kind in takes.items() if kind in random}
     for name, wrapped in wrapping.items():
         settings = known_to(method, {"max_epochs": 2}) | {name: wrapped}
         before = global_states()

@@ -1,0 +1,180 @@
+"""How many of each class: the imbalance ratio, quotas, and a choice that keeps to them.
+
+Quotas are plain counts, one for each class, that sum to what is asked for wherever there is enough. What is chosen is
+what scores lowest within each quota, and is found in a stream of candidates that is never held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+Shares = npt.NDArray[np.float64]
+
+_FEW = 1 << 14  # candidates beyond what is wanted that are not worth a look yet
+
+
+def imbalance(counts: npt.ArrayLike) -> float:
+    """R = (largest - smallest) / sum over all classes: 0 is balanced, 1 is one class alone, NaN is nothing at all.
+
+    >>> imbalance([3, 1, 0])
+    0.75
+    """
+    n_of_class = np.asarray(counts, np.float64)
+    total = n_of_class.sum()
+    return float((n_of_class.max() - n_of_class.min()) / total) if total > 0 else float("nan")
+
+
+def up_to_largest(counts: npt.ArrayLike) -> Counts:
+    """(n_classes,) how many each class lacks to be as large as the largest.
+
+    >>> up_to_largest([5, 2, 0]).tolist()
+    [0, 3, 5]
+    """
+    n_of_class = np.asarray(counts, np.int64)
+    return n_of_class.max(initial=0) - n_of_class
+
+
+def inverse_quotas(available: npt.ArrayLike, total: int) -> Counts:
+    """(n_classes,) quotas in inverse proportion to what is available of each class, so that rare ones come first.
+
+    They sum to `total`, or to all there is; no quota exceeds what is available. What a class cannot give the others
+    give, in the same proportion. Every class that is there at all gets one, if `total` allows.
+
+    >>> inverse_quotas([100, 200, 400], 70).tolist()
+    [40, 20, 10]
+    >>> inverse_quotas([3, 200, 400], 63).tolist()
+    [3, 40, 20]
+    """
+    there = np.asarray(available, np.int64)
+    return _shared_out(np.where(there > 0, 1 / np.maximum(there, 1), 0.0), there, total)
+
+
+def levelling_quotas(counts: npt.ArrayLike, available: npt.ArrayLike, total: int) -> Counts:
+    """(n_classes,) quotas that lift the smallest classes first, as water fills a vessel, from `counts` as they are.
+
+    They sum to `total`, or to all there is; no quota exceeds what is available.
+
+    >>> levelling_quotas([10, 4, 0], [100, 100, 100], 16).tolist()
+    [0, 6, 10]
+    """
+    before, there = np.asarray(counts, np.int64), np.asarray(available, np.int64)
+    total = int(min(total, there.sum()))
+    low, high = int(before.min()), int((before + there).max())
+    while low < high:  # the highest level for which there is enough
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _filled(before, there, middle).sum() <= total else (low, middle - 1)
+    quotas = _filled(before, there, low)
+    raised = np.flatnonzero(_filled(before, there, low + 1) > quotas)  # less is left than one for each of these
+    quotas[raised[: total - int(quotas.sum())]] += 1
+    return quotas
+
+
+def _filled(before: Counts, there: Counts, level: int) -> Counts:
+    return np.clip(level - before, 0, there)
+
+
+def _shared_out(weight: Shares, there: Counts, total: int) -> Counts:
+    """Whole numbers in proportion to `weight` that sum to `total` and stay within `there`."""
+    total = int(min(total, there.sum()))
+    share = np.zeros(len(weight))
+    is_open = there > 0
+    while is_open.any():
+        left = total - share[~is_open].sum()
+        share[is_open] = left * weight[is_open] / weight[is_open].sum()
+        full = is_open & (share > there)
+        if not full.any():
+            break
+        share[full] = there[full]
+        is_open &= ~full
+    quotas = np.floor(share + 1e-9).astype(np.int64)
+    by_fraction = np.argsort(quotas - share, kind="stable")  # largest fractions first; whole shares are not raised
+    room = by_fraction[(quotas < there)[by_fraction]]
+    quotas[room[: total - int(quotas.sum())]] += 1
+    for starved in np.flatnonzero((quotas == 0) & (there > 0)):
+        if quotas.max() > 1:
+            quotas[quotas.argmax()] -= 1
+            quotas[starved] = 1
+    return quotas
+
+
+def lowest(score: npt.NDArray[np.floating], tie: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.intp]:
+    """The places of the `n` lowest scores, in their order of places; among equals, of those with the lowest `tie`."""
+    if n >= len(score):
+        return np.arange(len(score))
+    if n == 0:
+        return np.zeros(0, np.intp)
+    cut = np.partition(score, n - 1)[n - 1]
+    below, equal = np.flatnonzero(score < cut), np.flatnonzero(score == cut)
+    drawn = equal[np.argsort(tie[equal], kind="stable")[: n - len(below)]]
+    return np.sort(np.concatenate([below, drawn]))
+
+
+class Candidates(NamedTuple):
+    """Part of a stream: each candidate's number, its class, its score (low is good) and what decides among equals."""
+
+    who: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
+    score: npt.NDArray[np.float32]
+    tie: npt.NDArray[np.float32]
+
+
+def select(
+    stream: Iterable[Candidates], n_groups: int, total: int, quotas: Callable[[Counts, int], Counts]
+) -> npt.NDArray[np.int64]:
+    """The candidates with the lowest scores of each class, sorted by number; no two may have the same.
+
+    `quotas(available, total)` says how many of each class, given how many the stream had. What is held at a time grows
+    with `total`, not with the stream.
+    """
+    lists = [Shortlist(total) for _ in range(n_groups)]
+    for part in stream:
+        order = np.argsort(part.group, kind="stable")
+        edges = np.searchsorted(part.group[order], np.arange(n_groups + 1))
+        for shortlist, begin, end in zip(lists, edges, edges[1:]):
+            some = order[begin:end]
+            shortlist.add(part.who[some], part.score[some], part.tie[some])
+    wanted = quotas(np.array([shortlist.n_seen for shortlist in lists]), total)
+    return np.sort(np.concatenate([shortlist.take(n) for shortlist, n in zip(lists, wanted.tolist())]))
+
+
+@dataclass
+class Shortlist:
+    """The candidates of one class that score lowest, of a stream: few more than `most` are held at a time."""
+
+    most: int
+    n_seen: int = 0
+    _parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]] = field(
+        default_factory=list
+    )
+    _n_held: int = 0
+    _cut: float = np.inf  # nothing above it can be among the lowest
+
+    def add(self, who: npt.NDArray[np.int64], score: npt.NDArray[np.float32], tie: npt.NDArray[np.float32]) -> None:
+        """Candidates by number, their scores, and what decides between equal scores."""
+        self.n_seen += len(who)
+        near = np.flatnonzero(score <= self._cut)
+        self._parts.append((who[near], score[near], tie[near]))
+        self._n_held += len(near)
+        if self._n_held >= self.most + max(self.most // 4, _FEW):
+            self._shorten(self.most)
+
+    def take(self, n: int) -> npt.NDArray[np.int64]:
+        """The `n` lowest."""
+        self._shorten(n)
+        return self._parts[0][0]
+
+    def _shorten(self, n: int) -> None:
+        who, score, tie = (np.concatenate(columns) for columns in zip(*self._parts)) if self._parts else _NOBODY
+        kept = lowest(score, tie, n)
+        self._parts, self._n_held = [(who[kept], score[kept], tie[kept])], len(kept)
+        if len(kept) == n:
+            self._cut = float(score[kept].max(initial=-np.inf))
+
+
+_NOBODY = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)
