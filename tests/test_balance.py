@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyhands import balance
 from manyhands.balance import (
     Candidates,
     imbalance,
@@ -18,7 +19,7 @@ from manyhands.balance import (
     up_to_largest,
 )
 from manyhands.metrics import imbalance_ratio
-from reference.slow_selection import slow_quotas
+from reference.slow_selection import slow_choice, slow_quotas
 from strategies import seeds
 
 counts = st.lists(st.integers(0, 60), min_size=1, max_size=7)
@@ -85,37 +86,48 @@ def test_lowest_is_the_beginning_of_a_sort(seed, n):
     assert lowest(score, tie, n).tolist() == sorted(np.lexsort((tie, score))[:n].tolist())
 
 
+def in_parts(label, score, rng):
+    """A stream of all candidates, cut at random places."""
+    edges = [0, *np.sort(rng.integers(0, len(label), 12)).tolist(), len(label)]
+    return [Candidates(a, label[a:b].astype(np.int16), score[a:b].astype(np.float32)) for a, b in pairwise(edges)]
+
+
+@pytest.mark.parametrize("quotas", [None, inverse_quotas])
 @given(seeds(), st.integers(1, 25))
-def test_selection_from_a_stream_is_that_of_a_sort(seed, total):
+def test_selection_from_a_stream_is_that_of_a_sort(quotas, seed, total):
     """However the stream is cut, and whatever is forgotten on the way, the lowest within each quota are found."""
     rng = np.random.default_rng(seed)
-    n = 200
-    who, group = rng.permutation(10 * n)[:n], rng.integers(0, 3, n)
-    score, tie = rng.integers(0, 9, n).astype(np.float32), rng.random(n, np.float32)
-    edges = [0, *np.sort(rng.integers(0, n, 12)).tolist(), n]
-    parts = [Candidates(who[a:b], group[a:b], score[a:b], tie[a:b]) for a, b in pairwise(edges)]
-    quotas = inverse_quotas(np.bincount(group, minlength=4), total)
-    expected = []
-    for c, quota in enumerate(quotas):
-        of_class = np.flatnonzero(group == c)
-        expected += who[of_class[np.lexsort((tie[of_class], score[of_class]))[:quota]]].tolist()
-    assert select(parts, 4, total, inverse_quotas).tolist() == sorted(expected)
+    label, score = rng.integers(0, 3, 200), rng.permutation(200).astype(float)
+    score[rng.random(200) < 0.2] = np.inf
+    guesses = [(i, None, c, s) for i, (c, s) in enumerate(zip(label.tolist(), score.tolist())) if s < np.inf]
+    available = np.bincount([g[2] for g in guesses], minlength=4)
+    wanted = [total] if quotas is None else quotas(available, total).tolist()
+    expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=quotas is not None)
+    found = select(in_parts(label, score, rng), 4, total, rng, quotas)
+    assert [*zip(*(column.tolist() for column in found))] == [(g[0], g[2]) for g in expected]
+
+
+def test_equals_are_drawn_from():
+    """Of forty equals ten are chosen; over many seeds each of them about as often, the first and the last alike."""
+    label, score = np.zeros(40, int), np.ones(40)
+    chosen = np.zeros(40)
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        found, _ = select(in_parts(label, score, np.random.default_rng(seed + 1000)), 1, 10, rng)
+        chosen[found] += 1
+    assert chosen.sum() == 4000
+    assert np.abs(chosen - 100).max() < 40  # four and a half standard deviations
+    same = [select(in_parts(label, score, np.random.default_rng(5)), 1, 10, np.random.default_rng(7)) for _ in range(2)]
+    np.testing.assert_array_equal(same[0][0], same[1][0])
 
 
 def test_a_stream_is_not_held_whole(monkeypatch):
     """Of a long stream no more is kept than is asked for, and a little."""
-    from manyhands import balance
-
     monkeypatch.setattr(balance, "_FEW", 8)
     held = []
     shorten = balance.Shortlist._shorten
     monkeypatch.setattr(balance.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1])
     rng = np.random.default_rng(0)
-
-    def stream():
-        for i in range(200):
-            score = rng.random(10, np.float32)
-            yield Candidates(np.arange(10 * i, 10 * i + 10), np.zeros(10, int), score, score)
-
-    chosen = select(stream(), 1, 20, inverse_quotas)
+    stream = (Candidates(10 * i, np.zeros(10, np.int16), rng.random(10, np.float32)) for i in range(200))
+    chosen, _ = select(stream, 1, 20, rng)
     assert len(chosen) == 20 and max(held) <= 20 + 8 + 10 and len(held) < 40

@@ -116,51 +116,60 @@ def lowest(score: npt.NDArray[np.floating], tie: npt.NDArray[np.floating], n: in
 
 
 class Candidates(NamedTuple):
-    """Part of a stream: each candidate's number, its class, its score (low is good) and what decides among equals."""
+    """Part of a stream: the number of its first candidate, the class of each, and the score of each: low is good.
 
-    who: npt.NDArray[np.int64]
-    group: npt.NDArray[np.int64]
+    Numbers go on by one; a score that is infinite belongs to nobody.
+    """
+
+    first: int
+    label: npt.NDArray[np.int16]
     score: npt.NDArray[np.float32]
-    tie: npt.NDArray[np.float32]
 
 
 def select(
-    stream: Iterable[Candidates], n_groups: int, total: int, quotas: Callable[[Counts, int], Counts]
-) -> npt.NDArray[np.int64]:
-    """The candidates with the lowest scores of each class, sorted by number; no two may have the same.
+    stream: Iterable[Candidates],
+    n_classes: int,
+    total: int,
+    rng: np.random.Generator,
+    quotas: Callable[[Counts, int], Counts] | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The numbers and classes of `total` candidates with the lowest scores, by number; equals are drawn from.
 
-    `quotas(available, total)` says how many of each class, given how many the stream had. What is held at a time grows
-    with `total`, not with the stream.
+    With `quotas(available, total)`, so many of each class, given how many the stream had. What is held at a time grows
+    with `total` and the classes, not with the stream.
     """
-    lists = [Shortlist(total) for _ in range(n_groups)]
-    for part in stream:
-        order = np.argsort(part.group, kind="stable")
-        edges = np.searchsorted(part.group[order], np.arange(n_groups + 1))
-        for shortlist, begin, end in zip(lists, edges, edges[1:]):
-            some = order[begin:end]
-            shortlist.add(part.who[some], part.score[some], part.tie[some])
-    wanted = quotas(np.array([shortlist.n_seen for shortlist in lists]), total)
-    return np.sort(np.concatenate([shortlist.take(n) for shortlist, n in zip(lists, wanted.tolist())]))
+    lists = [Shortlist(total) for _ in range(1 if quotas is None else n_classes)]
+    available = np.zeros(n_classes, np.int64)
+    for first, label, score in stream:
+        available += np.bincount(label[np.isfinite(score)], minlength=n_classes)
+        cut = np.array([shortlist.cut for shortlist in lists], np.float32)
+        near = np.flatnonzero(score <= (cut[0] if quotas is None else cut[label]))
+        group = label[near] if quotas is not None else np.zeros(len(near), np.int16)
+        near = near[np.argsort(group, kind="stable")]
+        who, tie = (near + first) * n_classes + label[near], rng.random(len(near), np.float32)
+        edges = np.cumsum(np.bincount(group, minlength=len(lists)))[:-1]
+        for shortlist, *columns in zip(lists, *(np.split(column, edges) for column in (who, score[near], tie))):
+            shortlist.add(*columns)
+    wanted = np.array([total]) if quotas is None else quotas(available, total)
+    chosen = np.sort(np.concatenate([shortlist.take(n) for shortlist, n in zip(lists, wanted.tolist())]))
+    return chosen // n_classes, chosen % n_classes
 
 
 @dataclass
 class Shortlist:
-    """The candidates of one class that score lowest, of a stream: few more than `most` are held at a time."""
+    """Of a stream of candidates the `most` that score lowest, and few more at a time."""
 
     most: int
-    n_seen: int = 0
+    cut: float = float(np.finfo(np.float32).max)  # nobody above it can be among them
     _parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]] = field(
         default_factory=list
     )
     _n_held: int = 0
-    _cut: float = np.inf  # nothing above it can be among the lowest
 
     def add(self, who: npt.NDArray[np.int64], score: npt.NDArray[np.float32], tie: npt.NDArray[np.float32]) -> None:
         """Candidates by number, their scores, and what decides between equal scores."""
-        self.n_seen += len(who)
-        near = np.flatnonzero(score <= self._cut)
-        self._parts.append((who[near], score[near], tie[near]))
-        self._n_held += len(near)
+        self._parts.append((who, score, tie))
+        self._n_held += len(who)
         if self._n_held >= self.most + max(self.most // 4, _FEW):
             self._shorten(self.most)
 
@@ -170,11 +179,11 @@ class Shortlist:
         return self._parts[0][0]
 
     def _shorten(self, n: int) -> None:
-        who, score, tie = (np.concatenate(columns) for columns in zip(*self._parts)) if self._parts else _NOBODY
+        who, score, tie = (np.concatenate(columns) for columns in zip(*(self._parts or [_NOBODY])))
         kept = lowest(score, tie, n)
         self._parts, self._n_held = [(who[kept], score[kept], tie[kept])], len(kept)
-        if len(kept) == n:
-            self._cut = float(score[kept].max(initial=-np.inf))
+        if n and len(kept) == n:
+            self.cut = float(score[kept].max())
 
 
 _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)

@@ -62,9 +62,14 @@ def foretelling_log_likelihood(proba: Array, confusion: Array, shares: Array, he
     """
     if heldout.n_annotations == 0:
         return float("nan")
+    return float(np.mean(foretold(proba, confusion, shares, heldout)))
+
+
+def foretold(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
+    """(n_annotations,) the log-likelihood of each label, whose mean is `foretelling_log_likelihood`."""
     smoothed = (proba + 0.01 * shares) / 1.01
     joint = smoothed[heldout.item] * confusion[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
-    return float(np.mean(np.log(joint.sum(axis=1))))
+    return np.asarray(np.log(joint.sum(axis=1)))
 
 
 def class_shares(annotations: Annotations, posterior: Array) -> Array:

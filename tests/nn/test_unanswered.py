@@ -26,6 +26,10 @@ def test_guesses_are_their_slow_twin(numbers, votes, seed):
         unanswered._NUMBERS = kept
     pairs = set(zip(votes.item.tolist(), votes.worker.tolist()))
     expected = slow_guesses(table.double().tolist(), votes.n_items, workers.tolist(), pairs)
-    rows = [row for part in found for row in zip(*(column.tolist() for column in part))]
+    rows = [
+        (part.first + i, int(workers[w]), int(part.label[i, w]), float(part.entropy[i, w]))
+        for part in found
+        for i, w in zip(*np.nonzero(np.isfinite(part.entropy)))
+    ]
     assert [row[:3] for row in rows] == [row[:3] for row in expected]
     np.testing.assert_allclose([row[3] for row in rows], [row[3] for row in expected], rtol=1e-5, atol=1e-6)

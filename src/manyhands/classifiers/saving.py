@@ -54,6 +54,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "worker_ids": parts.values(model.worker_ids_, "worker"),
         "row_shape": list(model._row_shape),
         "history": model.history_,
+        "rounds": getattr(model, "rounds_", None),
         "notes": model.notes_,
         "module": module,
     }
@@ -108,7 +109,9 @@ def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
     model.classes_, model.worker_ids_ = parts.array(said["classes"]), parts.array(said["worker_ids"])
     model._row_shape = parts.row_shape(said["row_shape"])
     for name, array in parts.checked_results(model, arrays).items():
-        setattr(model, name, array)
+        setattr(model, name, array if array.ndim else array.item())
+    if said.get("rounds") is not None:
+        model.rounds_ = parts.history(said["rounds"])
     model.history_, model.notes_ = parts.history(said["history"]), parts.notes(said["notes"])
     if said["module"]["kind"] == "scikit-learn":
         model.module_ = _classifier(model, said["module"], arrays)
@@ -175,18 +178,19 @@ def _name_of(cls: type[Any]) -> str:
 
 
 def _is_numeric(name: str, value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and name not in ("classes_", "worker_ids_")
+    is_number = isinstance(value, int | float) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    return is_number and name not in ("classes_", "worker_ids_")
 
 
 def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
-    """A constructor parameter as JSON; a wrapped aggregator by its registry name, a classifier in its parts."""
+    """A constructor parameter as JSON; a wrapped method by its registry name, one of scikit-learn in its parts."""
     if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
         return None  # it moved on during the fit
     if hasattr(value, "get_params"):
-        names = [n for n in registry.names("aggregator") if registry.get(n) is type(value)]
-        if names:
+        method = registry.name_of(type(value))
+        if method is not None:
             inner = value.get_params(deep=False)
-            return {"method": names[0], "parameters": {n: _parameter(n, v, arrays) for n, v in inner.items()}}
+            return {"method": method, "parameters": {n: _parameter(n, v, arrays) for n, v in inner.items()}}
         if isinstance(value, Parameters):
             raise ParameterError(
                 f"The {name} {type(value).__name__} is not a registered method, so it cannot be saved."
@@ -205,10 +209,10 @@ def _made_parameter(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, dict) and "estimator" in value:
         return estimators_on_disk.put_together(value, arrays)
     if isinstance(value, dict):
-        if value["method"] not in registry.names("aggregator"):
-            raise ValueError(f"{str(value['method'])[:60]!r} is not the name of an aggregator")
+        if value["method"] not in registry.names():
+            raise ValueError(f"{str(value['method'])[:60]!r} is not the name of a method")
         inner = {name: _made_parameter(v, arrays) for name, v in value["parameters"].items()}
-        aggregator = registry.create(value["method"], **inner)
-        aggregator._check_parameters()
-        return aggregator
+        method = registry.create(value["method"], **inner)
+        method._check_parameters()
+        return method
     return tuple(value) if isinstance(value, list) else value

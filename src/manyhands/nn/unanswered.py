@@ -15,16 +15,18 @@ import torch
 
 from manyhands.annotations import Annotations
 
-_NUMBERS = 1 << 21  # of log-probabilities held at a time
+_NUMBERS = 1 << 19  # of log-probabilities held at a time: they stay in the processor's own memory
 
 
 class Guesses(NamedTuple):
-    """Pairs of an item and a worker, the worker's likeliest answer to each, and how open the answer is."""
+    """For some items from `first` on and for each worker: the likeliest answer, and how open it is.
 
-    item: npt.NDArray[np.int64]
-    worker: npt.NDArray[np.int64]
-    label: npt.NDArray[np.int64]
-    entropy: npt.NDArray[np.float32]
+    The entropy is infinite where there is nothing to guess.
+    """
+
+    first: int
+    label: npt.NDArray[np.int16]  # (n, n_workers)
+    entropy: npt.NDArray[np.float32]  # (n, n_workers)
 
 
 @torch.no_grad()
@@ -34,12 +36,13 @@ def guess_unanswered(
     n_classes: int,
     answered: Sequence[Annotations],
 ) -> Iterator[Guesses]:
-    """Guess the answers to all pairs of an item and one of these workers, but those that are in `answered`.
+    """Guess the answers of these workers to all items but those that they have in `answered`.
 
     Parameters
     ----------
     log_answers : from items to (n_items, n_classes, n_workers) the log-probability of each worker's every answer
     worker : whose answers these are, in ascending order
+    n_classes : how many
     answered : pairs that have an answer, or are to be left out for another reason; at least one such set
     """
     n_items = answered[0].n_items
@@ -49,19 +52,18 @@ def guess_unanswered(
     for first in range(0, n_items, stretch):
         last = min(first + stretch, n_items)
         log_proba = log_answers(np.arange(first, last))
-        row, column = np.nonzero(_is_open(answered, first, last, place, len(worker)))
         entropy = -(log_proba.exp() * log_proba).sum(1).cpu().numpy()
-        label = log_proba.argmax(1).cpu().numpy()
-        yield Guesses(row + first, worker[column], label[row, column], entropy[row, column])
+        for given in answered:
+            begin, end = given.start[[first, last]]
+            item, column = given.item[begin:end] - first, place[given.worker[begin:end]]
+            entropy[item[column >= 0], column[column >= 0]] = np.inf
+        yield Guesses(first, _likeliest(log_proba).cpu().numpy(), entropy)
 
 
-def _is_open(
-    answered: Sequence[Annotations], first: int, last: int, place: npt.NDArray[np.intp], n_workers: int
-) -> npt.NDArray[np.bool_]:
-    """(last - first, n_workers) which pairs have no answer."""
-    is_open = np.ones((last - first, n_workers), bool)
-    for given in answered:
-        begin, end = given.start[[first, last]]
-        item, column = given.item[begin:end] - first, place[given.worker[begin:end]]
-        is_open[item[column >= 0], column[column >= 0]] = False
-    return is_open
+def _likeliest(log_proba: torch.Tensor) -> torch.Tensor:
+    """(n, n_workers) the first of the likeliest answers. torch's own argmax takes ten times as long along this axis."""
+    highest = log_proba.amax(1)
+    label = torch.zeros(highest.shape, dtype=torch.int16, device=log_proba.device)
+    for k in reversed(range(log_proba.shape[1])):
+        label.masked_fill_(log_proba[:, k] == highest, k)
+    return label
