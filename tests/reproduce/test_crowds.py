@@ -126,6 +126,13 @@ def test_removal_leaves_every_item_a_label(share, left):
     assert part.annotations == make_part(dataset(remove=share), 1000).annotations
 
 
+def test_removal_may_leave_nothing():
+    """Without keep_one the share is exact, and items lose all; which annotations go first is the same."""
+    part = make_part(dataset(remove=0.9, keep_one=False), 1000)
+    assert part.annotations.n_annotations == round(0.1 * 4 * N_ITEMS) and part.annotations.n_labels.min() == 0
+    assert len(part.annotations) == len(part.X) == N_ITEMS and part.annotations.n_workers == 4
+
+
 def test_each_seed_removes_others():
     """Removal is seeded, also where the data are the same for all seeds."""
     first, second = (make_part(dataset(seeded=(), remove=0.5), seed).annotations for seed in (1000, 1001))

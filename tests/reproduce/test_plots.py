@@ -8,7 +8,7 @@ import pytest
 from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.reproduce import show
 from manyhands.reproduce.cells import cells_of
-from manyhands.reproduce.plots import axis_value, to_svg
+from manyhands.reproduce.plots import _size, to_svg
 from manyhands.reproduce.tables import Published
 from measuring import CROWD, SKENE, VOTE, made_up, small_table
 
@@ -41,11 +41,19 @@ def test_the_same_page_gives_the_same_bytes(table):
     assert b"<dc:date>" not in drawn and (b">remove<" in drawn) == (table.figure is not None)
 
 
+def test_bars_have_room_for_their_names():
+    """Many rows make a plot wide, and long names make it high."""
+    found = [{"row": name} for name in ("a" * 50, *map(str, range(19)))]
+    wide, high = _size(2, found, True)
+    assert wide > 2 * 5 and high > 5
+    assert _size(2, found, False) == _size(2, found[:1], False)
+
+
 def test_where_a_set_stands_on_the_axis():
     """By a field of it or one of its arguments; anything else is one sentence."""
     table = small_table([SKENE], SETS, figure={"x": "remove"})
-    assert [axis_value(table, d) for d in table.datasets] == [0.0, 0.2, 0.4]
-    assert axis_value(replace(table, figure={"x": "n_items"}), SETS[0]) == 60
+    assert [table.place(d, SKENE) for d in table.datasets] == [0.0, 0.2, 0.4]
+    assert replace(table, figure={"x": "n_items"}).place(SETS[0], SKENE) == 60
     for strange in ("name", "nowhere"):
         with pytest.raises(ParameterError, match=f"drawn over '{strange}', which is no number"):
-            axis_value(replace(table, figure={"x": strange}), SETS[0])
+            replace(table, figure={"x": strange}).place(SETS[0], SKENE)

@@ -40,7 +40,7 @@ def test_every_cell_is_a_line_that_tells_all(tmp_path):
     assert len(lines) == len(found.by_key) == 4 and found.n_torn == 0
     asked = "key table dataset row seed quick metrics seconds peak_mb parameters chosen versions commit machine"
     assert set(asked.split()) <= set(lines[0])
-    assert lines[0]["table"] == "own/small" and {line["seed"] for line in lines} == {1000, 1001}
+    assert lines[0]["table"] == "own/small" and {line["seed"] for line in lines} == {501000, 501001}
     assert all(line["quick"] and 0 < line["metrics"]["accuracy"] <= 1 and line["seconds"] > 0 for line in lines)
     assert sys.platform != "linux" or all(10 < line["peak_mb"] < 2000 for line in lines)
     assert heard == [(done, 4, "own/small") for done in range(5)]
@@ -64,7 +64,7 @@ def test_a_finished_run_has_nothing_to_do_and_a_changed_table_little(tmp_path, m
     runner.run(small_table([VOTE]), tmp_path, **QUICK)
     assert (tmp_path / "own-small.jsonl").read_bytes() == before and started == []
     runner.run(small_table([VOTE, SKENE]), tmp_path, seeds=1, **QUICK)
-    assert started == ["D&S on crowd, seed 1000"]
+    assert started == ["D&S on crowd, seed 501000"]
 
 
 def test_a_failing_cell_is_recorded_and_the_rest_goes_on(tmp_path):

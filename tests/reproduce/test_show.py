@@ -35,6 +35,7 @@ def test_the_object_says_where_figures_come_from(shown):
     assert shown["command"] == COMMAND and shown["commits"] == ["c0ffee" * 6]
     assert shown["machines"] == ["2 cores, x86_64"] and shown["seeds"] == [1000, 1001, 1002, 1003]
     assert shown["deviations"] == ["The crowd is made up."] and shown["validation_truth"] is False
+    assert show.unmeasured(shown) == ["oracle: it sees the truth"]
     assert (shown["n_cells"], shown["n_measured"], shown["n_failed"]) == (12, 8, 1)
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
 
@@ -102,6 +103,9 @@ def test_further_metrics_stand_side_by_side():
         (81.26, 0.94, "accuracy", "81.3 ± 0.9"),
         (None, None, "accuracy", ""),
         (0.5, None, "log_loss", "0.500"),
+        (2043.0, 12.34, "history.warm_up_items", "2043 ± 12"),
+        (0.5, None, "round.combined_imbalance", "0.500"),
+        (91.26, None, "label_accuracy.first", "91.3"),
         (123.4, 1.2, "fit_seconds", "123 ± 1"),
         (0.00123, None, "fit_seconds", "0.0012"),
     ],

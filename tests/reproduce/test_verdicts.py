@@ -41,6 +41,17 @@ def test_two_points_are_a_fiftieth_where_figures_are_shares():
     assert found.verdict == "above" and found.difference == pytest.approx(0.021)
 
 
+def test_two_points_of_a_count_are_a_fiftieth_of_it():
+    """Figures that are no shares may be large."""
+    row = Row("v", "majority-vote", published_also={"history.items": {"crowd": Published(2000.0)}})
+    table = small_table([row], metrics=("accuracy", "history.items"), seeds=1)
+    found = {}
+    for value in (2039.0, 2041.0):
+        records = made_up(table, {("crowd", "v"): [0.9]}, metrics={"accuracy": 0.9, "history.items": value})
+        found[value] = entries(table, cells_of(table), records)[1].verdict
+    assert found == {2039.0: "within", 2041.0: "above"}
+
+
 def test_two_standard_errors_of_the_difference():
     """The paper's deviation is taken to be over as many runs as ours."""
     found = entry_of(SKENE, [0.96, 0.97, 0.98, 0.99])

@@ -201,3 +201,12 @@ def test_impossible_settings_are_refused():
     ]:
         with pytest.raises(ParameterError, match=name):
             make()
+
+
+def test_iceds_errors_may_be_given():
+    """As a range within which every worker's lies; what is none is refused."""
+    assert np.all(np.abs(make_iced("usps", error=[0.1, 0.2], random_state=0).confusion[:, 0, 1] - 0.15) <= 0.05)
+    assert np.all(make_iced("usps", random_state=0).confusion[:, 0, 1] >= 0.25)
+    for strange in ([0.3, 0.2], [0.1], [0.1, 1.2]):
+        with pytest.raises(ParameterError, match="error must be a pair"):
+            make_iced("usps", error=strange)

@@ -86,6 +86,7 @@ def reproduce(
       manyhands reproduce crowding/table-1 --only labelme --seeds 3 --format markdown
     """
     from manyhands.reproduce.cells import narrowed
+    from manyhands.reproduce.plots import file_names, to_svg
     from manyhands.reproduce.tables import load_table, table_names
 
     form = "json" if as_json else _checked(form)
@@ -95,7 +96,8 @@ def reproduce(
     if not tables:
         raise ParameterError("Name a table; manyhands reproduce --list shows them all.")
     chosen = {name: narrowed(load_table(name), only or ()) for name in dict.fromkeys(tables)}
-    drawings = {f"{table.name.replace('/', '-')}.svg": table for table in chosen.values()} if plot else {}
+    tables_drawn = list(chosen.values()) if plot else []
+    drawings = {file: (table, metric) for table in tables_drawn for file, metric in file_names(table).items()}
     refuse_unwritable(out, drawings)
     if not force:
         refuse_present(out, drawings)
@@ -103,10 +105,8 @@ def reproduce(
     refuse_all(list(chosen.values()), wish)
     pages = [_page(table, wish, Path(name).name if name.endswith(".toml") else name) for name, table in chosen.items()]
     if drawings:
-        from manyhands.reproduce.plots import to_svg
-
         shown = {page["table"]: page for page in pages}
-        files = {file: to_svg(table, shown[table.name]) for file, table in drawings.items()}
+        files = {file: to_svg(table, shown[table.name], metric) for file, (table, metric) in drawings.items()}
         write_files(out, files, force=force)
     _print(pages, form, quiet)
     end_if_all_failed(pages)
@@ -191,11 +191,8 @@ def _show(page: dict[str, Any], quiet: bool) -> None:
     """The figures as a table, then what must be known to read them."""
     from manyhands.reproduce import show
 
-    for metric in show.compared(page):
-        show_table(_frame(show.COLUMNS, show.lines(page, metric)), f"{page['table']}: {show.title(metric)}")
-    columns, rows = show.further(page)
-    if rows:
-        show_table(_frame(columns, rows), f"{page['table']}: also measured")
+    for what, columns, rows in show.sections(page):
+        show_table(_frame(columns, rows), f"{page['table']}: {what}")
     if quiet:
         return
     say(f"{page['paper']} {page['number']}: {page['title']}")

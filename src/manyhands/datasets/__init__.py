@@ -2,7 +2,7 @@
 
     load        real crowds from the folder in MANYHANDS_DATA
     fetch       public crowds by their address, checked and kept
-    make_...    simulated crowds on scikit-learn's own data
+    make_...    simulated crowds on scikit-learn's own data, and imbalanced ones on real features
 
 All of them return a `CrowdDataset`.
 """
@@ -19,6 +19,7 @@ from manyhands.datasets.fetching import (
     fetch_relevance5,
     fetch_usps,
 )
+from manyhands.datasets.imbalanced import make_iced_features, make_long_tail_on
 from manyhands.datasets.loading import load
 from manyhands.datasets.simulated import make_blobs, make_breast_cancer, make_digits, make_iris, make_wine
 
@@ -36,7 +37,9 @@ __all__ = [
     "make_blobs",
     "make_breast_cancer",
     "make_digits",
+    "make_iced_features",
     "make_iris",
+    "make_long_tail_on",
     "make_wine",
     "names",
 ]

@@ -127,7 +127,7 @@ def make_blobs(
     y_test = make_truth(n_test, n_classes if shares is None else shares, rng)
     centre = rng.normal(0, separation, (n_classes, n_features))
     X, X_test = (centre[y] + rng.normal(size=(len(y), n_features)) for y in (crowd.truth, y_test))
-    return _dataset("blobs", "Gaussian blobs.", crowd, crowd.annotations, X, crowd.truth, X_test, y_test, None)
+    return as_dataset("blobs", "Gaussian blobs.", crowd, crowd.annotations, X, crowd.truth, X_test, y_test, None)
 
 
 def _on_bundled(
@@ -152,7 +152,7 @@ def _on_bundled(
     crowd, annotations = _label_items(y, n_workers, labels_per_item, rng, workers)
     class_names = tuple(map(str, bunch.target_names))
     description = f"scikit-learn's {name.replace('_', ' ')} with a simulated crowd."
-    return _dataset(name, description, crowd, annotations, X, y, X_test, y_test, class_names)
+    return as_dataset(name, description, crowd, annotations, X, y, X_test, y_test, class_names)
 
 
 def _label_items(
@@ -188,7 +188,7 @@ def _label_items(
     )
 
 
-def _dataset(
+def as_dataset(
     name: str,
     description: str,
     crowd: Crowd,
@@ -199,15 +199,20 @@ def _dataset(
     y_test: Array,
     class_names: tuple[str, ...] | None,
 ) -> CrowdDataset:
+    """A simulated crowd with features; what was planted is in `extra`."""
     return CrowdDataset(
         name,
         annotations.classes,
         description,
         annotations,
-        y.astype(np.int64),
+        _as_truth(y),
         X,
         X_test=X_test,
-        y_test=y_test.astype(np.int64),
+        y_test=_as_truth(y_test),
         class_names=class_names,
         extra=MappingProxyType({"is_bad": crowd.is_bad, "confusion": crowd.confusion}),
     )
+
+
+def _as_truth(y: Array) -> Array:
+    return y if y.dtype == object else y.astype(np.int64)

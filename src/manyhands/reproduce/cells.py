@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from manyhands import __version__, metrics, registry
+from manyhands import __version__, registry
 from manyhands.annotations import Annotations
-from manyhands.consensus import pick_classes
 from manyhands.exceptions import ManyhandsError, ParameterError
 from manyhands.reproduce.crowds import Part, make_part
-from manyhands.reproduce.tables import METRICS as METRICS
-from manyhands.reproduce.tables import DataSet, Row, Table
+from manyhands.reproduce.measures import label_figures, own_figures, predicted_figures
+from manyhands.reproduce.tables import STAGES, DataSet, Row, Table
 
-SHARES = frozenset({"accuracy", "balanced_accuracy", "macro_f1", "ece", "label_accuracy", "auc"})  # shown as per cent
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds"})
 
+_NONE = "none"
 _QUICK_EPOCHS = 3
 _QUICK_SEEDS = 2
+_QUICK_APART = 500_000  # from the seeds of a table to those of its quick runs: what is measured is not looked at before
 _QUICK_SETTINGS = 2
 
 
@@ -50,13 +50,16 @@ class Cell:
         data.pop("name")
         if not self.quick:
             data.pop("quick_items")
+        if self.dataset.keep_one:  # as all cells did before there was a choice
+            data.pop("keep_one")
         row = {name: getattr(self.row, name) for name in ("method", "parameters", "choose", "then")}
         first = self.table.first_seed if self.dataset.folds else None  # decides which fold is tested on
         told = [data, row, self.seed, first, self.quick, __version__]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()[:20]
 
     def __str__(self) -> str:
-        return f"{self.row.name} on {self.dataset.name}, seed {self.seed}"
+        point = "".join(f" with {parameter} = {value}" for parameter, value in self.row.at.items())
+        return f"{self.row.name}{point} on {self.dataset.name}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,22 @@ def cells_of(table: Table, *, quick: bool = False, seeds: int | None = None, onl
         raise ParameterError(f"--seeds is {seeds}; it must be 1 or more.")
     table = narrowed(table, only)
     n_seeds = seeds or (min(_QUICK_SEEDS, table.seeds) if quick else table.seeds)
+    first = table.first_seed + (_QUICK_APART if quick else 0)
     return [
-        Cell(table, dataset, row, table.first_seed + n, quick)
+        Cell(table, dataset, row.on(dataset.name), first + n, quick)
         for n in range(n_seeds)
         for dataset in table.datasets
-        for row in table.measured
-        if n == 0 or draws(dataset, row)
+        for row in (_ends(table.measured) if quick else table.measured)
+        if dataset.name not in row.skip and (n == 0 or draws(dataset, row.on(dataset.name)))
     ]
+
+
+def _ends(rows: Sequence[Row]) -> list[Row]:
+    """The rows without what lies between the first and the last point of a sweep."""
+    points: dict[str, list[Row]] = {}
+    for row in rows:
+        points.setdefault(row.name, []).append(row)
+    return [row for own in points.values() for row in (own if len(own) < 2 else (own[0], own[-1]))]
 
 
 def draws(dataset: DataSet, row: Row) -> bool:
@@ -113,17 +125,19 @@ def narrowed(table: Table, only: Sequence[str]) -> Table:
     sets = [dataset for dataset in table.datasets if dataset.name.casefold() in wanted]
     unknown = wanted - {row.name.casefold() for row in rows} - {dataset.name.casefold() for dataset in sets}
     if unknown:
+        names = dict.fromkeys(row.name for row in table.rows)
         raise ParameterError(
             f"{table.name} has no data set and no row called {sorted(unknown)[0]!r}. Data sets: "
-            f"{', '.join(d.name for d in table.datasets)}. Rows: {', '.join(row.name for row in table.rows)}."
+            f"{', '.join(d.name for d in table.datasets)}. Rows: {', '.join(names)}."
         )
     return replace(table, rows=tuple(rows) or table.rows, datasets=tuple(sets) or table.datasets)
 
 
 def refuse_unusable(cells: Sequence[Cell]) -> None:
     """One sentence, before any work, for a method that there is not or a data set that cannot be had."""
-    for row, cell in {cell.row.name: cell for cell in cells}.items():
-        with _named(cell.table, f"row {row!r}"):
+    distinct = {(cell.row.name, json.dumps(dict(cell.row.parameters), sort_keys=True)): cell for cell in cells}
+    for cell in distinct.values():
+        with _named(cell.table, f"row {cell.row.name!r}"):
             replace(cell.table, rows=(cell.row,)).check()
             for setting in cell.row.choose or ({},):
                 model = make_estimator(cell.row, cell.seed, setting=setting)
@@ -148,8 +162,8 @@ def _named(table: Table, part: str) -> Iterator[None]:
 def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping[str, Any] | None = None) -> Any:
     """The estimator of a row, not fitted; behind a representation learner the two stages that `then` names."""
     assert row.method is not None
-    given = {name: _as_tuple(value) for name, value in (dict(row.parameters) | dict(setting or {})).items()}
-    model = _seeded(registry.create(row.method, **given), seed)
+    given = {name: _from_toml(value) for name, value in (dict(row.parameters) | dict(setting or {})).items()}
+    model = _seeded(registry.create(row.method, **_with_stages(given, seed)), seed)
     if quick and "max_epochs" in model.get_params():
         model.set_params(max_epochs=min(_QUICK_EPOCHS, model.max_epochs))
     if row.then is None:
@@ -160,8 +174,26 @@ def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping
     return make_pipeline(model, _seeded(behind, seed))
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+def _with_stages(given: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Parameters in which those of one of two stages have become that stage."""
+    found = {name: value for name, value in given.items() if not name.startswith(STAGES)}
+    first, second = (
+        {name.removeprefix(stage): given[name] for name in given if name.startswith(stage)} for stage in STAGES
+    )
+    if first:
+        found["aggregator"] = _seeded(registry.create(given.get("aggregator", registry.DEFAULT), **first), seed)
+    if second:
+        from sklearn.linear_model import LogisticRegression
+
+        found["classifier"] = LogisticRegression(**{"max_iter": 1000, **second})
+    return found
+
+
+def _from_toml(value: Any) -> Any:
+    """What TOML cannot say: None is written "none", and a list stands for a tuple."""
+    if isinstance(value, list):
+        return tuple(map(_from_toml, value))
+    return None if value == _NONE else value
 
 
 def _seeded(model: Any, seed: int) -> Any:
@@ -182,8 +214,8 @@ def run_cell(cell: Cell) -> Outcome:
     began = time.perf_counter()
     model.fit(*given)
     seconds = time.perf_counter() - began
-    figures, n_test = (_label_figures if aggregates else _test_figures)(model, part, cell.dataset.name)
-    figures["fit_seconds"] = round(seconds, 4)
+    figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
+    figures |= own_figures(model, part) | {"fit_seconds": round(seconds, 4)}
     plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     return Outcome(plain, chosen, n_test)
 
@@ -208,49 +240,3 @@ def _load_libraries(cell: Cell, part: Part, aggregates: bool) -> None:
         small.fit(votes)
     else:
         small.fit(part.X[np.arange(8) % part.X.shape[0]], votes)
-
-
-def _label_figures(model: Any, part: Part, name: str) -> tuple[dict[str, float], int]:
-    """An aggregator's labels beside the truth of the items that it saw, where that is known."""
-    known = part.has_truth
-    if part.y_train is None or not known.any():
-        raise ParameterError(f"{name} has no item of known truth to measure an aggregator on.")
-    figures = _figures(part.y_train[known], model.labels_[known], model.posterior_[known], model.classes_)
-    return figures | {"label_accuracy": figures["accuracy"]}, int(known.sum())
-
-
-def _test_figures(model: Any, part: Part, name: str) -> tuple[dict[str, float], int]:
-    """A classifier's predictions beside the truth of the test part, and its labels of the training items."""
-    if part.X_test is None or part.y_test is None:
-        raise ParameterError(f"{name} has no test part to measure a classifier on; give it folds = 5.")
-    last = model[-1] if hasattr(model, "named_steps") else model
-    proba = model.predict_proba(part.X_test)
-    figures = _figures(part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
-    known = part.has_truth
-    if part.y_train is not None and known.any():
-        code, _ = pick_classes(last.posterior_, np.zeros(len(known), bool))
-        figures["label_accuracy"] = metrics.accuracy(part.y_train[known], last.classes_[code[known]])
-    return figures, len(part.y_test)
-
-
-def _figures(truth: Any, label: Any, proba: Any, classes: Any) -> dict[str, float]:
-    return {
-        "accuracy": metrics.accuracy(truth, label),
-        "balanced_accuracy": metrics.balanced_accuracy(truth, label),
-        "macro_f1": metrics.macro_f1(truth, label),
-        "log_loss": metrics.log_loss(truth, proba, classes),
-        "ece": metrics.ece(truth, proba, classes),
-        "auc": _auc(truth, proba, classes),
-    }
-
-
-def _auc(truth: Any, proba: Any, classes: Any) -> float:
-    """The chance that an item of the second class gets more of it than one of the first; NaN for other than two."""
-    second = np.array([value == classes[-1] for value in truth.tolist()])
-    if len(classes) != 2 or second.all() or not second.any():
-        return math.nan
-    _, place, count = np.unique(proba[:, 1], return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]  # from 1; equals share the mean of theirs
-    n_second = int(second.sum())
-    above = rank[second].sum() - n_second * (n_second + 1) / 2
-    return float(above / (n_second * (len(second) - n_second)))

@@ -70,7 +70,7 @@ def make_part(dataset: DataSet, seed: int, first_seed: int = FIRST_SEED, quick: 
         part = part.with_items(_first(dataset, len(part.annotations)))
     if dataset.remove:
         rng = np.random.default_rng([_REMOVAL, seed])
-        part = replace(part, annotations=thin(part.annotations, dataset.remove, random_state=rng))
+        part = replace(part, annotations=thin(part.annotations, dataset.remove, dataset.keep_one, rng))
     if quick:
         part = part.with_items(_some(part, dataset.quick_items))
     return _standardised(part, dataset) if dataset.features == "standardised" else part

@@ -58,6 +58,19 @@ class Figure:
         return "a number, or a pair [value, standard deviation]"
 
 
+class Swept:
+    """A constraint: one parameter and the numbers that it takes."""
+
+    def allows(self, value: Any) -> bool:
+        if not isinstance(value, dict) or len(value) != 1:
+            return False
+        (numbers,) = value.values()
+        return ListOf(Number(), least=2).allows(numbers) and len(set(numbers)) == len(numbers)
+
+    def __str__(self) -> str:
+        return "one parameter with a list of different numbers, such as { rounds = [0, 1, 2] }"
+
+
 class Keys:
     """Keys of one part of a table. Take those that are known, then `finish`: what is left over is refused."""
 

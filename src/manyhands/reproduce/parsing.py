@@ -11,14 +11,24 @@ from manyhands import datasets, registry, simulate
 from manyhands.datasets import catalog
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.crowds import MAKERS
-from manyhands.reproduce.keys import Figure, Keyed, Keys, ListOf, Text, nearest
-from manyhands.reproduce.tables import FEATURES, FIRST_SEED, METRICS, QUICK_ITEMS, DataSet, Published, Row, Table
+from manyhands.reproduce.keys import Figure, Keyed, Keys, ListOf, Swept, Text, nearest
+from manyhands.reproduce.tables import (
+    FEATURES,
+    FIRST_SEED,
+    METRICS,
+    QUICK_ITEMS,
+    DataSet,
+    Published,
+    Row,
+    Table,
+    is_metric,
+    is_share,
+)
 from manyhands.validation import Number, OneOf, Switch
 
 Piece = TypeVar("Piece")
 Figures = Callable[[Keys, Mapping[str, Any], str], dict[str, Published]]
 
-_SHARES = set(METRICS) - {"log_loss", "fit_seconds"}  # metrics that lie between 0 and 1
 _BEHIND_EMBEDDINGS = ("logistic-regression", "network")
 _WHOLE = Number(whole=True, least=1)
 
@@ -31,17 +41,20 @@ def parse_table(text: str, name: str) -> Table:
         raise ParameterError(f"The table {name} is not TOML: {error}.") from None
     metrics = tuple(keys.take("metrics", ListOf(Text(), least=1), ["accuracy"]))
     for metric in metrics:
-        keys.check_known(metric, METRICS, "metric")
+        if not is_metric(metric):
+            keys.check_known(metric, METRICS, "metric")
         if metrics.count(metric) > 1:
             keys.refuse(f"metrics has {metric} twice; once is enough")
     points = keys.take("points", Switch(), False)
     sets = _each(keys, "datasets", "data set", _dataset)
+    names = [dataset.name for dataset in sets]
 
     def figures(part: Keys, given: Mapping[str, Any], metric: str) -> dict[str, Published]:
         part.check_known(metric, metrics, "metric in this table called")
-        return _figures(part, given, [dataset.name for dataset in sets], metric in _SHARES, points)
+        return _figures(part, given, names, is_share(metric), points)
 
-    rows = _each(keys, "rows", "row", lambda part, row: _row(part, row, figures, metrics[0]))
+    swept = _each(keys, "rows", "row", lambda part, row: _points(part, row, names, figures, metrics[0]))
+    rows = tuple(row for points in swept for row in points)
     if keys.take("validation_truth", Switch(), False):
         keys.refuse(
             "validation_truth is true, but settings can only be chosen by held-out annotations yet; leave it out"
@@ -58,23 +71,49 @@ def parse_table(text: str, name: str) -> Table:
         metrics,
         points,
         tuple(keys.take("deviations", ListOf(Text()), [])),
-        figure=_figure(keys, sets),
+        figure=_figure(keys, sets, rows, metrics),
+        focus=_focus(keys, rows, metrics),
     )
     keys.finish()
     return table
 
 
-def _figure(keys: Keys, sets: Sequence[DataSet]) -> dict[str, str] | None:
-    """What a plot has along its axis: a number in which the data sets differ."""
-    given = keys.take("figure", Keyed(), None)
+def _figure(keys: Keys, sets: Sequence[DataSet], rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any] | None:
+    """What a plot has along its axis, a number in which data sets or points of a sweep differ, and which metrics."""
+    part = Keys(keys.take("figure", Keyed(), {}), keys.table, "figure")
+    x, drawn = part.take("x", Text(), None), part.take("metrics", ListOf(Text(), least=1), None)
+    part.finish()
+    for metric in drawn or ():
+        part.check_known(metric, metrics, "metric in this table called")
+    swept = list(dict.fromkeys(parameter for row in rows for parameter in row.at))
+    if any(parameter != x for parameter in swept):
+        part.refuse(f"rows have a sweep over {' and '.join(swept)}; sweep over one parameter and let x name it")
+    if x is not None and not swept:
+        common = set.intersection(*(set(dataset.arguments) for dataset in sets))
+        part.check_known(x, ["remove", "items", *sorted(common)], "number that all data sets have called")
+    found: dict[str, Any] = (
+        ({} if x is None else {"x": x})
+        | ({"sweeps": True} if swept else {})
+        | ({} if drawn is None else {"metrics": tuple(drawn)})
+    )
+    return found or None
+
+
+def _focus(keys: Keys, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any] | None:
+    """The row that is compared with all others, and by which metrics."""
+    given = keys.take("focus", Keyed(), None)
     if given is None:
         return None
-    part = Keys(given, keys.table, "figure")
-    x = part.take("x", Text())
+    part = Keys(given, keys.table, "focus")
+    row, beside = part.take("row", Text()), part.take("beside", ListOf(Text(), least=1), None)
+    compared = part.take("metrics", ListOf(Text(), least=1), list(metrics[:1]))
     part.finish()
-    common = set.intersection(*(set(dataset.arguments) for dataset in sets))
-    part.check_known(x, ["remove", "items", *sorted(common)], "number that all data sets have called")
-    return {"x": x}
+    for name in [row, *(beside or ())]:
+        known = dict.fromkeys(one.name for one in rows if one.method is not None)
+        part.check_known(name, known, "row with a method called")
+    for metric in compared:
+        part.check_known(metric, metrics, "metric in this table called")
+    return {"row": row, "metrics": tuple(compared)} | ({} if beside is None else {"beside": tuple(beside)})
 
 
 def _each(keys: Keys, key: str, what: str, parse: Callable[[Keys, str], Piece]) -> tuple[Piece, ...]:
@@ -115,6 +154,7 @@ def _dataset(keys: Keys, name: str) -> DataSet:
         keys.take("items", _WHOLE, None),
         keys.take("folds", Number(whole=True, least=2), None),
         float(keys.take("remove", Number(least=0, most=0.99), 0.0)),
+        keys.take("keep_one", Switch(), True),
         quick_items,
     )
 
@@ -147,26 +187,76 @@ def _check_make(keys: Keys, name: str, arguments: Mapping[str, Any], seeded: Seq
             keys.refuse(f"{name} needs {parameter.name}; give it in arguments")
 
 
-def _row(keys: Keys, name: str, figures: Figures, metric: str) -> Row:
+def _points(keys: Keys, name: str, names: Sequence[str], figures: Figures, metric: str) -> list[Row]:
+    """A row, or one for each value of its sweep."""
     method, why = keys.take("method", Text(), None), keys.take("why", Text(), "")
     if (method is None) == (why == ""):
         keys.refuse("give either method, which is measured, or why, the reason that it is not")
-    parameters = keys.take("parameters", Keyed(), {})
+    parameters, elsewhere = keys.take("parameters", Keyed(), {}), keys.take("parameters_on", Keyed(), {})
+    skip = keys.take("skip", Keyed(), {})
     choose = tuple(keys.take("choose", ListOf(Keyed(), least=2), []))
     then = keys.take("then", OneOf(_BEHIND_EMBEDDINGS), None)
     if method is not None:
         _check_method(keys, method, then)
-    elif parameters or choose or then:
-        keys.refuse("parameters, choose and then belong to a method, and there is none")
-    published = figures(keys, keys.take("published", Keyed(), {}), metric)
+    elif parameters or elsewhere or choose or then or skip:
+        keys.refuse("parameters, parameters_on, choose, then and skip belong to a method, and there is none")
+    for dataset, reason in skip.items():
+        keys.check_known(dataset, names, "data set of this table called")
+        if not Text().allows(reason):
+            keys.refuse(f"skip: {dataset} must be the reason, {Text()}, not {reason!r}")
+    for dataset, given in elsewhere.items():
+        keys.check_known(dataset, names, "data set of this table called")
+        if not Keyed().allows(given):
+            keys.refuse(f"parameters_on: {dataset} must be {Keyed()}, not {given!r}")
+    swept = keys.take("sweep", Swept(), {})
+    for parameter in swept:
+        if any(parameter in setting for setting in (parameters, *elsewhere.values(), *choose)):
+            keys.refuse(f"{parameter} is what the sweep is over; take it out of parameters and choose")
+    points = [{parameter: value} for parameter, values in swept.items() for value in values] or [{}]
+    published = keys.take("published", Keyed(), {})
     further = keys.take("published_also", Keyed(), {})
     for other, given in further.items():
         if other == metric:
             keys.refuse(f"published_also is for further metrics; what is published of {metric} goes to published")
         if not Keyed().allows(given):
             keys.refuse(f"published_also: {other} must be {Keyed()}, not {given!r}")
-    also = {other: figures(keys, given, other) for other, given in further.items()}
-    return Row(name, method, why, parameters, choose, then, published, also)
+    _check_points(keys, [published, *further.values()], points)
+    return [
+        Row(
+            name,
+            method,
+            why,
+            parameters | (at if method else {}),
+            choose,
+            then,
+            figures(keys, _of_point(published, at), metric),
+            {other: figures(keys, _of_point(given, at), other) for other, given in further.items()},
+            at,
+            elsewhere,
+            skip,
+        )
+        for at in points
+    ]
+
+
+def _check_points(keys: Keys, published: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, float]]) -> None:
+    """Refuse what is published for a value that is not swept over, or for no value of a sweep in particular."""
+    if not points[0]:
+        return
+    known = [str(value) for at in points for value in at.values()]
+    for dataset, figures in [pair for given in published for pair in given.items()]:
+        if not Keyed().allows(figures):
+            keys.refuse(f"what is published for {dataset!r} must name the value of the sweep: {{ {known[0]} = ... }}")
+        for value in figures:
+            keys.check_known(value, known, "value of the sweep called")
+
+
+def _of_point(published: Mapping[str, Any], at: Mapping[str, float]) -> dict[str, Any]:
+    """Data set -> figure, of all that is published of a row that for one point."""
+    if not at:
+        return dict(published)
+    (value,) = map(str, at.values())
+    return {dataset: figures[value] for dataset, figures in published.items() if value in figures}
 
 
 def _check_method(keys: Keys, method: str, then: str | None) -> None:

@@ -1,18 +1,21 @@
-"""A measured table as SVG: bars beside published values, or lines over a number in which data sets differ."""
+"""A measured table as SVG: bars beside published values, or lines over what data sets or sweeps differ in."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
-from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.reproduce.show import Page
-from manyhands.reproduce.tables import DataSet, Table
+from manyhands.exceptions import MissingExtraError
+from manyhands.reproduce.show import Page, title
+from manyhands.reproduce.tables import Table, is_share
 
 # Told apart by people who see colours differently (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _MARKS = "osD^vP*X"
+_LEVELS = ("--", "-.", (0, (1, 1)))
+_DECADES = 100  # from a number to one so many times larger, an axis shows factors rather than differences
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "manyhands",  # else ids are drawn at random
     "svg.fonttype": "none",
@@ -22,8 +25,21 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def to_svg(table: Table, shown: Page) -> bytes:
-    """The figure; the same page gives the same bytes."""
+def file_names(table: Table) -> dict[str, str]:
+    """File -> the metric that it shows; where there are several, the names of the files tell them apart.
+
+    >>> from manyhands.reproduce import load_table
+    >>> file_names(load_table("crowding/table-1"))
+    {'crowding-table-1.svg': 'accuracy'}
+    """
+    name = table.name.replace("/", "-")
+    if len(table.drawn) == 1:
+        return {f"{name}.svg": table.drawn[0]}
+    return {f"{name}-{metric.replace('_', '-').replace('.', '-')}.svg": metric for metric in table.drawn}
+
+
+def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
+    """The figure of a metric, by default the first; the same page gives the same bytes."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -31,48 +47,44 @@ def to_svg(table: Table, shown: Page) -> bytes:
         raise MissingExtraError(
             "Figures need matplotlib, which is not installed. Install it with: pip install 'manyhands[plot]'"
         ) from None
-    metric = shown["metrics"][0]
+    metric = table.drawn[0] if metric is None else metric
     found = [entry for entry in shown["entries"] if entry["metric"] == metric]
     with matplotlib.rc_context(_STYLE):
         panels = _bases(table, found)
-        drawing = Figure(figsize=(4.2 * len(panels) + 1.8, 3.6), layout="constrained")
+        drawing = Figure(figsize=_size(len(panels), found, table.x is None), layout="constrained")
         axes = drawing.subplots(1, len(panels), squeeze=False)[0]
-        for axis, (title, names) in zip(axes, panels.items()):
-            here = [entry for entry in found if entry["dataset"] in names]
-            if table.figure is None:
+        for axis, (name, sets) in zip(axes, panels.items()):
+            here = [entry for entry in found if entry["dataset"] in sets]
+            if table.x is None:
                 _bars(axis, here)
             else:
-                _curves(axis, here, {d.name: axis_value(table, d) for d in table.datasets}, table.figure["x"])
-            axis.set_title(title)
-        axes[0].set_ylabel(metric.replace("_", " ") + (" (%)" if shown["points"] else ""))
+                _curves(axis, here, title(table.x))
+            axis.set_title(name)
+        axes[0].set_ylabel(title(metric) + (" (%)" if shown["points"] and is_share(metric) else ""))
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
         buffer = io.BytesIO()
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
 
+def _size(n_panels: int, found: Sequence[dict[str, Any]], has_bars: bool) -> tuple[float, float]:
+    """Width and height in inches: bars need room for each of them, and for their names below."""
+    if not has_bars:
+        return 4.2 * n_panels + 1.8, 3.6
+    names = {entry["row"] for entry in found}
+    return max(4.2, 0.3 * len(names)) * n_panels + 1.8, 2.7 + 0.06 * max(map(len, names), default=0)
+
+
 def _bases(table: Table, found: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Title of a panel -> the data sets in it: one each for bars, all that differ in x only for lines."""
+    """Title of a panel -> the data sets in it: one each, or all that differ in nothing but x."""
     shown = {entry["dataset"] for entry in found}
+    is_apart = table.x is None or table.sweeps
     panels: dict[str, list[str]] = {}
     for dataset in table.datasets:
         if dataset.name in shown:
-            title = dataset.name if table.figure is None else dataset.load or dataset.make or dataset.name
-            panels.setdefault(title, []).append(dataset.name)
+            base = dataset.name if is_apart else dataset.load or dataset.make or dataset.name
+            panels.setdefault(base, []).append(dataset.name)
     return panels
-
-
-def axis_value(table: Table, dataset: DataSet) -> float:
-    """Where a data set stands on the axis: a field of it, or one of its arguments."""
-    assert table.figure is not None
-    name = table.figure["x"]
-    value = dataset.arguments.get(name, getattr(dataset, name, None))
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterError(
-            f"In the table {table.name}: figure is drawn over {name!r}, which is no number of the data set "
-            f"{dataset.name!r}. Name a field or an argument that all data sets have, such as remove."
-        )
-    return float(value)
 
 
 def _bars(axis: Any, found: Sequence[dict[str, Any]]) -> None:
@@ -88,16 +100,25 @@ def _bars(axis: Any, found: Sequence[dict[str, Any]]) -> None:
     axis.set_xticks(places, [entry["row"] for entry in found], rotation=60, ha="right")
 
 
-def _curves(axis: Any, found: Sequence[dict[str, Any]], x_of: dict[str, float], name: str) -> None:
+def _curves(axis: Any, found: Sequence[dict[str, Any]], name: str) -> None:
+    """A line for each row; a row that is not swept over is a level one."""
+    levels = cycle(_LEVELS)
     for at, row in enumerate(dict.fromkeys(entry["row"] for entry in found)):
         style = {"color": _COLOURS[at % len(_COLOURS)], "marker": _MARKS[at % len(_MARKS)]}
-        own = sorted((entry for entry in found if entry["row"] == row), key=lambda entry: x_of[entry["dataset"]])
+        own = [entry for entry in found if entry["row"] == row]
+        for entry in own:
+            if entry["x"] is None and entry["mean"] is not None:
+                axis.axhline(entry["mean"], color=style["color"], linestyle=next(levels), label=row)
+        own = sorted((entry for entry in own if entry["x"] is not None), key=lambda entry: entry["x"])
         measured = [entry for entry in own if entry["mean"] is not None]
         if measured:
-            x, y = [x_of[entry["dataset"]] for entry in measured], [entry["mean"] for entry in measured]
+            x, y = [entry["x"] for entry in measured], [entry["mean"] for entry in measured]
             axis.errorbar(x, y, [entry["sd"] or 0 for entry in measured], capsize=2, label=row, **style)
         there = [entry for entry in own if entry["published"] is not None]
         if there:
-            x, y = [x_of[entry["dataset"]] for entry in there], [entry["published"] for entry in there]
+            x, y = [entry["x"] for entry in there], [entry["published"] for entry in there]
             axis.plot(x, y, linestyle=":", fillstyle="none", label=f"{row}, published", **style)
-    axis.set_xlabel(name.replace("_", " "))
+    axis.set_xlabel(name)
+    places = [entry["x"] for entry in found if entry["x"] is not None]
+    if places and min(places) > 0 and max(places) >= _DECADES * min(places):
+        axis.set_xscale("log")

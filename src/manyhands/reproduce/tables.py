@@ -11,7 +11,7 @@ The tables that come with manyhands are in `tables/<paper>/<table>.toml`; readin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,21 @@ from manyhands import registry
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keys, nearest
 
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "auc", "log_loss", "ece", "label_accuracy", "fit_seconds")
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "rare_recall",
+    "auc",
+    "log_loss",
+    "ece",
+    "label_accuracy",
+    "fit_seconds",
+)
+OF_ROUND = "round."  # and what a method says of its last round, such as round.heldout
+OF_HISTORY = "history."  # and what it noted last under this name while it trained
+STAGES = ("aggregator__", "classifier__")  # before the parameters of either of two stages, as scikit-learn nests them
+OF_LABELS = "label_accuracy."  # and the posterior that is meant: label_accuracy.first is that of posterior_first_
 FEATURES = ("as they are", "standardised")
 FIRST_SEED = 1000
 QUICK_ITEMS = 80
@@ -48,7 +62,8 @@ class DataSet:
     features : "as they are" or "standardised" by the training part
     items : learn from the first so many, or None for all
     folds : for sets without a test part: seed after seed, each of so many parts is tested on in turn
-    remove : the share of the annotations taken away; every item keeps one
+    remove : the share of the annotations taken away
+    keep_one : whether every item keeps one of its annotations then
     quick_items : how many items a quick run learns from
     """
 
@@ -61,6 +76,7 @@ class DataSet:
     items: int | None = None
     folds: int | None = None
     remove: float = 0.0
+    keep_one: bool = True
     quick_items: int = QUICK_ITEMS
 
 
@@ -73,10 +89,13 @@ class Row:
     name : as in the paper
     method : its name in the registry; None where it is not measured, and then `why`
     parameters : of the method; all others are its defaults
+    parameters_on : data set -> parameters that are others there
+    skip : data set -> why the row is not measured there
     choose : settings among which held-out annotations choose; empty if there is no choice
     then : what classifies behind a learner of representations
     published : data set -> value of the table's first metric
     published_also : further metric -> data set -> value
+    at : {parameter: value} where the row is one point of a sweep, and the parameter then has this value
     """
 
     name: str
@@ -87,6 +106,21 @@ class Row:
     then: str | None = None
     published: Mapping[str, Published] = field(default_factory=dict)
     published_also: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
+    at: Mapping[str, float] = field(default_factory=dict)
+    parameters_on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    skip: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> list[Mapping[str, Any]]:
+        """All parameters that it names, wherever they hold."""
+        return [self.parameters, *self.parameters_on.values(), *self.choose]
+
+    def on(self, dataset: str) -> Row:
+        """The row as it is on one data set."""
+        if not self.parameters_on:
+            return self
+        own = dict(self.parameters) | dict(self.parameters_on.get(dataset, {}))
+        return replace(self, parameters=own, parameters_on={})
 
 
 @dataclass(frozen=True)
@@ -97,13 +131,18 @@ class Table:
     ----------
     name : paper/table, such as "crowding/table-1"
     title, paper, number : one line each; `number` is the paper's own
-    datasets, rows : tuples of `DataSet` and `Row`
+    datasets, rows : tuples of `DataSet` and `Row`; the points of a sweep are rows of one name, one after the other
     seeds, first_seed : how many, and which is the first
-    metrics : names from `METRICS`; the first is compared with the published values
+    metrics : names that `is_metric` knows; the first is compared with the published values
     points : published values are per cent
     deviations : what differs from the paper, one sentence each
     validation_truth : whether settings are chosen by the truth of validation items; no table here does, nor can one yet
-    figure : {"x": a number in which the data sets differ} where a plot has lines over it, else None
+    figure : what a plot shows, or None for bars of the first metric
+        "x": the number along its axis, in which the data sets or the points of a sweep differ; bars without it.
+        "sweeps": true where it is a parameter of rows. "metrics": those that are drawn, each in a plot of its own.
+    focus : {"row": name, "metrics": names} where that row alone is compared with the others, else None; "beside": names
+        of the others, if not all.
+        Fewer comparisons need less of a correction: say before measuring what is to be shown.
     """
 
     name: str
@@ -118,7 +157,8 @@ class Table:
     points: bool = False
     deviations: tuple[str, ...] = ()
     validation_truth: bool = False
-    figure: Mapping[str, str] | None = None
+    figure: Mapping[str, Any] | None = None
+    focus: Mapping[str, Any] | None = None
 
     @staticmethod
     def from_toml(text: str, name: str) -> Table:
@@ -136,13 +176,42 @@ class Table:
         """The rows that have a method."""
         return tuple(row for row in self.rows if row.method is not None)
 
+    @property
+    def x(self) -> str | None:
+        """What is along the axis of a plot with lines."""
+        return (self.figure or {}).get("x")
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether that is a parameter of rows, also where those were narrowed to such as stand beside the sweep."""
+        return bool((self.figure or {}).get("sweeps", False))
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The metrics that are drawn."""
+        return tuple((self.figure or {}).get("metrics", self.metrics[:1]))
+
+    def place(self, dataset: DataSet, row: Row) -> float | None:
+        """Where a row on a data set stands on the axis; None where there is none, or where it goes beside a sweep."""
+        if self.x is None:
+            return None
+        if self.sweeps:
+            return row.at.get(self.x)
+        value = dataset.arguments.get(self.x, getattr(dataset, self.x, None))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ParameterError(
+                f"In the table {self.name}: figure is drawn over {self.x!r}, which is no number of the data set "
+                f"{dataset.name!r}. Name a field or an argument that all data sets have, such as remove."
+            )
+        return value
+
     def dataset(self, name: str) -> DataSet:
         """One data set by its name; refuse what is none."""
         Keys({}, self.name).check_known(name, [d.name for d in self.datasets], "data set")
         return next(d for d in self.datasets if d.name == name)
 
     def row(self, name: str) -> Row:
-        """One row by its name; refuse what is none."""
+        """One row by its name, of a sweep the first point; refuse what is none."""
         Keys({}, self.name).check_known(name, [r.name for r in self.rows], "row")
         return next(r for r in self.rows if r.name == name)
 
@@ -152,10 +221,39 @@ class Table:
             assert row.method is not None
             keys = Keys({}, self.name, f"row {row.name!r}")
             known = list(registry.create(row.method).get_params(deep=False))
-            for parameter in [name for setting in (row.parameters, *row.choose) for name in setting]:
+            known += _of_stages(row)
+            for parameter in [name for setting in row.settings for name in setting]:
                 if parameter == "random_state":
                     keys.refuse("random_state is the seed of the run; leave it out")
                 keys.check_known(parameter, known, f"parameter of {row.method} called")
+
+
+def _of_stages(row: Row) -> list[str]:
+    """The parameters of both stages: of an aggregator, and of a logistic regression; a network's need no prefix."""
+    if row.method != "two-stage":
+        return []
+    first = registry.create(row.parameters.get("aggregator", registry.DEFAULT)).get_params()
+    found = [STAGES[0] + name for name in first if name != "random_state"]
+    if row.parameters.get("classifier") == "logistic-regression":
+        from sklearn.linear_model import LogisticRegression
+
+        found += [STAGES[1] + name for name in LogisticRegression().get_params() if name != "random_state"]
+    return found
+
+
+def is_metric(name: str) -> bool:
+    """Whether a table may name it: one of `METRICS`, or what only some methods tell.
+
+    >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
+    (True, True, True, False)
+    """
+    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
+    return name in METRICS or of_method
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric lies between 0 and 1 and is shown as per cent."""
+    return metric.startswith(OF_LABELS) or (metric in METRICS and metric not in ("log_loss", "fit_seconds"))
 
 
 def table_names() -> list[str]:

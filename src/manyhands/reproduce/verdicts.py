@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from statistics import fmean, stdev
+from typing import Any
 
-from manyhands.reproduce.cells import SHARES, Cell
+from manyhands.reproduce.cells import Cell
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.tables import DataSet, Published, Row, Table
+from manyhands.reproduce.tables import DataSet, Published, Row, Table, is_share
 
 WITHIN, ABOVE, BELOW = "within", "above", "below"
 NOT_PUBLISHED, NOT_MEASURED = "not published", "not measured"
@@ -36,6 +37,7 @@ class Entry:
 
     Figures are in the unit of the table: per cent of shares if it has `points`. `margin` is how far from the published
     value still counts as within; `errors` are the distinct reasons why seeds failed, `why` that of a row not measured.
+    `x` is where it stands on the axis of a table that is drawn over something.
     """
 
     dataset: str
@@ -49,6 +51,7 @@ class Entry:
     n_failed: int = 0
     errors: tuple[str, ...] = ()
     why: str = ""
+    x: float | None = None
 
     @property
     def n(self) -> int:
@@ -71,7 +74,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two methods on one data set, over the seeds that they share; p is None where nothing can be tested."""
+    """Two methods on one data set, at one point of a sweep, over the seeds that they share.
+
+    p is None where nothing can be tested, and so is `interval`, by which the difference may be off in 19 of 20 cases; x
+    is None where nothing is swept over.
+    """
 
     dataset: str
     row: str
@@ -80,20 +87,28 @@ class Pair:
     difference: float
     p: float | None
     p_corrected: float | None = None
+    x: float | None = None
+    metric: str = ""
+    interval: float | None = None
 
 
 def entries(table: Table, cells: Sequence[Cell], records: Records) -> list[Entry]:
     """All metrics of all rows on all data sets of the table, and what was published of rows that are not measured."""
-    by_place: dict[tuple[str, str], list[Cell]] = {}
+    by_place: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        by_place.setdefault((cell.dataset.name, cell.row.name), []).append(cell)
+        by_place.setdefault(_place(cell.dataset, cell.row), []).append(cell)
     return [
-        _entry(table, dataset, row, metric, by_place.get((dataset.name, row.name), []), records)
+        _entry(table, dataset, row, metric, by_place.get(_place(dataset, row), []), records)
         for metric in table.metrics
         for dataset in table.datasets
         for row in table.rows
-        if row.method is not None or _published(table, row, dataset, metric) is not None
+        if (row.method is not None and dataset.name not in row.skip)
+        or _published(table, row, dataset, metric) is not None
     ]
+
+
+def _place(dataset: DataSet, row: Row) -> tuple[object, ...]:
+    return (dataset.name, row.name, *row.at.items())
 
 
 def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterable[Cell], records: Records) -> Entry:
@@ -115,7 +130,8 @@ def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterabl
         _n_test(dataset, [record.get("n_test") or 0 for record in done.values()]),
         len(errors),
         tuple(dict.fromkeys(errors)),
-        row.why,
+        row.why or row.skip.get(dataset.name, ""),
+        table.place(dataset, row),
     )
 
 
@@ -131,12 +147,12 @@ def _published(table: Table, row: Row, dataset: DataSet, metric: str) -> Publish
 
 def unit(table: Table, metric: str) -> float:
     """What a figure is multiplied by before it is shown: 100 for shares in a table of points."""
-    return 100.0 if table.points and metric in SHARES else 1.0
+    return 100.0 if table.points and is_share(metric) else 1.0
 
 
 def _margin(table: Table, metric: str, values: Mapping[int, float], published: Published) -> float:
     """How far from the published value counts as within it."""
-    point = 1.0 if unit(table, metric) == 100 else 0.01
+    point = 1.0 if unit(table, metric) == 100 else 0.01 * max(1.0, abs(published.value))  # of counts, a hundredth
     if published.deviation is None:
         return _POINTS * point
     n = max(1, len(values))
@@ -157,12 +173,25 @@ def verdict(values: Mapping[int, float], published: Published | None, margin: fl
 
 
 def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
-    """Every two rows of a data set by the table's first metric, corrected for how many there are."""
+    """Every two rows of a data set by the table's first metric, or its focus with all others by some metrics.
+
+    Points of a sweep are compared where they are the same, and with rows that stand beside the sweep. P-values are
+    corrected for how many pairs there are.
+    """
+    focus = table.focus or {"metrics": table.metrics[:1]}
     tested = []
-    for dataset in table.datasets:
-        here = [e for e in found if e.dataset == dataset.name and e.metric == table.metrics[0] and e.values]
-        tested += [_pair(dataset, one, other) for one, other in combinations(here, 2) if _shared(one, other)]
+    for metric, dataset in product(focus["metrics"], table.datasets):
+        here = [e for e in found if e.dataset == dataset.name and e.metric == metric and e.values]
+        here.sort(key=lambda entry: entry.row != focus.get("row"))  # the focus is the one that others are held against
+        together = [(one, other) for one, other in combinations(here, 2) if _meet(one, other, focus)]
+        tested += [_pair(dataset, one, other) for one, other in together if _shared(one, other)]
     return _holm(tested)
+
+
+def _meet(one: Entry, other: Entry, focus: Mapping[str, Any]) -> bool:
+    """Whether two entries are to be compared; of the two, `one` is in focus if any is."""
+    in_focus = one.row == focus.get("row", one.row) and other.row in focus.get("beside", [other.row])
+    return in_focus and one.row != other.row and (one.x == other.x or None in (one.x, other.x))
 
 
 def _shared(one: Entry, other: Entry) -> list[int]:
@@ -173,8 +202,17 @@ def _pair(dataset: DataSet, one: Entry, other: Entry) -> Pair:
     differences = [one.values[seed] - other.values[seed] for seed in _shared(one, other)]
     n, mean = len(differences), fmean(differences)
     extra = 1 / (dataset.folds - 1) if dataset.folds else 0.0
-    p = paired_t(differences, extra)
-    return Pair(dataset.name, one.row, other.row, n, mean, p)
+    p, x = paired_t(differences, extra), other.x if one.x is None else one.x
+    interval = None if p is None else half_width(differences, extra)
+    return Pair(dataset.name, one.row, other.row, n, mean, p, None, x, one.metric, interval)
+
+
+def half_width(differences: Sequence[float], extra: float = 0.0) -> float:
+    """Half of the 95 % interval of their mean, by the t distribution; `extra` as in `paired_t`."""
+    from scipy.stats import t
+
+    n = len(differences)
+    return float(t.ppf(0.975, n - 1) * stdev(differences) * math.sqrt(1 / n + extra))
 
 
 def paired_t(differences: Sequence[float], extra: float = 0.0) -> float | None:

@@ -6,6 +6,7 @@
     crowds       make a crowd out of these
     papers       how each paper made its labels from the truth
     features     the papers' crowds that come with features
+    long_tail    imbalanced and sparse crowds
 
 A `random_state` decides everything; no global generator is read or touched.
 """
@@ -14,6 +15,7 @@ from manyhands.simulate.assignment import activity_shares, assign, thin
 from manyhands.simulate.attacks import ATTACKS
 from manyhands.simulate.crowds import KINDS, Crowd, label_items, make_crowd, make_truth
 from manyhands.simulate.features import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
+from manyhands.simulate.long_tail import label_sparsely, long_tail_shares, make_long_tail, share_out
 from manyhands.simulate.papers import (
     ICED_SETTINGS,
     make_iced,
@@ -51,9 +53,12 @@ __all__ = [
     "glad_accuracy",
     "hammer_spammer",
     "label_items",
+    "label_sparsely",
+    "long_tail_shares",
     "make_crowd",
     "make_difficulty_gaussians",
     "make_iced",
+    "make_long_tail",
     "make_max_mig",
     "make_mbem",
     "make_neucrowd",
@@ -63,6 +68,7 @@ __all__ = [
     "make_truth",
     "one_coin",
     "random_confusion",
+    "share_out",
     "thin",
     "two_coin",
 ]

@@ -6,6 +6,7 @@ Max-MIG (Cao et al. 2019). Those that come with features of their own are in `fe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,10 +58,16 @@ _N_JUNIORS = {"high": 5, "low": 15}
 _COPIED = {"high": (0, 0, 0, 1, 1), "low": (0, 1)}
 
 
-def make_iced(setting: str = "gisette", truth: npt.ArrayLike | None = None, random_state: Seed = None) -> Crowd:
+def make_iced(
+    setting: str = "gisette",
+    truth: npt.ArrayLike | None = None,
+    random_state: Seed = None,
+    error: Sequence[float] | None = None,
+) -> Crowd:
     """ICED's imbalanced crowds: one-coin workers who label everything, ten items of class 0 to one of class 1.
 
-    `truth` gives the classes of real items; without it there are as many of each as in the paper's data set.
+    `truth` gives the classes of real items; without it there are as many of each as in the paper's data set. `error` is
+    the range from which the workers' error rates are drawn, if not that of the setting.
 
     Examples
     --------
@@ -72,10 +79,18 @@ def make_iced(setting: str = "gisette", truth: npt.ArrayLike | None = None, rand
     check_parameters("make_iced", {"setting": setting, "random_state": random_state}, constraints)
     rng = make_generator(random_state)
     given = ICED_SETTINGS[setting]
+    low, high = given.error if error is None else _checked_range(error)
     codes = rng.permutation(np.repeat([0, 1], given.n_of_class)) if truth is None else np.asarray(truth)
     n_classes = max(2, int(codes.max(initial=0)) + 1)
-    error = rng.uniform(*given.error, given.n_workers)
-    return label_items(codes, one_coin(1 - error, n_classes), random_state=rng)
+    wrong = rng.uniform(low, high, given.n_workers)
+    return label_items(codes, one_coin(1 - wrong, n_classes), random_state=rng)
+
+
+def _checked_range(error: Sequence[float]) -> Sequence[float]:
+    share = Number(least=0, most=1)
+    if len(error) != 2 or not all(map(share.allows, error)) or error[0] > error[1]:
+        raise ParameterError(f"error must be a pair (low, high) of shares, such as (0.1, 0.3). Got {error!r}.")
+    return error
 
 
 def make_structural(

@@ -1,0 +1,129 @@
+"""Imbalanced and sparse crowds: a long tail of classes, few labels on each item, workers as mixed as LabelMe's.
+
+shares of K classes   ratio ** (-k / (K - 1)),  k = 0 .. K - 1:  the first is `ratio` times the last
+workers               accuracies N(.69, .18) within [.2, .98], as LabelMe's 59; each with habits of his own
+activity              very uneven, a Dirichlet draw
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import ParameterError
+from manyhands.randomness import Seed, make_generator
+from manyhands.simulate.crowds import Crowd, label_items
+from manyhands.simulate.features import FeatureCrowd
+from manyhands.simulate.workers import random_confusion
+from manyhands.validation import Constraint, Number, RandomState, Switch, check_parameters
+
+Array = npt.NDArray[np.float64]
+
+_ACCURACY = (0.69, 0.18)  # mean and spread of LabelMe's workers
+_WITHIN = (0.2, 0.98)
+_WHOLE = Number(whole=True, least=1)
+
+
+def long_tail_shares(n_classes: int, ratio: float = 10.0) -> Array:
+    """(n_classes,) what part of the items each class has, the first being `ratio` times as large as the last.
+
+    >>> (long_tail_shares(3, 100) / long_tail_shares(3, 100)[-1]).round(6).tolist()
+    [100.0, 10.0, 1.0]
+    """
+    constraints: dict[str, Constraint] = {"n_classes": Number(whole=True, least=2), "ratio": Number(least=1)}
+    check_parameters("a long tail", {"n_classes": n_classes, "ratio": ratio}, constraints)
+    share = float(ratio) ** (-np.arange(n_classes) / (n_classes - 1))
+    return np.asarray(share / share.sum())
+
+
+def share_out(n: int, share: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Whole numbers in proportion to shares that sum to n, the largest remainders rounded up, and none below 1.
+
+    >>> share_out(110, [10, 1]).tolist(), share_out(5, [1000, 1, 1]).tolist()
+    ([100, 10], [3, 1, 1])
+    """
+    weight = np.asarray(share, float)
+    if n < len(weight):
+        raise ParameterError(f"{n} items are too few for {len(weight)} classes; give each class one.")
+    exact = n * weight / weight.sum()
+    parts = np.maximum(np.floor(exact).astype(np.int64), 1)
+    order = np.argsort(np.floor(exact) - exact, kind="stable")
+    parts[order[: max(0, n - parts.sum())]] += 1
+    while parts.sum() > n:  # classes that were lifted to 1 take from the largest
+        parts[parts.argmax()] -= 1
+    return parts
+
+
+def label_sparsely(
+    truth: npt.ArrayLike,
+    n_classes: int,
+    n_workers: int = 59,
+    labels_per_item: float = 2.5,
+    random_state: Seed = None,
+) -> Crowd:
+    """Few labels on each item, by workers as mixed and as unevenly busy as LabelMe's.
+
+    Accuracies are drawn from N(.69, .18) within [.2, .98], and each worker's confusion matrix around that.
+
+    Examples
+    --------
+    >>> crowd = label_sparsely([0, 1, 2, 0] * 25, 3, random_state=0)
+    >>> crowd.annotations
+    Annotations(250 labels on 100 items by 59 workers, 3 classes)
+    """
+    constraints: dict[str, Constraint] = {"n_workers": _WHOLE, "random_state": RandomState()}
+    check_parameters("label_sparsely", {"n_workers": n_workers, "random_state": random_state}, constraints)
+    rng = make_generator(random_state)
+    accuracy = np.clip(rng.normal(*_ACCURACY, n_workers), *_WITHIN)
+    confusion = random_confusion(accuracy, n_classes, random_state=rng)
+    return label_items(truth, confusion, labels_per_item, activity="dirichlet", random_state=rng)
+
+
+def make_long_tail(
+    n_items: int = 1000,
+    n_classes: int = 8,
+    ratio: float = 10.0,
+    n_workers: int = 59,
+    labels_per_item: float = 2.5,
+    *,
+    n_features: int = 10,
+    separation: float = 0.8,
+    n_test: int = 1000,
+    balanced_test: bool = True,
+    random_state: Seed = None,
+) -> FeatureCrowd:
+    """An imbalanced and sparse crowd on overlapping Gaussian classes.
+
+    Parameters
+    ----------
+    n_items, n_classes, n_workers : int
+    ratio : how many times as large class 0 is as the last one; in between, sizes fall by the same factor
+    labels_per_item : 2.5 gives two labels to one half of the items and three to the other
+    n_features, separation : dimensions, and the standard deviation of the class centres in each; items have 1
+    n_test, balanced_test : how many test items; with as many of each class, or with the sizes of the training classes
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> data = make_long_tail(1100, 2, labels_per_item=2.5, random_state=0)
+    >>> np.bincount(data.crowd.truth).tolist(), np.bincount(data.truth_test).tolist()
+    ([1000, 100], [500, 500])
+    >>> data.crowd.annotations
+    Annotations(2750 labels on 1100 items by 59 workers, 2 classes)
+    """
+    given: dict[str, Any] = {"n_items": n_items, "n_features": n_features, "separation": separation}
+    given |= {"n_test": n_test, "balanced_test": balanced_test, "random_state": random_state}
+    constraints: dict[str, Constraint] = {"n_items": _WHOLE, "n_features": _WHOLE, "separation": Number(above=0)}
+    constraints |= {"n_test": _WHOLE, "balanced_test": Switch(), "random_state": RandomState()}
+    check_parameters("make_long_tail", given, constraints)
+    share = long_tail_shares(n_classes, ratio)
+    rng = make_generator(random_state)
+    classes = np.arange(n_classes, dtype=np.int32)
+    truth = rng.permutation(np.repeat(classes, share_out(n_items, share)))
+    truth_test = np.repeat(classes, share_out(n_test, np.ones(n_classes) if balanced_test else share))
+    centre = rng.normal(0, separation, (n_classes, n_features))
+    X, X_test = (centre[codes] + rng.normal(size=(len(codes), n_features)) for codes in (truth, truth_test))
+    crowd = label_sparsely(truth, n_classes, n_workers, labels_per_item, rng)
+    return FeatureCrowd(X, crowd, X_test, truth_test)
