@@ -86,38 +86,70 @@ def test_lowest_is_the_beginning_of_a_sort(seed, n):
     assert lowest(score, tie, n).tolist() == sorted(np.lexsort((tie, score))[:n].tolist())
 
 
+@pytest.fixture(scope="module")
+def few():
+    """Lists are shortened when four are too many, not sixteen thousand."""
+    before, balance._FEW = balance._FEW, 4
+    yield
+    balance._FEW = before
+
+
 def in_parts(label, score, rng):
     """A stream of all candidates, cut at random places."""
     edges = [0, *np.sort(rng.integers(0, len(label), 12)).tolist(), len(label)]
     return [Candidates(a, label[a:b].astype(np.int16), score[a:b].astype(np.float32)) for a, b in pairwise(edges)]
 
 
+@pytest.mark.parametrize("is_sorted", [False, True])
 @pytest.mark.parametrize("quotas", [None, inverse_quotas])
 @given(seeds(), st.integers(1, 25))
-def test_selection_from_a_stream_is_that_of_a_sort(quotas, seed, total):
-    """However the stream is cut, and whatever is forgotten on the way, the lowest within each quota are found."""
+def test_selection_from_a_stream_is_that_of_a_sort(few, is_sorted, quotas, seed, total):
+    """However the stream is cut, and whatever is forgotten on the way, the lowest within each quota are found.
+
+    Sorted by class, what is forgotten may be missed at the end: then the stream is read again.
+    """
     rng = np.random.default_rng(seed)
-    label, score = rng.integers(0, 3, 200), rng.permutation(200).astype(float)
+    label, score = rng.choice(3, 200, p=[0.7, 0.25, 0.05]), rng.permutation(200).astype(float)
+    label = np.sort(label) if is_sorted else label
     score[rng.random(200) < 0.2] = np.inf
     guesses = [(i, None, c, s) for i, (c, s) in enumerate(zip(label.tolist(), score.tolist())) if s < np.inf]
     available = np.bincount([g[2] for g in guesses], minlength=4)
     wanted = [total] if quotas is None else quotas(available, total).tolist()
     expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=quotas is not None)
-    found = select(in_parts(label, score, rng), 4, total, rng, quotas)
+    found = select(lambda: in_parts(label, score, np.random.default_rng(seed)), 4, total, rng, quotas)
     assert [*zip(*(column.tolist() for column in found))] == [(g[0], g[2]) for g in expected]
 
 
-def test_equals_are_drawn_from():
+def test_a_stream_is_read_again_only_where_too_much_was_forgotten(few):
+    """Quotas guessed along the way are enough where classes are mixed; sorted by class, the first looked alone."""
+    rng = np.random.default_rng(0)
+    label = np.sort(rng.choice(3, 3000, p=[0.5, 0.3, 0.2]))
+    for classes, n_read in ((rng.permutation(label), 1), (label[::-1].copy(), 2)):
+        calls = []
+
+        def stream(classes=classes, calls=calls):
+            calls.append(1)
+            scores = np.random.default_rng(1).random(3000, np.float32)
+            for i in range(0, 3000, 50):
+                yield Candidates(i, classes[i : i + 50].astype(np.int16), scores[i : i + 50])
+
+        chosen, found = select(stream, 3, 60, rng, inverse_quotas)
+        assert len(calls) == n_read and len(chosen) == 60
+        assert np.bincount(found).tolist() == inverse_quotas(np.bincount(label), 60).tolist()
+
+
+def test_equals_are_drawn_from(few):
     """Of forty equals ten are chosen; over many seeds each of them about as often, the first and the last alike."""
     label, score = np.zeros(40, int), np.ones(40)
     chosen = np.zeros(40)
     for seed in range(400):
         rng = np.random.default_rng(seed)
-        found, _ = select(in_parts(label, score, np.random.default_rng(seed + 1000)), 1, 10, rng)
+        found, _ = select(lambda s=seed: in_parts(label, score, np.random.default_rng(s + 1000)), 1, 10, rng)
         chosen[found] += 1
     assert chosen.sum() == 4000
     assert np.abs(chosen - 100).max() < 40  # four and a half standard deviations
-    same = [select(in_parts(label, score, np.random.default_rng(5)), 1, 10, np.random.default_rng(7)) for _ in range(2)]
+    parts = in_parts(label, score, np.random.default_rng(5))
+    same = [select(lambda: parts, 1, 10, np.random.default_rng(7)) for _ in range(2)]
     np.testing.assert_array_equal(same[0][0], same[1][0])
 
 
@@ -128,6 +160,12 @@ def test_a_stream_is_not_held_whole(monkeypatch):
     shorten = balance.Shortlist._shorten
     monkeypatch.setattr(balance.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1])
     rng = np.random.default_rng(0)
-    stream = (Candidates(10 * i, np.zeros(10, np.int16), rng.random(10, np.float32)) for i in range(200))
-    chosen, _ = select(stream, 1, 20, rng)
-    assert len(chosen) == 20 and max(held) <= 20 + 8 + 10 and len(held) < 40
+    score = rng.random(2000, np.float32)
+    parts = [Candidates(i, np.zeros(10, np.int16), score[i : i + 10]) for i in range(0, 2000, 10)]
+    chosen, _ = select(lambda: parts, 1, 20, rng)
+    assert chosen.tolist() == sorted(np.argsort(score)[:20].tolist())
+    assert max(held) <= 20 + 8 + 10 and len(held) < 40
+
+
+def test_quotas_of_nothing():
+    assert levelling_quotas([], [], 3).tolist() == inverse_quotas([], 3).tolist() == []

@@ -65,7 +65,7 @@ def levelling_quotas(counts: npt.ArrayLike, available: npt.ArrayLike, total: int
     """
     before, there = np.asarray(counts, np.int64), np.asarray(available, np.int64)
     total = int(min(total, there.sum()))
-    low, high = int(before.min()), int((before + there).max())
+    low, high = int(before.min(initial=0)), int((before + there).max(initial=0))
     while low < high:  # the highest level for which there is enough
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _filled(before, there, middle).sum() <= total else (low, middle - 1)
@@ -127,7 +127,7 @@ class Candidates(NamedTuple):
 
 
 def select(
-    stream: Iterable[Candidates],
+    stream: Callable[[], Iterable[Candidates]],
     n_classes: int,
     total: int,
     rng: np.random.Generator,
@@ -135,24 +135,48 @@ def select(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The numbers and classes of `total` candidates with the lowest scores, by number; equals are drawn from.
 
-    With `quotas(available, total)`, so many of each class, given how many the stream had. What is held at a time grows
-    with `total` and the classes, not with the stream.
+    With `quotas(available, total)`, so many of each class, given how many the stream had. What is held at a time is a
+    small multiple of `total`, whatever the stream: while it runs, a class keeps twice what its quota would be by now.
+    Where that was too few, as a stream sorted by class can have it, `stream` is called again, with quotas known.
     """
-    lists = [Shortlist(total) for _ in range(1 if quotas is None else n_classes)]
+    rng = np.random.default_rng(rng.integers(2**63))  # how many ties there are shows in nothing else
+    if quotas is None:
+        lists = [Shortlist(total)]
+        _read(stream(), lists, n_classes, rng)
+        wanted = np.array([total])
+    else:
+        lists = [Shortlist(total) for _ in range(n_classes)]
+        wanted = quotas(_read(stream(), lists, n_classes, rng, lambda seen: 2 * quotas(seen, total)), total)
+        if any(n > shortlist.sure for n, shortlist in zip(wanted.tolist(), lists)):
+            lists = [Shortlist(n) for n in wanted.tolist()]
+            _read(stream(), lists, n_classes, rng)
+    chosen = np.sort(np.concatenate([shortlist.take(n) for shortlist, n in zip(lists, wanted.tolist())]))
+    return chosen // n_classes, chosen % n_classes
+
+
+def _read(
+    stream: Iterable[Candidates],
+    lists: list[Shortlist],
+    n_classes: int,
+    rng: np.random.Generator,
+    likely: Callable[[Counts], Counts] | None = None,
+) -> Counts:
+    """Put candidates on the list of their class, or all on a single one; (n_classes,) how many there were."""
     available = np.zeros(n_classes, np.int64)
     for first, label, score in stream:
         available += np.bincount(label[np.isfinite(score)], minlength=n_classes)
+        if likely is not None:
+            for shortlist, n in zip(lists, likely(available).tolist()):
+                shortlist.most = n
         cut = np.array([shortlist.cut for shortlist in lists], np.float32)
-        near = np.flatnonzero(score <= (cut[0] if quotas is None else cut[label]))
-        group = label[near] if quotas is not None else np.zeros(len(near), np.int16)
+        near = np.flatnonzero(score <= (cut[0] if len(lists) == 1 else cut[label]))
+        group = label[near] if len(lists) > 1 else np.zeros(len(near), np.int16)
         near = near[np.argsort(group, kind="stable")]
         who, tie = (near + first) * n_classes + label[near], rng.random(len(near), np.float32)
         edges = np.cumsum(np.bincount(group, minlength=len(lists)))[:-1]
         for shortlist, *columns in zip(lists, *(np.split(column, edges) for column in (who, score[near], tie))):
             shortlist.add(*columns)
-    wanted = np.array([total]) if quotas is None else quotas(available, total)
-    chosen = np.sort(np.concatenate([shortlist.take(n) for shortlist, n in zip(lists, wanted.tolist())]))
-    return chosen // n_classes, chosen % n_classes
+    return available
 
 
 @dataclass
@@ -160,7 +184,8 @@ class Shortlist:
     """Of a stream of candidates the `most` that score lowest, and few more at a time."""
 
     most: int
-    cut: float = float(np.finfo(np.float32).max)  # nobody above it can be among them
+    cut: float = float(np.finfo(np.float32).max)  # nobody above it is looked for any more
+    sure: float = np.inf  # of so many lowest, none was lost
     _parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]] = field(
         default_factory=list
     )
@@ -182,8 +207,9 @@ class Shortlist:
         who, score, tie = (np.concatenate(columns) for columns in zip(*(self._parts or [_NOBODY])))
         kept = lowest(score, tie, n)
         self._parts, self._n_held = [(who[kept], score[kept], tie[kept])], len(kept)
-        if n and len(kept) == n:
-            self.cut = float(score[kept].max())
+        if len(kept) == n < len(who):
+            self.sure = min(self.sure, n)
+            self.cut = float(score[kept].max()) if n else -np.inf
 
 
 _NOBODY = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)

@@ -158,3 +158,14 @@ def test_images_have_vectors_too():
     X, votes, _ = feature_crowd(2)
     model = quick(backbone=lambda shape, n: nn.Sequential(nn.Flatten(), nn.Linear(4, n)), unit_items=False)
     assert model.fit(X.reshape(-1, 1, 2, 2), votes).common_share_.shape == (10,)
+
+
+@pytest.mark.parametrize("unit_items", [True, False])
+@given(seeds())
+def test_answers_of_everybody_are_those_of_the_labels(unit_items, seed):
+    """Every worker's every answer to every row has the log-probability that it would have as a label."""
+    layer, log_proba, x, _ = shaken(seed, unit_items)
+    worker = torch.tensor([0, 2, 3])
+    row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
+    expected = layer(log_proba, x, Batch(np.arange(6), row, worker[place], label))
+    torch.testing.assert_close(layer.answers_of(worker)(log_proba, x).flatten(), expected)

@@ -11,6 +11,7 @@ from manyhands.classifiers.base import combine
 from manyhands.classifiers.self_training import Labels, Yardstick
 from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.heldout import class_shares, worker_confusions
+from manyhands.nn.networks import probabilities
 from manyhands.simulate import make_self_crowd, thin
 from manyhands.testing.crowds import feature_crowd, features_of
 from manyhands.testing.learners import QUICK
@@ -19,13 +20,12 @@ from reference.slow_selection import slow_choice, slow_guesses, slow_quotas
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 BASES = {"crowd-layer": CrowdLayer, "conal": CoNAL, "spee-lfc": SpeeLFC, "trace-reg": TraceReg}
-SETTINGS = QUICK | {"random_state": 0}
-NETWORK = {name: value for name, value in SETTINGS.items() if name != "rounds"}
+NETWORK = QUICK | {"random_state": 0}
 
 
 def quick(**changes):
     """A small network with a seed, and as many rounds as are asked for."""
-    return SelfCrowd(**(SETTINGS | {"round_patience": None, "start": "identity"} | changes))
+    return SelfCrowd(**(NETWORK | {"rounds": 2, "round_patience": None, "start": "identity"} | changes))
 
 
 def sparse_crowd(n_classes=3, n_items=60):
@@ -201,7 +201,7 @@ def test_few_labels_give_no_nan_and_every_guessed_class_a_place():
     model = quick(rounds=2, per_round=0.05).fit(X, few)
     assert np.isfinite(model.predict_proba(X)).all() and np.isfinite(model.posterior_).all()
     guessed = model.selected_counts_[1:]
-    assert guessed.sum() > 0 and len(model.pseudo_annotations_.item) == guessed.sum()
+    assert np.all(guessed > 0)  # all three classes are guessed, and each has a place in every round
     assert set(np.flatnonzero(few.n_labels == 0)) & set(model.pseudo_annotations_.item.tolist())
 
 
@@ -284,7 +284,7 @@ def test_the_sheets_order_of_imbalance():
     told = {
         selection: SelfCrowd(
             base="crowd-layer", selection=selection, rounds=5, per_round=800, start="identity", pseudo_weight=1.0,
-            round_patience=None, random_state=0, **settings,
+            evidence="features", round_patience=None, random_state=0, **settings,
         ).fit(data.X, data.crowd.annotations).rounds_
         for selection in ("balanced", "random", "confidence")
     }  # fmt: skip
@@ -315,3 +315,76 @@ def test_guesses_rest_on_the_evidence(monkeypatch, evidence):
     expected = np.einsum("ik,wkl->ilw", believed, first.confusion_[workers])
     np.testing.assert_allclose(answers, expected, atol=1e-5)
     assert evidence == "features" or believed[1, (truth[1] + 1) % 3] == 1
+
+
+def test_the_best_of_warm_rounds_is_given_back(monkeypatch):
+    """Though later rounds go on training the same network."""
+    scores = iter([np.full(9, -3.0), np.full(9, -1.0), np.full(9, -2.0)])
+    answers = []
+    X, votes, _ = sparse_crowd()
+
+    def measured(self, network, rows):
+        answers.append(probabilities(network, rows))
+        return next(scores)
+
+    monkeypatch.setattr(Yardstick, "measure", measured)
+    model = quick(rounds=2, per_round=20, round_patience=3, warm_start=True, max_epochs=3).fit(X, votes)
+    assert model.best_round_ == 1 and np.abs(answers[1] - answers[2]).max() > 1e-4
+    np.testing.assert_array_equal(model.predict_proba(X), answers[1])
+
+
+def test_guesses_are_no_evidence_and_counts_are_those_of_all(monkeypatch):
+    """In a second round, what is believed of an item rests on labels alone, and levels on labels with guesses."""
+    seen, levelled = [], []
+    monkeypatch.setattr(
+        self_crowd, "combine", lambda proba, votes, gold: seen.append(votes) or combine(proba, votes, gold)
+    )
+    quotas = self_crowd.levelling_quotas
+    monkeypatch.setattr(
+        self_crowd, "levelling_quotas", lambda counts, *more: levelled.append(counts) or quotas(counts, *more)
+    )
+    X, votes, _ = sparse_crowd()
+    model = quick(quota="combined", rounds=2, per_round=30, validation=0.0).fit(X, votes)
+    assert [found == votes for found in seen] == [True, True]
+    assert {tuple(counts) for counts in levelled} >= {
+        tuple(model.combined_counts_[0]),
+        tuple(model.combined_counts_[1]),
+    }
+
+
+def test_a_share_is_one_of_the_pairs_without_a_label():
+    """A label given twice is one pair, and whoever has held-out labels alone has no pairs."""
+    votes = Annotations.from_matrix([[0, 1, -1], [1, 0, -1]]).with_more([0], [0], [1])
+    heldout = Annotations.from_matrix([[-1, -1, 0], [-1, -1, 1]], classes=[0, 1])
+    more = Annotations(*np.zeros((3, 0), int), item_ids=range(8), worker_ids=range(3), classes=[0, 1])
+    wide = more.with_more(votes.item, votes.worker, votes.label)
+    out = more.with_more(heldout.item, heldout.worker, heldout.label)
+    assert Labels(wide, out).wanted(0.5) == 6  # half of 2 x 8 - 4
+    assert Labels(wide, None).wanted(7) == 7
+
+
+def test_rounds_are_judged_where_epochs_are_not():
+    """Trainings go to their end, and held-out labels compare the rounds."""
+    X, votes, _ = sparse_crowd()
+    model = quick(patience=None, round_patience=5, rounds=2, per_round=20, validation=0.3, max_epochs=4).fit(X, votes)
+    assert len(model.history_) == 12 and all("heldout" in told for told in model.rounds_)
+    assert all("heldout" not in epoch for epoch in model.history_)
+
+
+def test_too_few_labels_to_judge_rounds_are_noted():
+    X, votes, _ = sparse_crowd()
+    few = votes.keep(np.arange(votes.n_annotations) < 60)
+    model = quick(rounds=1, per_round=10, round_patience=1)
+    with pytest.warns(CrowdWarning, match="rounds_unjudged: There are too few labels to hold any out"):
+        model.fit(X, few)
+    assert model.best_round_ == 1
+
+
+def test_bases_that_others_seeded_or_that_say_the_same_are_taken():
+    """`compare` and searches give wrapped methods a seed; equal values are equal, however they are written."""
+    X, votes, _ = sparse_crowd()
+    model = quick(base=CrowdLayer(form="vw", random_state=5, hidden=[8], learning_rate=np.float64(1e-3)), rounds=0)
+    theirs = CrowdLayer(form="vw", **NETWORK).fit(X, votes)
+    np.testing.assert_array_equal(model.fit(X, votes).predict_proba(X), theirs.predict_proba(X))
+    with pytest.raises(ParameterError, match="'base' of SelfCrowd must be one of 'crowd-layer'"):
+        quick(base=SelfCrowd()).fit(X, votes)

@@ -12,7 +12,8 @@ Reference: Z. Chu, J. Ma and H. Wang (2021), Learning from crowds by modeling co
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -26,6 +27,9 @@ from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import log_softmax_at
 from manyhands.nn.noise_layers import CrowdLogits
 from manyhands.validation import Constraint, Number, Switch
+
+if TYPE_CHECKING:
+    from manyhands.classifiers.noise_layer import AnswersTo
 
 
 class CoNAL(NoiseLayerClassifier):
@@ -90,9 +94,9 @@ class CoNAL(NoiseLayerClassifier):
         found: torch.Tensor = noise(log_proba, x, batch)
         return found
 
-    def _log_answers(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = noise.log_answers(log_proba, x, worker)
-        return found
+    def _answers_of(self, noise: Any, worker: torch.Tensor) -> AnswersTo:
+        answers = noise.answers_of(worker)
+        return lambda log_proba, x: answers(log_proba, x())
 
     def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
         return super()._loss(noise, log_label, batch) - self.penalty * noise.distance(batch.worker)
@@ -126,12 +130,16 @@ class CommonNoise(nn.Module):
         common = (proba @ self.common).index_select(0, batch.row)
         return log_softmax_at(own + omega * (common - own), batch.label)
 
-    def log_answers(self, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
-        proba = log_proba.exp()
-        own = self.own.answer_logits(proba, worker)
-        omega = (self._items(x) @ F.normalize(self.workers.index_select(0, worker)).t()).sigmoid().unsqueeze(1)
-        return (own + omega * ((proba @ self.common).unsqueeze(2) - own)).log_softmax(1)
+    def answers_of(self, worker: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+        """From log p(k | x) and x of some rows to the log-probability of every answer of each of these workers."""
+        own_logits, vector = self.own.logits_of(worker), F.normalize(self.workers.index_select(0, worker)).t()
+
+        def answers(log_proba: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            own, omega = own_logits(log_proba), (self._items(x) @ vector).sigmoid().unsqueeze(1)
+            common = (log_proba.exp() @ self.common).unsqueeze(2)
+            return (own + omega * (common - own)).log_softmax(1)
+
+        return answers
 
     def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) the weight of the common matrix in each label."""

@@ -130,12 +130,16 @@ class NetworkMethod(Parameters, ABC):
         identity = self._identity(task) if self.checkpoint is not None else {}
         folder = None if self.checkpoint is None else Path(self.checkpoint) / short_hash(repr(identity).encode())
         rng = make_generator(self.random_state)
-        training, heldout = hold_out(task.annotations, self.validation if self.patience else 0.0, rng)
+        training, heldout = hold_out(task.annotations, self.validation if self._compares() else 0.0, rng)
         with torch_seeded(rng), suited_threads(self._work(task.rows.shape)):
             learned = self._learn_network(Bench(self, task, training, heldout, rng, device, identity, folder))
         _refuse_infinite(learned.module.eval(), task.rows)
         _clear(folder)
         return learned
+
+    def _compares(self) -> bool:
+        """Whether held-out labels are to decide anything."""
+        return self.patience is not None
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         """An untrained `module_`, also for `load_model`; a method whose module is more than a backbone overrides it."""

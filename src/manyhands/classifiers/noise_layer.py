@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from manyhands.nn.batches import Batch
     from manyhands.nn.train import History
 
+    # (n, n_classes) log p(k | x), and a function that reads x -> (n, n_classes, n_workers)
+    AnswersTo = Callable[[torch.Tensor, Callable[[], torch.Tensor]], torch.Tensor]
+
 # What the parameters of every method with a layer per worker may be.
 NOISE_LAYER_CONSTRAINTS: dict[str, Constraint] = NETWORK_CONSTRAINTS | {
     "start": NameOr(("identity", *registry.names("aggregator")), "fit_predict", "an aggregator"),
@@ -44,7 +47,7 @@ class NoiseLayerClassifier(NetworkClassifier):
     """A network and a layer per worker behind it; a method implements `_noise_layer`.
 
     Where more than log p(k | x) enters the layer, or more than the likelihood the loss, it also implements `_log_label`
-    and `_log_answers`, or `_learn_layers`.
+    and `_answers_of`, or `_loss` and `_learn_layers`.
 
     Parameters
     ----------
@@ -88,10 +91,10 @@ class NoiseLayerClassifier(NetworkClassifier):
         found: torch.Tensor = noise(log_proba, batch)
         return found
 
-    def _log_answers(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
-        found: torch.Tensor = noise.log_answers(log_proba, worker)
-        return found
+    def _answers_of(self, noise: Any, worker: torch.Tensor) -> AnswersTo:
+        """From log p(k | x), and x if asked for, to the log-probability of every answer of each of these workers."""
+        answers = noise.answers_of(worker)
+        return lambda log_proba, x: answers(log_proba)
 
     def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
         from manyhands.nn.losses import negative_log_likelihood

@@ -15,8 +15,9 @@ arXiv 2107.05039.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -28,7 +29,7 @@ from manyhands import registry
 from manyhands.balance import Candidates, Counts, imbalance, inverse_quotas, levelling_quotas, select
 from manyhands.classifiers.base import Learned, combine
 from manyhands.classifiers.bench import Bench
-from manyhands.classifiers.network import NetworkParameters
+from manyhands.classifiers.network import NetworkClassifier, NetworkParameters
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier
 from manyhands.classifiers.self_training import Labels, Record, Yardstick
 from manyhands.exceptions import ParameterError
@@ -40,17 +41,18 @@ from manyhands.validation import Amount, Constraint, Maybe, NameOr, Number, OneO
 _BASES = ("crowd-layer", "conal", "spee-lfc", "trace-reg")
 
 
-class SelfCrowd(NoiseLayerClassifier):
+class SelfCrowd(NetworkClassifier):
     """Self-training for sparse and imbalanced crowds: workers' missing labels are guessed, rare classes first.
 
     Pairs of workers who gave no label are left alone: their layers still are where they started. So are held-out
     pairs, by which rounds are judged. The defaults are those that held up on simulated crowds of ten to one; the
-    paper's own are `start="identity", evidence="features", pseudo_weight=1, rounds=14, round_patience=None`.
+    paper's own are `start="identity", evidence="features", pseudo_weight=1, rounds=14, round_patience=None` with
+    `batch_size=512, max_epochs=25, validation=0` (and a decay of all weights, which is not built).
 
     Parameters
     ----------
     base : the method whose layers guess: "crowd-layer", "conal", "spee-lfc" or "trace-reg", or such a method with
-        parameters of its own, as `CrowdLayer(form="vw")`. The network's parameters are those given here
+        parameters of its own, as `CrowdLayer(form="vw")`. `start` and the network's parameters are those given here
     evidence : what is believed of an item when its answers are guessed: "features", what the network says of it, as the
         paper has it; "labels" counts in what workers said of it
     selection : "balanced" within a quota for each class, "confidence" the surest of all, or "random"
@@ -59,7 +61,8 @@ class SelfCrowd(NoiseLayerClassifier):
     rounds : of guessing and training again, at most; 0 is the base method
     per_round : how many guesses are added in each: a share of the pairs without a label, or a whole number
     round_patience : stop after so many rounds in which held-out labels are foretold worse than in the best one, by more
-        than a standard error, and give back the last before these; None gives back the last of all rounds
+        than a standard error, and give back the last before these; None gives back the last of all rounds, and so does
+        a crowd too small to hold ten labels out
     pseudo_weight : how much a guess counts beside a label
     warm_start : go on from the network of the round before, for `warm_epochs`, instead of from fresh weights
     warm_epochs : at most so many in each round of a warm start
@@ -70,20 +73,20 @@ class SelfCrowd(NoiseLayerClassifier):
 
     Attributes
     ----------
-    rounds_ : one dict per round, 0 first: "n_selected", "selected_imbalance" and "combined_imbalance" (R of the guesses
-        of this round, and of all labels with all guesses), "heldout" (mean log-likelihood of held-out labels, each
-        class counting as much as any other)
+    rounds_ : one dict per "round", 0 first: "n_selected", "selected_imbalance" and "combined_imbalance" (R of the
+        guesses of this round, and of all labels with all guesses), "heldout" (mean log-likelihood of held-out labels,
+        each class counting as much as any other, where any are held out)
     best_round_ : the round whose network `module_` is
     selected_counts_, combined_counts_ : (n_rounds, n_classes) the counts behind both R
     pseudo_annotations_ : `Annotations`, the guesses that the network learnt from beside the labels. They are not saved
-    confusion_ : (n_workers, n_classes, n_classes) what the layers say of each worker
+    confusion_ : (n_workers, n_classes, n_classes) what the layers say of each worker; with what else the base tells
 
     Examples
     --------
     >>> import numpy as np
     >>> from manyhands import Annotations, SelfCrowd
-    >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
-    >>> votes = Annotations.from_matrix(np.repeat([[0, 0, -1], [1, -1, 1]], 20, axis=0))
+    >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
+    >>> votes = Annotations.from_matrix(np.repeat([[0, 0, -1], [1, -1, 1]], 30, axis=0))
     >>> model = SelfCrowd(rounds=2, learning_rate=0.01, random_state=0).fit(X, votes)
     >>> model.predict([[0.0, 1.0], [1.0, 0.0]]).tolist()
     [0, 1]
@@ -117,7 +120,8 @@ class SelfCrowd(NoiseLayerClassifier):
         start: Any = "dawid-skene",
         **network: Unpack[NetworkParameters],
     ) -> None:
-        super().__init__(start=start, **network)
+        super().__init__(**network)
+        self.start = start
         self.base = base
         self.evidence = evidence
         self.selection = selection
@@ -139,7 +143,7 @@ class SelfCrowd(NoiseLayerClassifier):
         record = Record(self.round_patience, Yardstick.made(bench, network), bench.task.rows)
         record.add(epochs, network, noise)
         while len(record) <= self.rounds and not record.is_over:
-            chosen = self._choose(self._guess(bench, network, noise, labels), labels, wanted, bench.rng)
+            chosen = self._choose(partial(self._guess, bench, network, noise, labels), labels, wanted, bench.rng)
             if len(chosen) == 0:
                 break
             labels = labels.with_guesses(chosen)
@@ -150,10 +154,10 @@ class SelfCrowd(NoiseLayerClassifier):
             record.add(epochs, network, noise)
         network, noise = record.kept
         results = base._results(bench, noise) | _told(record, labels)
-        return Learned(network, record.history, results=results)
+        return Learned(network, record.history, results=results, notes=self._unjudged(record))
 
-    def _noise_layer(self, bench: Bench) -> Any:
-        return self._base()._noise_layer(bench)
+    def _compares(self) -> bool:
+        return self.patience is not None or self.round_patience is not None
 
     def _base(self) -> NoiseLayerClassifier:
         """The base method with the network's parameters that are given here."""
@@ -162,13 +166,20 @@ class SelfCrowd(NoiseLayerClassifier):
             made: NoiseLayerClassifier = registry.create(self.base, **shared)
             return made
         given, default = self.base.get_params(deep=False), type(self.base)._defaults()
-        for name in shared:
-            if repr(given[name]) != repr(default[name]):
+        for name in sorted(shared.keys() - {"random_state"}):  # a seed is the one thing that others give it
+            if _plain(given[name]) not in (_plain(default[name]), _plain(shared[name])):
                 raise ParameterError(
                     f"The base of a SelfCrowd has {name}={given[name]!r}; give {name} to SelfCrowd instead, "
                     f"which makes the networks."
                 )
         return type(self.base)(**(given | shared))
+
+    def _unjudged(self, record: Record) -> dict[str, str]:
+        if self.round_patience is None or self.validation == 0 or record.yardstick is not None or len(record) == 1:
+            return {}
+        return {
+            "rounds_unjudged": "There are too few labels to hold any out, so that no round was compared with another."
+        }
 
     def _round(self, bench: Bench, labels: Labels) -> Bench:
         """Step 4: the bench on which a round trains, labels and guesses together."""
@@ -187,22 +198,23 @@ class SelfCrowd(NoiseLayerClassifier):
         if self.evidence == "labels":
             truth = combine(truth, bench.annotations, bench.task.gold)
         log_truth = torch.from_numpy(safe_log(truth)).float().to(device)
+        with torch.no_grad():
+            answers = bench.method._answers_of(noise, worker)
 
         def log_answers(item: npt.NDArray[np.intp]) -> torch.Tensor:
-            x, log_proba = as_tensor(rows, item, device), log_truth[item[0] : item[-1] + 1]
-            found: torch.Tensor = bench.method._log_answers(noise, log_proba, x, worker)
+            found: torch.Tensor = answers(log_truth[item[0] : item[-1] + 1], lambda: as_tensor(rows, item, device))
             return found
 
         return guess_unanswered(log_answers, labels.workers, bench.n_classes, labels.taken)
 
     def _choose(
-        self, guesses: Iterator[Guesses], labels: Labels, wanted: int, rng: np.random.Generator
+        self, guess: Callable[[], Iterator[Guesses]], labels: Labels, wanted: int, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
         """Step 3: (n, 3) the items, workers and labels of the guesses to believe."""
         n_workers = len(labels.workers)
 
         def stream() -> Iterator[Candidates]:
-            for first, label, entropy in guesses:
+            for first, label, entropy in guess():
                 score = entropy
                 if self.selection == "random":
                     score = np.where(np.isfinite(entropy), rng.random(entropy.shape, np.float32), entropy)
@@ -213,9 +225,15 @@ class SelfCrowd(NoiseLayerClassifier):
 
         rule = inverse_quotas if self.quota == "pool" else levelling
         quotas = rule if self.selection == "balanced" else None
-        pair, label = select(stream(), labels.all.n_classes, wanted, rng, quotas)
+        pair, label = select(stream, labels.all.n_classes, wanted, rng, quotas)
         item, column = np.divmod(pair, n_workers)
         return np.column_stack([item, labels.workers[column], label])
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as text that equal values share."""
+    value = tuple(value) if isinstance(value, list) else value.item() if isinstance(value, np.generic) else value
+    return repr(value)
 
 
 def _told(record: Record, labels: Labels) -> dict[str, Any]:

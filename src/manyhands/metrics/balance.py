@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyhands.annotations import Annotations
+from manyhands.balance import imbalance
 from manyhands.encoding import Values
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.metrics.truth import own_values
@@ -41,7 +42,7 @@ def imbalance_ratio(labels_or_counts: Any, classes: Values | None = None) -> flo
     counts = np.array(list(count_of.values()))
     if counts.sum() == 0:
         raise AnnotationError("There is not a single label, so no class is larger than another.")
-    return float((counts.max() - counts.min()) / counts.sum())
+    return imbalance(counts)
 
 
 def _counts(given: Any) -> dict[Any, float]:

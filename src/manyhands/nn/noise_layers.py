@@ -14,6 +14,7 @@ regularized estimation of annotator confusion, CVPR.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from torch.nn import functional as F
 
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, log_softmax_at
+
+Answers = Callable[[torch.Tensor], torch.Tensor]  # log p(k | x), (n, n_classes) -> (n, n_classes, n_workers)
 
 FORMS = ("mw", "vw", "vb", "vw-b", "sw")
 _SMALL = 32  # classes up to which multiplying and adding beats torch's products of many small matrices
@@ -52,7 +55,8 @@ class CrowdLogits(nn.Module):
         """Begin where a sure network makes workers answer like this; forms of few weights come as near as they can."""
         log_table = torch.from_numpy(_log_floored(confusion)).float()
         diagonal = log_table.diagonal(dim1=1, dim2=2)
-        odds = diagonal - torch.log1p(-diagonal.exp()) + math.log(max(self.n_classes - 1, 1))
+        wrong = torch.log1p(-diagonal.exp()).clamp(min=math.log(_LEAST))  # of a single class there is no wrong answer
+        odds = diagonal - wrong + math.log(max(self.n_classes - 1, 1))
         if self.form == "mw":
             self._set(self.weight, log_table.flatten(1))
         elif self.form != "vb":
@@ -78,22 +82,25 @@ class CrowdLogits(nn.Module):
             proba = proba * self.weight.index_select(0, worker)
         return proba if self.bias is None else proba + self.bias.index_select(0, worker)
 
-    def log_answers(self, log_proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row.
+    def answers_of(self, worker: torch.Tensor) -> Answers:
+        """From log p(k | x) of some rows to the log-probability of every answer of each of these workers."""
+        logits = self.logits_of(worker)
+        return lambda log_proba: logits(log_proba).log_softmax(1)
 
-        Workers come last: along few classes that lie side by side, torch is slow.
-        """
-        return self.answer_logits(log_proba.exp(), worker).log_softmax(1)
-
-    def answer_logits(self, proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n_rows, n_classes, n_workers) the logits behind `log_answers`."""
+    def logits_of(self, worker: torch.Tensor) -> Answers:
+        """The logits behind `answers_of`."""
         if self.weight is not None and self.form == "mw":
-            matrices = self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes)
-            return _every_row_times(proba, matrices)
-        logits = proba.unsqueeze(2).expand(-1, -1, len(worker))
-        if self.weight is not None:
-            logits = logits * self.weight.index_select(0, worker).t()
-        return logits if self.bias is None else logits + self.bias.index_select(0, worker).t()
+            table = _beside(self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
+            return lambda log_proba: _every_row_times(log_proba.exp(), table, self.n_classes)
+        weight = None if self.weight is None else self.weight.index_select(0, worker).t()
+        bias = None if self.bias is None else self.bias.index_select(0, worker).t()
+
+        def logits(log_proba: torch.Tensor) -> torch.Tensor:
+            found = log_proba.exp().unsqueeze(2).expand(-1, -1, len(worker))
+            found = found if weight is None else found * weight
+            return found if bias is None else found + bias
+
+        return logits
 
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
@@ -148,9 +155,10 @@ class Confusion(nn.Module):
         """(n, truth, label) log C of these workers."""
         return self._log_c(self.weight.index_select(0, worker)).permute(1, 2, 0)
 
-    def log_answers(self, log_proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n_rows, n_classes, n_workers) log-probability of every answer of each of these workers to every row."""
-        return _every_row_times(log_proba.exp(), self.log_rows(worker).exp()).clamp(min=_TINY).log()
+    def answers_of(self, worker: torch.Tensor) -> Answers:
+        """From log p(k | x) of some rows to the log-probability of every answer of each of these workers."""
+        table = _beside(self.log_rows(worker).exp())
+        return lambda log_proba: _every_row_times(log_proba.exp(), table, self.n_classes).clamp(min=_TINY).log()
 
     def _heard(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """`_log_c` of the distinct ones of these workers, and the place of each of these in it.
@@ -188,10 +196,14 @@ def _rows_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
     return (rows.unsqueeze(2) * matrices).sum(1)
 
 
-def _every_row_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
-    """(r, l, n) each of the rows (r, k) times every one of the matrices (n, k, l)."""
-    n, k, labels = matrices.shape
-    return (rows @ matrices.permute(1, 2, 0).reshape(k, labels * n)).view(len(rows), labels, n)
+def _beside(matrices: torch.Tensor) -> torch.Tensor:
+    """(k, l * n) the matrices (n, k, l) side by side, workers last: along few classes torch is slow."""
+    return matrices.permute(1, 2, 0).reshape(matrices.shape[1], -1).contiguous()
+
+
+def _every_row_times(rows: torch.Tensor, table: torch.Tensor, n_labels: int) -> torch.Tensor:
+    """(r, l, n) each of the rows (r, k) times every one of the matrices that stand beside each other in the table."""
+    return (rows @ table).view(len(rows), n_labels, -1)
 
 
 def _mean_trace(log_c: torch.Tensor) -> torch.Tensor:

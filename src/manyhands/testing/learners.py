@@ -19,12 +19,13 @@ from manyhands.testing.crowds import features_of, with_silence
 M = TypeVar("M", bound=Parameters)
 
 # A network that learns the checks' data in a tenth of a second; a method takes those that it has.
-QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25, "rounds": 2}
+QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
+_FEW_ROUNDS = {"rounds": 2}
 
 
 def quick(method: M, /, **changes: Any) -> M:
     """A fresh copy with a seed, small and fast where it is a network."""
-    copy: M = copy_of(method, **(known_to(method, QUICK) | changes))
+    copy: M = copy_of(method, **(known_to(method, QUICK | _FEW_ROUNDS) | changes))
     return copy
 
 

@@ -111,13 +111,18 @@ def check_a_silent_worker_changes_nothing(method: Parameters) -> None:
 
 
 def check_perfect_workers_are_training_on_the_truth(method: Parameters) -> None:
-    """Where every label is right, new items are classified as by training on the truth, within three points."""
+    """Where every label is right, new items are classified as by training on the truth, within two points.
+
+    On the average of three seeds: from other first weights, one and the same network differs by a point and a half.
+    """
     X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
     X = blurred(X, _NOISE)
-    ours = learn(method, X, votes, **known_to(method, {"patience": None, "max_epochs": 10}))
-    found, expected = accuracy(ours, X, 3, _NOISE), accuracy(_supervised(method, X, truth, votes), X, 3, _NOISE)
-    # Trained again from other weights, one and the same network differs by a point and a half.
-    assert abs(found - expected) <= 0.03 and expected > 0.8, f"{found:.3f} are right, by the truth {expected:.3f}"
+    settings = known_to(method, {"patience": None, "max_epochs": 10})
+    seeds = known_to(method, {"random_state": 0}) and range(3)
+    ours = [learn(method, X, votes, **settings, random_state=seed) for seed in seeds] or [learn(method, X, votes)]
+    found = float(np.mean([accuracy(model, X, 3, _NOISE) for model in ours]))
+    expected = accuracy(_supervised(method, X, truth, votes), X, 3, _NOISE)
+    assert abs(found - expected) <= 0.02 and expected > 0.8, f"{found:.3f} are right, by the truth {expected:.3f}"
 
 
 def check_prediction_is_at_rest(method: Parameters) -> None:
