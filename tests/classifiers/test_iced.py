@@ -1,0 +1,417 @@
+"""ICED: its parts in the order of the paper, the paper's settings and ours, and crowds with hardly anything in them."""
+
+import numpy as np
+import pytest
+import torch
+
+from manyhands import ICED, Annotations, DawidSkene
+from manyhands.classifiers import iced
+from manyhands.exceptions import TrainingError
+from manyhands.nn.autoencoder import Decoder, EmbeddingNetwork
+from manyhands.nn.belief import Belief, hard, log_shares
+from manyhands.nn.inputs import as_rows
+from manyhands.nn.truth_em import ShrunkConfusions, infer_truth
+from manyhands.testing import classifier_checks
+from manyhands.testing.compare import quietly
+from manyhands.testing.crowds import coded, easy_crowd, features_of, with_silence
+from manyhands.testing.learners import QUICK, known_to
+from manyhands.testing.training_promises import _assert_same_fit, _killed_at_checkpoint
+from reference.slow_synthesis import slow_hard_em
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+FAST = known_to(ICED(), QUICK) | {"max_epochs": 3, "pretrain_epochs": 2, "warm_up_epochs": 2}
+FAST |= {"embedding_size": 5, "random_state": 0}
+
+
+def published(**changes):
+    """The paper's method with a small network and a seed."""
+    return ICED.as_published(**(FAST | {"patience": None} | changes))
+
+
+def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
+    """Features, labels and truth of a full crowd with so many items of each class."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    right = rng.random((len(truth), n_workers)) >= error
+    wrong = (truth[:, None] + rng.integers(1, len(sizes), right.shape)) % len(sizes)
+    votes = Annotations.from_matrix(np.where(right, truth[:, None], wrong), classes=range(len(sizes)))
+    return features_of(truth), votes, truth
+
+
+def rounds_of(monkeypatch):
+    """A list to which every fit adds its rounds."""
+    seen = []
+    init = iced.Rounds.__init__
+
+    def noted(self, *arguments, **others):
+        init(self, *arguments, **others)
+        seen.append(self)
+
+    monkeypatch.setattr(iced.Rounds, "__init__", noted)
+    return seen
+
+
+PROMISES = (
+    "held_out_labels_teach_nothing",
+    "a_killed_fit_goes_on_with_the_same_result",
+    "a_silent_worker_changes_nothing",
+    "thin_crowds_are_survived",
+    "gold_teaches",
+    "copies_answer_the_same",
+    "sparse_rows_are_dense_rows",
+)
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("settings", [{}, {"decoder": "latent", "candidates": "all", "size": "balance", "em": "hard"}])
+def test_the_published_method_keeps_the_promises(settings, promise):
+    """Those of all classifiers that synthetic items could break; `tests/test_every_method.py` has the defaults."""
+    dict(classifier_checks())[promise](ICED.as_published(pretrain_epochs=2, warm_up_epochs=1, **settings))
+
+
+def test_as_published_is_the_papers():
+    """Synthetic items, a uniform prior, no features in the inference; what else is given stands."""
+    model = ICED.as_published(delta="paper", soft=True)
+    assert (model.synthesis, model.prior, model.features_in_inference) == (True, "uniform", False)
+    assert (model.balanced_loss, model.shrinkage, model.delta, model.soft) == (False, 0.0, "paper", True)
+    assert model.get_params().keys() == ICED().get_params().keys()
+
+
+# The warm-up
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "lessons"), [("grouped", [[2], [1], [0]]), ("top", [[0, 1, 2]]), ("all", [[0, 1, 2, 3]]), (None, [])]
+)
+def test_lessons_go_from_less_to_more_certain(warm_up, lessons, monkeypatch):
+    """Seven workers, items with 0 to 3 dissenters: the fourth group is in no lesson but that of all items."""
+    dissent = np.repeat([0, 1, 2, 3], 6)
+    label = (np.arange(7)[None] < dissent[:, None]).astype(int)
+    votes = Annotations.from_matrix(label)
+    trained = []
+    train = iced.Bench.train
+
+    def noted(self, step, *arguments, batches=None, name="training", **others):
+        if name.startswith("warm-up"):
+            trained.append((sorted(set(dissent[batches.items].tolist())), others["max_epochs"]))
+        return train(self, step, *arguments, batches=batches, name=name, **others)
+
+    monkeypatch.setattr(iced.Bench, "train", noted)
+    model = published(warm_up=warm_up).fit(features_of(dissent % 3), votes)
+    assert [groups for groups, _ in trained] == lessons
+    assert {epochs for _, epochs in trained} <= ({2} if warm_up == "grouped" else {6})
+    n_epochs = sum("warm_up" in epoch for epoch in model.history_)
+    assert n_epochs == (0 if warm_up is None else 6)
+    if warm_up == "top":
+        assert {epoch["warm_up_items"] for epoch in model.history_ if "warm_up" in epoch} == {18.0}
+
+
+def test_no_rounds_are_the_warm_up_alone():
+    """Table 3: the network has learnt the vote, and Dawid-Skene has spoken once."""
+    X, votes, truth = imbalanced()
+    model = published(max_epochs=0, warm_up="all", warm_up_epochs=8).fit(X, votes)
+    assert not any("loss" in epoch for epoch in model.history_)
+    assert np.mean(model.predict(X) == truth) > 0.9
+    np.testing.assert_array_equal(model.posterior_first_, model.posterior_)
+
+
+# The rounds
+
+
+def test_every_round_is_told_in_the_history():
+    """The autoencoder, the warm-up, then rounds with the share of labels that stay and what is believed of classes."""
+    X, votes, _ = imbalanced((40, 8, 8))
+    model = published().fit(X, votes)
+    kinds = [next(k for k in ("reconstruction", "warm_up", "loss") if k in epoch) for epoch in model.history_]
+    assert kinds == ["reconstruction"] * 2 + ["warm_up"] * (len(kinds) - 5) + ["loss"] * 3
+    for epoch in model.history_[-3:]:
+        assert 0 <= epoch["agreement"] <= 1 and epoch["n_synthetic"] > 0
+        assert sum(epoch[f"prior {k}"] for k in range(3)) == pytest.approx(1)
+    assert model.history_[1]["reconstruction"] < model.history_[0]["reconstruction"]
+
+
+def test_results_beside_the_house_s():
+    """Dawid-Skene on the original labels is `DawidSkene`; certainties and synthetic items have their shapes."""
+    X, votes, _ = imbalanced()
+    for prior in ("uniform", "estimated"):
+        model = published(prior=prior).fit(X, votes)
+        expected = DawidSkene(prior=prior).fit(votes).posterior_
+        np.testing.assert_allclose(model.posterior_original_, expected, atol=1e-6)
+    assert model.certainty_.shape == (48,) and model.posterior_first_.shape == (48, 2)
+    assert model.n_synthetic_.tolist()[0] == 0 and model.n_synthetic_[1] > 0
+    np.testing.assert_allclose(model.class_prior_, model.posterior_.mean(axis=0))
+    assert ICED(**FAST).fit(X, votes).n_synthetic_.tolist() == [0, 0]
+
+
+def test_fixed_and_balanced_sizes(monkeypatch):
+    """In the first round both fill up to the largest class of the vote; with good labels the classes are then even."""
+    X, votes, _ = imbalanced((60, 12, 6), n_workers=7, error=0.1)
+    for size in ("fixed", "balance"):
+        seen = rounds_of(monkeypatch)
+        published(size=size, max_epochs=1).fit(X, votes)
+        assert len(seen[-1].points) == (60 - 12) + (60 - 6)
+        sizes = seen[-1].target.sum(0).numpy()
+        assert sizes.min() > 0.7 * sizes.max()  # by inferred labels, of real and synthetic items together
+
+
+def test_synthetic_items_are_of_the_class_of_their_candidates(monkeypatch):
+    """Their inferred classes are those of the items between which they lie, where classes are apart."""
+    X, votes, _ = imbalanced((40, 8, 4), n_workers=7, error=0.05)
+    seen = rounds_of(monkeypatch)
+    model = published(max_epochs=1).fit(X, votes)
+    made = seen[0].target[len(X) :].argmax(1).numpy()
+    assert np.bincount(made, minlength=3).tolist() == [0, 32, 36]
+    assert model.n_synthetic_.tolist() == [0, 32, 36]
+
+
+def test_a_refitted_decoder_follows_the_network(monkeypatch):
+    """After some rounds it finds the rows of X again, where one that stayed as it was does not; "latent" has none."""
+    X, votes, _ = imbalanced()
+    error = {}
+    for kind in ("refit", "frozen", "latent"):
+        seen = rounds_of(monkeypatch)
+        model = published(decoder=kind, pretrain_epochs=20, max_epochs=8).fit(X, votes)
+        if kind == "latent":
+            assert seen[0].decoder is None and not any("reconstruction" in epoch for epoch in model.history_)
+        else:
+            with torch.no_grad():
+                found = seen[0].decoder(seen[0].network.look(as_rows(X))[0]).numpy()
+            error[kind] = np.square(found - X).mean()
+    assert error["refit"] < 0.8 * error["frozen"]
+
+
+def test_networks_of_images_and_with_batch_norm_synthesise_too():
+    """Rows of any shape are decoded into rows of that shape; a real row alone in a batch is no harm."""
+    X, votes, _ = imbalanced()
+    images = np.tile(X.reshape(-1, 1, 2, 2), (1, 1, 2, 2))
+    for settings in ({"backbone": "convnet"}, {"batch_norm": True}, {"batch_norm": True, "decoder": "latent"}):
+        model = published(max_epochs=1, batch_size=2, **settings).fit(images, votes)
+        assert np.isfinite(model.predict_proba(images)).all()
+
+
+def test_parameters_of_the_synthesis_matter():
+    """Each of them changes what is learnt."""
+    X, votes, _ = imbalanced(error=0.3)
+    plain = published().fit(X, votes).predict_proba(X)
+    for change in (
+        {"delta": "paper"}, {"delta": "smote"}, {"delta_noise": 0.0}, {"n_neighbors": 1}, {"candidates": "all"},
+        {"synthetic_labels": "sample"}, {"certainty_floor": 1.0}, {"size": "repeat"}, {"synthesis": False},
+    ):  # fmt: skip
+        assert not np.array_equal(published(**change).fit(X, votes).predict_proba(X), plain), change
+
+
+# What is ours
+
+
+def test_the_balanced_loss_learns_what_the_shares_leave():
+    """Of rows that say nothing, softmax(F) says that the classes are equal; without it, that they are as frequent."""
+    votes = Annotations.from_matrix(np.repeat([[0], [1]], [90, 10], axis=0).repeat(3, axis=1))
+    X = np.ones((100, 2))
+    settings = FAST | {"max_epochs": 20, "patience": None}
+    balanced, plain = (ICED(balanced_loss=b, **settings).fit(X, votes).predict_proba(X[:1])[0] for b in (True, False))
+    assert abs(balanced[1] - 0.5) < 0.1 and plain[1] < 0.2
+
+
+def test_features_speak_for_items_on_which_workers_are_split():
+    """Items with one vote for each class are settled by what the network says of them; without, by nothing."""
+    X, votes, truth = imbalanced((30, 30), n_workers=2, error=0.0)
+    label = np.stack([truth, truth], axis=1)
+    label[:6, 1] = 1 - truth[:6]
+    votes = Annotations.from_matrix(label)
+    settings = FAST | {"max_epochs": 15, "patience": None}
+    with_features = ICED(**settings).fit(X, votes).posterior_[np.arange(6), truth[:6]]
+    assert with_features.min() > 0.9
+    without = ICED(features_in_inference=False, **settings).fit(X, votes).posterior_[np.arange(6), truth[:6]]
+    assert without.min() < 0.6
+
+
+def test_soft_targets_are_the_posterior(monkeypatch):
+    """And hard ones its largest class."""
+    X, votes, _ = imbalanced(error=0.35)
+    for soft in (True, False):
+        seen = rounds_of(monkeypatch)
+        ICED(**(FAST | {"soft": soft, "max_epochs": 1, "patience": None})).fit(X, votes)
+        posterior = seen[-1].belief.posterior.numpy()
+        expected = posterior if soft else hard(posterior)
+        np.testing.assert_allclose(seen[-1].target.numpy(), expected, atol=1e-6)
+
+
+def test_an_untaught_network_is_not_asked(monkeypatch):
+    """Without a warm-up, the first inference hears the labels alone."""
+    X, votes, _ = imbalanced(error=0.3)
+    model = ICED(**(FAST | {"warm_up": None, "max_epochs": 1, "patience": None, "shrinkage": 0.0})).fit(X, votes)
+    np.testing.assert_allclose(model.posterior_first_, DawidSkene().fit(votes).posterior_, atol=1e-6)
+
+
+def test_held_out_labels_are_part_of_what_is_reported():
+    """`posterior_original_` and `posterior_first_` are of all labels, so that they compare with `posterior_`."""
+    X, votes, _ = imbalanced(error=0.3)
+    model = published(patience=10, validation=0.4, synthesis=False).fit(X, votes)
+    expected = DawidSkene(prior="uniform").fit(votes).posterior_
+    for name in ("posterior_original_", "posterior_first_", "posterior_"):
+        np.testing.assert_allclose(getattr(model, name), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{}, {"soft": True, "features_in_inference": True, "patience": 2}])
+def test_a_fit_killed_among_its_rounds_goes_on_with_the_same_result(settings, tmp_path):
+    """Decoder, its optimizer and what is believed are all kept, where many synthetic items are made."""
+    X, votes, _ = imbalanced((40, 8, 4), error=0.3)
+    settings = {"max_epochs": 4, "dropout": 0.3} | settings
+    whole = published(**settings).fit(X, votes)
+    assert whole.history_[-2]["n_synthetic"] > 20
+    with _killed_at_checkpoint(len(whole.history_) - 1):
+        published(checkpoint=tmp_path, **settings).fit(X, votes)
+    resumed = published(checkpoint=tmp_path, **settings).fit(X, votes)
+    _assert_same_fit(resumed, whole, X, "killed among its rounds")
+
+
+# Hardly anything
+
+
+@pytest.mark.parametrize("make", [published, lambda: ICED(**FAST)])
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("a minority of one", np.repeat([[0, 0, 0], [1, 1, 1]], [20, 1], axis=0)),
+        ("no minority found", np.tile([0, 0, 1], (20, 1))),
+        ("all certain", np.repeat([[0, 0, 0], [1, 1, 1]], [16, 4], axis=0)),
+        ("all tied", np.tile([0, 1], (20, 1))),
+        ("two items", np.array([[0, 0], [1, 1]])),
+        ("a minority of two", np.repeat([[0, 0, 0], [1, 1, 1]], [20, 2], axis=0)),
+    ],
+)
+def test_degenerate_crowds(make, name, label):
+    """No crash, finite results, and what everybody says is what is found."""
+    votes = Annotations.from_matrix(label, classes=[0, 1])
+    truth = (label.mean(axis=1) > 0.5).astype(int)
+    model = quietly(lambda: make().fit(features_of(truth), votes))
+    assert np.isfinite(model.predict_proba(features_of(truth))).all() and np.isfinite(model.posterior_).all()
+    if name in ("a minority of one", "all certain", "a minority of two"):
+        np.testing.assert_array_equal(model.posterior_.argmax(axis=1), truth)
+    if name == "a minority of one":
+        assert model.n_synthetic_.tolist() == [0, 0]  # of one item nothing can be made
+
+
+def test_gold_without_labels_and_classes_that_nobody_chose():
+    """Gold teaches and is certain; a class that nobody named gets no item, whatever the prior."""
+    X, votes, _ = imbalanced((20, 8))
+    wider = Annotations(
+        votes.item, votes.worker, votes.label,
+        item_ids=range(29), worker_ids=votes.worker_ids, classes=[0, 1, "never"],
+    )  # fmt: skip
+    rows = np.vstack([X, features_of(np.array([1]))])
+    for make in (published, lambda **c: ICED(**(FAST | c))):
+        model = make().fit(rows, wider, gold={28: 1})
+        assert model.posterior_[28].argmax() == 1 and model.posterior_[28].max() > 0.99
+        assert model.certainty_[28] == pytest.approx(100)
+        assert (model.posterior_.argmax(axis=1) < 2).all()
+
+
+def test_sparse_labels_stay_sparse(monkeypatch):
+    """Two of twelve workers label an item, and about two a synthetic one; those nobody labels teach nothing."""
+    truth = np.random.default_rng(0).permutation(np.repeat([0, 1], [90, 30]))
+    rng = np.random.default_rng(1)
+    worker = np.stack([rng.choice(12, 2, replace=False) for _ in truth])
+    votes = coded(
+        np.repeat(np.arange(120), 2), worker.ravel(), np.repeat(truth, 2), n_items=120, n_workers=12, n_classes=2
+    )
+    made, taught = [], []
+    make, batches = iced.augment, iced.AnnotationBatches
+    monkeypatch.setattr(iced, "augment", lambda *a: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(iced, "AnnotationBatches", lambda *a, **k: taught.append(k["items"]) or batches(*a, **k))
+    published(max_epochs=1).fit(features_of(truth), votes)
+    new = made[0].n_labels[120:]
+    assert len(new) == 60 and 1.5 < new.mean() < 2.5 and (new == 0).any()
+    np.testing.assert_array_equal(taught[-1], [*range(120), *(120 + np.flatnonzero(new))])
+
+
+def test_of_an_item_without_labels_the_network_speaks():
+    """And it is no part of the class prior."""
+    X, votes, _ = imbalanced()
+    rows = np.vstack([X, X[:1]])
+    model = published().fit(rows, with_silence(votes))
+    np.testing.assert_allclose(model.posterior_[-1], model.predict_proba(rows)[-1], atol=1e-6)
+    np.testing.assert_allclose(model.class_prior_, model.posterior_[:-1].mean(axis=0))
+
+
+def test_a_network_that_runs_away_is_refused():
+    """In one sentence, before neighbours are sought."""
+    network = EmbeddingNetwork(torch.nn.Linear(2, 3), 3, 2)
+    torch.nn.init.constant_(network.body.weight, torch.inf)
+    with pytest.raises(TrainingError, match="embeddings are no longer finite"):
+        network.look(as_rows(np.ones((4, 2))))
+
+
+def test_same_seed_and_permuted_workers():
+    """The same seed gives the same; other names in another order give the same confusion matrices in that order."""
+    X, votes, _ = imbalanced()
+    order = np.array([3, 0, 4, 1, 2])
+    renamed = Annotations(
+        votes.item, np.argsort(order)[votes.worker], votes.label,
+        item_ids=votes.item_ids, worker_ids=range(5), classes=votes.classes,
+    )  # fmt: skip
+    one, other = published().fit(X, votes), published().fit(X, renamed)
+    np.testing.assert_allclose(other.confusion_, one.confusion_[order], atol=1e-6)
+    np.testing.assert_allclose(other.posterior_, one.posterior_, atol=1e-6)
+
+
+# The parts below
+
+
+@pytest.mark.parametrize("prior", ["uniform", "estimated"])
+def test_hard_em_is_the_slow_one(prior):
+    """By counting the most probable classes."""
+    votes, _ = easy_crowd(3, n_items=40, n_workers=7, per_item=7, accuracy=0.6)
+    matrix = votes.label.reshape(40, 7).tolist()
+    found = infer_truth(votes, None, ShrunkConfusions(0.1), prior, hard=True)
+    answer, confusion = slow_hard_em(matrix, 3, 0.1, prior)
+    assert found.posterior.argmax(axis=1).tolist() == answer
+    np.testing.assert_allclose(found.confusion, confusion)
+
+
+def test_evidence_is_one_more_voice():
+    """What is known beside the labels settles a split vote; gold is stronger. Where it says nothing, it is nothing."""
+    votes = Annotations.from_matrix(np.repeat([[0, 0], [1, 1], [0, 1]], [9, 9, 2], axis=0))
+    evidence = np.log(np.repeat([[0.5, 0.5], [0.1, 0.9]], [18, 2], axis=0))
+    gold = np.full(20, -1, np.int32)
+    gold[19] = 0
+    expected = np.repeat([0, 1, 1, 0], [9, 9, 1, 1]).tolist()
+    for is_hard in (False, True):
+        found = infer_truth(votes, gold, ShrunkConfusions(0.5), "uniform", hard=is_hard, evidence=evidence).posterior
+        assert found.argmax(axis=1).tolist() == expected and found[19, 0] == pytest.approx(1)
+    silent = infer_truth(votes, None, ShrunkConfusions(0.5), "uniform", evidence=np.zeros((20, 2)))
+    np.testing.assert_allclose(
+        silent.posterior, infer_truth(votes, None, ShrunkConfusions(0.5), "uniform").posterior, atol=1e-3
+    )
+
+
+def test_shrinkage_draws_workers_to_the_crowd():
+    """With much of it all workers are alike, with none each is his own; rows always sum to 1."""
+    counts = np.array([[[8.0, 2.0], [1.0, 9.0]], [[0.0, 0.0], [5.0, 5.0]]])
+    own, drawn, alike = (np.exp(ShrunkConfusions(0.01, s).solve(counts, None).log_confusion) for s in (0, 5, 1e6))
+    np.testing.assert_allclose(own[0, 0], [8.01 / 10.02, 2.01 / 10.02])
+    crowd = np.array([8.5, 2.5]) / 11
+    np.testing.assert_allclose(drawn[1, 0], (5 * crowd + 0.01) / 5.02)
+    np.testing.assert_allclose(alike[0], alike[1], atol=1e-4)
+    np.testing.assert_allclose(drawn.sum(axis=2), 1)
+
+
+def test_belief_begins_with_the_vote():
+    """Shares of the classes by the vote, nothing learnt unless there was a warm-up, and a fixed first round."""
+    votes = with_silence(Annotations.from_matrix([[0, 0], [0, 0], [1, 1]]))
+    belief = Belief(votes, None, np.arange(3), taught=False)
+    assert belief.answer(np.arange(3)).tolist() == [0, 0, 1]
+    assert belief.is_new and not belief.has_taught
+    np.testing.assert_allclose(belief.log_real.exp(), [3 / 5, 2 / 5], rtol=1e-6)
+    assert Belief(votes, None, np.arange(3), taught=True).has_taught
+    belief.keep(first=np.full((4, 2), 0.5), log_learnt=log_shares(np.eye(2)))
+    assert not belief.is_new and belief.has_taught
+
+
+def test_a_decoder_gives_rows_of_x():
+    """Of their shape, by layers that mirror those of the network."""
+    decoder = Decoder(3, (7, 5), (1, 4, 2))
+    assert decoder(torch.zeros(6, 3)).shape == (6, 1, 4, 2)
+    sizes = [layer.out_features for layer in decoder.layers if isinstance(layer, torch.nn.Linear)]
+    assert sizes == [5, 7, 8]
