@@ -1,0 +1,49 @@
+"""Whose answers Self-Crowd's guesses of the rarest class are: `python benchmarks/guesses.py [--seeds 3]`.
+
+For each crowd of the table self-crowd/imbalanced: how many guesses name the rarest class after four rounds, what share of
+them is on items of that class, and what share is by workers who are wrong more often than not. Truth is asked afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from manyhands import SelfCrowd
+from manyhands.reproduce.crowds import make_part
+from manyhands.reproduce.tables import load_table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args()
+    table = load_table("self-crowd/imbalanced")
+    print(
+        "| crowd | guesses of the rarest class | on its items | by workers below one half |\n| --- | --- | --- | --- |"
+    )
+    for dataset in table.datasets:
+        found = []
+        for seed in table.seed_list[: given.seeds]:
+            part = make_part(dataset, seed, table.first_seed)
+            model = SelfCrowd(round_patience=None, random_state=seed).fit(part.X, part.annotations)
+            classes = part.annotations.classes.tolist()
+            truth = np.array([classes.index(value) for value in np.asarray(part.y_train).tolist()])
+            rare = np.bincount(truth, minlength=len(classes)).argmin()
+            right = truth[part.annotations.item] == part.annotations.label
+            n_of_worker = np.bincount(part.annotations.worker, minlength=part.annotations.n_workers)
+            accuracy = np.bincount(part.annotations.worker, right, part.annotations.n_workers) / np.maximum(
+                n_of_worker, 1
+            )
+            guess = model.pseudo_annotations_
+            ours = guess.label == rare
+            found.append(
+                [ours.sum(), np.mean(truth[guess.item[ours]] == rare), np.mean(accuracy[guess.worker[ours]] < 0.5)]
+            )
+        n, on_its_items, below = np.mean(found, axis=0)
+        print(f"| {dataset.name} | {n:.0f} | {on_its_items:.2f} | {below:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
