@@ -1,7 +1,7 @@
 """Whose answers Self-Crowd's guesses of the rarest class are: `python benchmarks/guesses.py [--seeds 3]`.
 
-For each crowd of the table self-crowd/imbalanced: how many guesses name the rarest class after four rounds, what share of
-them is on items of that class, and what share is by workers who are wrong more often than not. Truth is asked afterwards.
+For each crowd of the table self-crowd/imbalanced: how many guesses name the rarest class after four rounds, what share
+of them is on items of that class, and what share is by workers who are wrong more often than not.
 """
 
 from __future__ import annotations
