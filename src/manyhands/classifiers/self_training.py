@@ -98,7 +98,7 @@ class Yardstick:
 
     def measure(self, network: nn.Module, rows: Rows) -> Array:
         """(n_annotations,) the log-likelihood of each label, weighted."""
-        item = np.unique(self.heldout.item)
+        item = np.unique(self.heldout.item).astype(np.intp)
         proba = np.zeros((self.heldout.n_items, len(self.shares)))
         proba[item] = probabilities(network, rows, item)
         return self.weight * foretold(proba, self.confusion, self.shares, self.heldout)
