@@ -15,6 +15,7 @@ from manyhands.nn.networks import probabilities
 from manyhands.simulate import make_self_crowd, thin
 from manyhands.testing.crowds import feature_crowd, features_of
 from manyhands.testing.learners import QUICK
+from manyhands.testing.training_promises import check_a_killed_fit_goes_on_with_the_same_result
 from reference.slow_selection import slow_choice, slow_guesses, slow_quotas
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -134,12 +135,14 @@ def test_without_held_out_labels_all_rounds_are_gone_through():
 
 def test_a_round_is_measured_by_held_out_labels_of_all_classes_alike():
     """As `score` has it, but that a label counts by how rare its item's class is; the measure is that of round 0."""
-    X, votes, _ = sparse_crowd()
+    X, votes, truth = sparse_crowd()
+    known = {votes.item_ids[i]: votes.classes[(truth[i] + 1) % 3] for i in range(20)}  # gold against the labels
     settings = {"validation": 0.2, "max_epochs": 3, "per_round": 40}
-    first, second = (quick(rounds=rounds, **settings).fit(X, votes) for rounds in (0, 1))
+    first, second = (quick(rounds=rounds, **settings).fit(X, votes, known) for rounds in (0, 1))
     order, n_out = np.random.default_rng(0).permutation(votes.n_annotations), round(0.2 * votes.n_annotations)
     learnt, out = votes.keep(np.sort(order[n_out:])), votes.keep(np.sort(order[:n_out]))
-    believed = combine(first.predict_proba(X), learnt, None)
+    gold = np.where(np.arange(60) < 20, (truth + 1) % 3, -1).astype(np.int32)
+    believed = combine(first.predict_proba(X), learnt, gold)
     confusion, shares = worker_confusions(learnt, believed), class_shares(learnt, believed)
     for model, number in ((first, 0), (second, 1)):
         proba, total, weights = (model.predict_proba(X) + 0.01 * shares) / 1.01, 0.0, 0.0
@@ -388,3 +391,8 @@ def test_bases_that_others_seeded_or_that_say_the_same_are_taken():
     np.testing.assert_array_equal(model.fit(X, votes).predict_proba(X), theirs.predict_proba(X))
     with pytest.raises(ParameterError, match="'base' of SelfCrowd must be one of 'crowd-layer'"):
         quick(base=SelfCrowd()).fit(X, votes)
+
+
+def test_a_killed_fit_of_warm_rounds_goes_on():
+    """The network that goes on from round to round is found again in the state in which each round left it."""
+    check_a_killed_fit_goes_on_with_the_same_result(SelfCrowd(warm_start=True, warm_epochs=4, round_patience=None))

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 
+from manyhands import Annotations
 from manyhands.nn import unanswered
 from manyhands.nn.unanswered import guess_unanswered
 from reference.slow_selection import slow_guesses
@@ -33,3 +34,10 @@ def test_guesses_are_their_slow_twin(numbers, votes, seed):
     ]
     assert [row[:3] for row in rows] == [row[:3] for row in expected]
     np.testing.assert_allclose([row[3] for row in rows], [row[3] for row in expected], rtol=1e-5, atol=1e-6)
+
+
+def test_of_equals_the_first_is_guessed():
+    log_proba = torch.tensor([0.2, 0.4, 0.4]).log().view(1, 3, 1)
+    votes = Annotations(*np.zeros((3, 0), int), item_ids=[0], worker_ids=[0], classes=[0, 1, 2])
+    (found,) = guess_unanswered(lambda item: log_proba, np.array([0]), 3, [votes])
+    assert found.label.tolist() == [[1]]
