@@ -52,7 +52,7 @@ def inverse_quotas(available: npt.ArrayLike, total: int) -> Counts:
     [3, 40, 20]
     """
     there = np.asarray(available, np.int64)
-    return _shared_out(np.where(there > 0, 1 / np.maximum(there, 1), 0.0), there, total)
+    return share_out(total, np.where(there > 0, 1 / np.maximum(there, 1), 0.0), there)
 
 
 def levelling_quotas(counts: npt.ArrayLike, available: npt.ArrayLike, total: int) -> Counts:
@@ -79,8 +79,16 @@ def _filled(before: Counts, there: Counts, level: int) -> Counts:
     return np.clip(level - before, 0, there)
 
 
-def _shared_out(weight: Shares, there: Counts, total: int) -> Counts:
-    """Whole numbers in proportion to `weight` that sum to `total` and stay within `there`."""
+def share_out(total: int, weight: npt.ArrayLike, available: npt.ArrayLike | None = None) -> Counts:
+    """Whole numbers in proportion to weights that sum to `total`, or to all that is available.
+
+    The largest remainders are rounded up. Whoever has a weight gets one at least, if `total` allows.
+
+    >>> share_out(110, [10, 1]).tolist(), share_out(5, [1000, 1, 1]).tolist()
+    ([100, 10], [3, 1, 1])
+    """
+    weight = np.asarray(weight, np.float64)
+    there = np.where(weight > 0, total, 0) if available is None else np.asarray(available, np.int64)
     total = int(min(total, there.sum()))
     share = np.zeros(len(weight))
     is_open = there > 0

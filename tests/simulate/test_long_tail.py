@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands.exceptions import ParameterError
-from manyhands.simulate import label_sparsely, long_tail_shares, make_long_tail, share_out
+from manyhands.simulate import class_sizes, label_sparsely, long_tail_shares, make_long_tail
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -20,7 +20,7 @@ def test_sizes_fall_by_one_factor(n_classes, ratio):
 @pytest.mark.parametrize("share", [[1, 1, 1], [1000, 10, 1], [1, 2, 1000], [0.999999, 1e-9, 1e-9]])
 def test_shares_become_whole_items(n, share):
     """All of them, each class at least one, none far from its share unless it was lifted to one."""
-    parts = share_out(n, share)
+    parts = class_sizes(n, share)
     exact = n * np.array(share) / np.sum(share)
     assert parts.sum() == n and parts.min() >= 1
     assert np.all(np.abs(parts - exact) < 3)
@@ -29,7 +29,7 @@ def test_shares_become_whole_items(n, share):
 def test_more_classes_than_items_are_refused():
     """One sentence."""
     with pytest.raises(ParameterError, match="2 items are too few for 3 classes"):
-        share_out(2, [1, 1, 1])
+        class_sizes(2, [1, 1, 1])
 
 
 def test_a_long_tail_is_what_was_asked_for():

@@ -17,7 +17,7 @@ from manyhands.datasets.loading import load
 from manyhands.datasets.simulated import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
-from manyhands.simulate import ICED_SETTINGS, label_sparsely, long_tail_shares, make_iced, share_out
+from manyhands.simulate import ICED_SETTINGS, class_sizes, label_sparsely, long_tail_shares, make_iced
 from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, Switch, check_parameters
 
 Index = npt.NDArray[np.intp]
@@ -191,7 +191,7 @@ def _in_shares(y: Index, share: Array, n_items: int | None, name: str, rng: np.r
     most = int(np.min(there / share) * share.sum())
     if most < len(share):
         raise ParameterError(f"The set {name} has too few items of class {int(there.argmin())} for a long tail.")
-    sizes = share_out(most if n_items is None else n_items, share)
+    sizes = class_sizes(most if n_items is None else n_items, share)
     if n_items is None:
         sizes = np.minimum(sizes, there)  # rounding may ask for one that there is not
     if np.any(sizes > there):

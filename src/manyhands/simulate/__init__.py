@@ -15,7 +15,7 @@ from manyhands.simulate.assignment import activity_shares, assign, thin
 from manyhands.simulate.attacks import ATTACKS
 from manyhands.simulate.crowds import KINDS, Crowd, label_items, make_crowd, make_truth
 from manyhands.simulate.features import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
-from manyhands.simulate.long_tail import label_sparsely, long_tail_shares, make_long_tail, share_out
+from manyhands.simulate.long_tail import class_sizes, label_sparsely, long_tail_shares, make_long_tail
 from manyhands.simulate.papers import (
     ICED_SETTINGS,
     make_iced,
@@ -68,7 +68,7 @@ __all__ = [
     "make_truth",
     "one_coin",
     "random_confusion",
-    "share_out",
+    "class_sizes",
     "thin",
     "two_coin",
 ]

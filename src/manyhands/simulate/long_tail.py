@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.balance import share_out
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.crowds import Crowd, label_items
@@ -38,22 +39,15 @@ def long_tail_shares(n_classes: int, ratio: float = 10.0) -> Array:
     return np.asarray(share / share.sum())
 
 
-def share_out(n: int, share: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Whole numbers in proportion to shares that sum to n, the largest remainders rounded up, and none below 1.
+def class_sizes(n: int, share: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """How many of n items each class has by its share; each has one at least.
 
-    >>> share_out(110, [10, 1]).tolist(), share_out(5, [1000, 1, 1]).tolist()
-    ([100, 10], [3, 1, 1])
+    >>> class_sizes(110, [10, 1]).tolist()
+    [100, 10]
     """
-    weight = np.asarray(share, float)
-    if n < len(weight):
-        raise ParameterError(f"{n} items are too few for {len(weight)} classes; give each class one.")
-    exact = n * weight / weight.sum()
-    parts = np.maximum(np.floor(exact).astype(np.int64), 1)
-    order = np.argsort(np.floor(exact) - exact, kind="stable")
-    parts[order[: max(0, n - parts.sum())]] += 1
-    while parts.sum() > n:  # classes that were lifted to 1 take from the largest
-        parts[parts.argmax()] -= 1
-    return parts
+    if n < np.size(share):
+        raise ParameterError(f"{n} items are too few for {np.size(share)} classes; give each class one.")
+    return share_out(n, share)
 
 
 def label_sparsely(
@@ -121,8 +115,8 @@ def make_long_tail(
     share = long_tail_shares(n_classes, ratio)
     rng = make_generator(random_state)
     classes = np.arange(n_classes, dtype=np.int32)
-    truth = rng.permutation(np.repeat(classes, share_out(n_items, share)))
-    truth_test = np.repeat(classes, share_out(n_test, np.ones(n_classes) if balanced_test else share))
+    truth = rng.permutation(np.repeat(classes, class_sizes(n_items, share)))
+    truth_test = np.repeat(classes, class_sizes(n_test, np.ones(n_classes) if balanced_test else share))
     centre = rng.normal(0, separation, (n_classes, n_features))
     X, X_test = (centre[codes] + rng.normal(size=(len(codes), n_features)) for codes in (truth, truth_test))
     crowd = label_sparsely(truth, n_classes, n_workers, labels_per_item, rng)
