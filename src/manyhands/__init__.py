@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.conal import CoNAL as CoNAL
     from manyhands.classifiers.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
+    from manyhands.classifiers.crowding import CrowdInG as CrowdInG
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
     from manyhands.classifiers.iced import ICED as ICED
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
@@ -63,6 +64,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "CPC": "manyhands.classifiers.cpc",
     "CoNAL": "manyhands.classifiers.conal",
     "Contrastive": "manyhands.representation.contrastive",
+    "CrowdInG": "manyhands.classifiers.crowding",
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
     "DoctorNet": "manyhands.classifiers.doctor_net",

@@ -29,6 +29,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "cpc": ("manyhands.classifiers.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
+    "crowding": ("manyhands.classifiers.crowding:CrowdInG", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
     "iced": ("manyhands.classifiers.iced:ICED", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),

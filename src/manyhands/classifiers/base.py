@@ -37,6 +37,7 @@ class Task:
     rows: Rows
     annotations: Annotations
     gold: Gold
+    worker_features: Array | None = None  # (n_workers, n) what is known of the workers beside their labels
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,22 @@ class FeatureMethod(Parameters, ABC):
         annotations : the crowd's labels; items without any are legal
         gold : {item: class} where the truth is known; what workers said on gold items counts as ever
         """
+        return self._fit(self._task(X, annotations, gold))
+
+    def _task(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None) -> Task:
+        """What `fit` was given, checked."""
         self._check_parameters()
         check_annotations(annotations)
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
-        task = Task(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
+        return Task(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
+
+    def _fit(self, task: Task) -> Self:
         self._store(task, self._learn(task))
         for code_word, sentence in self.notes_.items():
-            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
+            warnings.warn(
+                f"{code_word}: {sentence}", CrowdWarning, stacklevel=3
+            )  # it is the caller of `fit` who is told
         return self
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:

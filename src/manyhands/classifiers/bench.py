@@ -74,7 +74,7 @@ class Bench:
             return None
         return torch.from_numpy(self.task.gold[batch.item].astype(np.int64)).to(self.device)
 
-    def batches(self) -> AnnotationBatches:
+    def batches(self, batch_size: int | None = None) -> AnnotationBatches:
         """Shuffled batches of the items with a label or gold, each with its training labels."""
         from manyhands.nn.batches import AnnotationBatches
 
@@ -83,7 +83,7 @@ class Bench:
         items = np.flatnonzero(wanted)
         return AnnotationBatches(
             self.annotations,
-            self.method.batch_size,
+            self.method.batch_size if batch_size is None else batch_size,
             self.rng,
             items=items,
             device=self.device,
@@ -119,6 +119,7 @@ class Bench:
         batches: Any = None,
         max_epochs: int | None = None,
         name: str = "training",
+        start_counts: bool = False,
     ) -> list[dict[str, float]]:
         """`nn.train` as the method's parameters say: early stopping by `evaluate`, a checkpoint under `name`.
 
@@ -142,6 +143,7 @@ class Bench:
             stop=stop,
             checkpoint=checkpoint,
             what=name,
+            start_counts=start_counts,
         )
 
     def train_on(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
 from manyhands.classifiers.bench import Bench
@@ -168,7 +169,8 @@ class NetworkMethod(Parameters, ABC):
             **parameters,
             "X": fingerprint(task.rows),
             "annotations": short_hash(codes.data),
-            "gold": short_hash(b"" if task.gold is None else np.ascontiguousarray(task.gold).data),
+            "gold": _hash_of(task.gold),
+            "worker features": _hash_of(task.worker_features),
         }
 
 
@@ -184,6 +186,10 @@ class NetworkClassifier(NetworkMethod, CrowdClassifier):
 def short_hash(content: Any) -> str:
     """A name of 32 letters that other bytes do not have."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _hash_of(array: npt.NDArray[Any] | None) -> str:
+    return short_hash(b"" if array is None else np.ascontiguousarray(array).data)
 
 
 def _said(value: Any) -> str:

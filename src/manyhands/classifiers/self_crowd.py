@@ -25,14 +25,13 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands import registry
 from manyhands.balance import Candidates, Counts, imbalance, inverse_quotas, levelling_quotas, select
 from manyhands.classifiers.base import Learned, combine
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.network import NetworkClassifier, NetworkParameters
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier
 from manyhands.classifiers.self_training import Labels, Record, Yardstick
-from manyhands.exceptions import ParameterError
+from manyhands.classifiers.wrapping import wrapped_method
 from manyhands.nn.networks import as_tensor, probabilities
 from manyhands.nn.unanswered import Guesses, guess_unanswered
 from manyhands.noise import safe_log
@@ -134,7 +133,7 @@ class SelfCrowd(NetworkClassifier):
         self.warm_epochs = warm_epochs
 
     def _learn_network(self, bench: Bench) -> Learned:
-        base = self._base()
+        base: NoiseLayerClassifier = wrapped_method(self, "base")
         bench = replace(bench, method=base)
         labels = Labels(bench.annotations, bench.heldout)
         wanted = labels.wanted(self.per_round)
@@ -158,21 +157,6 @@ class SelfCrowd(NetworkClassifier):
 
     def _compares(self) -> bool:
         return self.patience is not None or self.round_patience is not None
-
-    def _base(self) -> NoiseLayerClassifier:
-        """The base method with the network's parameters that are given here."""
-        shared = {name: getattr(self, name) for name in NoiseLayerClassifier._parameter_names()}
-        if isinstance(self.base, str):
-            made: NoiseLayerClassifier = registry.create(self.base, **shared)
-            return made
-        given, default = self.base.get_params(deep=False), type(self.base)._defaults()
-        for name in sorted(shared.keys() - {"random_state"}):  # a seed is the one thing that others give it
-            if _plain(given[name]) not in (_plain(default[name]), _plain(shared[name])):
-                raise ParameterError(
-                    f"The base of a SelfCrowd has {name}={given[name]!r}; give {name} to SelfCrowd instead, "
-                    f"which makes the networks."
-                )
-        return type(self.base)(**(given | shared))
 
     def _unjudged(self, record: Record) -> dict[str, str]:
         if self.round_patience is None or self.validation == 0 or record.yardstick is not None or len(record) == 1:
@@ -228,12 +212,6 @@ class SelfCrowd(NetworkClassifier):
         pair, label = select(stream, labels.all.n_classes, wanted, rng, quotas)
         item, column = np.divmod(pair, n_workers)
         return np.column_stack([item, labels.workers[column], label])
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as text that equal values share."""
-    value = tuple(value) if isinstance(value, list) else value.item() if isinstance(value, np.generic) else value
-    return repr(value)
 
 
 def _told(record: Record, labels: Labels) -> dict[str, Any]:

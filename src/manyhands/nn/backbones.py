@@ -88,6 +88,18 @@ def convnet(
     return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
 
 
+class Mean(nn.Module):
+    """Several networks that answer as one: as logits, the logarithms of the mean of their probabilities."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        each = torch.stack([network(x).log_softmax(1) for network in self.networks])
+        return torch.logsumexp(each, 0)
+
+
 class Normalise(nn.Module):
     """Rows of length 1; what is all but 0 stays near 0, so that its gradient stays finite."""
 

@@ -37,3 +37,20 @@ def gold_cross_entropy(logits: torch.Tensor, gold: torch.Tensor | None) -> torch
         return logits.new_zeros(())
     known = (gold >= 0).sum().clamp(min=1)
     return F.cross_entropy(logits, gold, ignore_index=-1, reduction="sum") / known
+
+
+def entropy(log_proba: torch.Tensor) -> torch.Tensor:
+    """(n_rows,) -sum_k p log p of each row."""
+    return -(log_proba.exp() * log_proba).sum(1)
+
+
+def bandit_loss(
+    cost: torch.Tensor, log_ratio: torch.Tensor, multiplier: torch.Tensor | float, most: float
+) -> torch.Tensor:
+    """Mean of (cost - multiplier) * min(ratio, most): costs that were logged under one policy, judged for another.
+
+    Draws that cost less than the multiplier become more probable, the others less; what is already `most` times as
+    probable as when it was drawn is left alone. 0 where there is none.
+    """
+    ratio = log_ratio.clamp(max=20.0).exp().clamp(max=most)  # e^20 is finite and beyond any bound
+    return ((cost - multiplier) * ratio).sum() / max(len(ratio), 1)

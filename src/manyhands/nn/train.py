@@ -57,6 +57,7 @@ def train(
     stop: EarlyStopping | None = None,
     checkpoint: Checkpoint | None = None,
     what: str = "training",
+    start_counts: bool = False,
 ) -> History:
     """Call `step` on every batch of every epoch; keep the mean of what it returns.
 
@@ -68,6 +69,7 @@ def train(
     stop : looks at held-out annotations after each epoch, and gives back the best state at the end
     checkpoint : where to go on if this process is killed; one of another training is refused
     what : the name under which progress is reported
+    start_counts : the state before the first epoch may be the best as well
 
     Returns
     -------
@@ -76,6 +78,8 @@ def train(
     progress = checkpoint.resume(stop) if checkpoint else None
     history: History = progress.history if progress else []
     over = progress.over if progress else False
+    if start_counts and stop is not None and not history:
+        stop.is_over(float(stop.evaluate()))
     while not over and len(history) < max_epochs:
         history.append(_run_epoch(step, batches, len(history)))
         if stop is not None:

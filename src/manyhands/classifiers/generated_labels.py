@@ -1,0 +1,177 @@
+"""What a fitted generator of labels is good for: labels for others to learn from, workers explained, what to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from manyhands.annotations import Annotations
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.heldout import align
+from manyhands.kernels import Array
+from manyhands.nn.batches import AnnotationBatches, Batch
+from manyhands.nn.generated import GeneratorBehind
+from manyhands.nn.inputs import Rows
+from manyhands.nn.networks import as_tensor
+from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
+from manyhands.nn.unanswered import guess_unanswered
+from manyhands.randomness import Seed, make_generator, torch_seeded
+from manyhands.validation import check_annotations
+
+_STRETCH = 1024  # items looked at together
+_LOOKED_AT = 8  # pairs for each that is chosen
+_DRAWS = 8  # of the generator's noise, over which its answers are averaged where they are not drawn
+
+
+Triples = npt.NDArray[np.int64]  # (n, 3): item, worker, label
+
+
+class Unsure(NamedTuple):
+    """An answer that was not given and that the generator cannot foretell."""
+
+    item: Any
+    worker: Any
+    entropy: float  # in nats
+
+
+class GeneratedLabels(CrowdClassifier):
+    """A classifier whose `module_` has a generator behind it."""
+
+    module_: GeneratorBehind
+
+    def augment(
+        self,
+        X: Any,
+        annotations: Annotations,
+        *,
+        per_label: int | None = 1,
+        likeliest: bool = False,
+        random_state: Seed = None,
+    ) -> Annotations:
+        """These annotations with generated ones among them, for any method to learn from.
+
+        Parameters
+        ----------
+        X, annotations : items and their labels, by workers who were there when this was fitted
+        per_label : for every label that a worker gave, so many generated ones on items that he did not label, chosen
+            the likelier the surer the generator is; None fills in every pair of an item and a worker with a label
+        likeliest : the most probable label instead of one drawn by its probability
+        random_state : seed of what is chosen and drawn
+        """
+        rows, known = self._known(X, annotations)
+        rng, heard = make_generator(random_state), np.unique(known.worker).astype(np.intp)
+        found = [np.zeros((0, 3), np.int64)]
+        with torch_seeded(rng), torch.no_grad():
+            fill = self._filler(rows, known, heard)
+            for batch in AnnotationBatches(known, _STRETCH, items=np.arange(known.n_items)):
+                found.append(fill(batch, per_label, likeliest, rng))
+        both = known.with_more(*np.concatenate(found).T)
+        ids = {"item_ids": annotations.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
+        return Annotations(both.item, both.worker, both.label, **ids)
+
+    def _filler(self, rows: Rows, known: Annotations, heard: npt.NDArray[np.intp]) -> Callable[..., Triples]:
+        """From a batch of items to the items, workers and labels of what is generated for them."""
+        place, module, n_heard = torch.full((known.n_workers,), -1), self.module_, len(heard)
+        place[torch.from_numpy(heard)] = torch.arange(n_heard)
+        generator = module.generator.for_all(torch.from_numpy(heard))
+
+        def fill(batch: Batch, per_label: int | None, likeliest: bool, rng: np.random.Generator) -> Triples:
+            batch = batch._replace(worker=place[batch.worker])
+            looked_at = None if per_label is None else _LOOKED_AT * per_label
+            pairs, answered = draw_pairs(batch, n_heard, looked_at, rng)
+            pairs = pairs.at(~answered)
+            x = as_tensor(rows, batch.item, module.device)
+            log_p = generator(generator.context(x), module.proba(x), pairs, generator.draw_noise(pairs)).cpu()
+            wanted = torch.full((n_heard,), len(batch.item))
+            if per_label is not None:
+                wanted = per_label * torch.bincount(batch.worker, minlength=n_heard)
+            chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
+            label = log_p[chosen].argmax(1) if likeliest else one_of_each(log_p[chosen])
+            row, worker = pairs.row[chosen].numpy(), heard[pairs.worker[chosen].numpy()]
+            return np.column_stack([batch.item[row], worker, label.numpy()])
+
+        return fill
+
+    def explain_worker(self, worker: Any, X: Any) -> Array:
+        """(n_rows, n_classes, n_classes) how this worker would answer on each of these items, were its truth known.
+
+        Entry [i, truth, label] is a probability; a row over labels sums to 1.
+        """
+        rows = self._like_fitted(X)
+        column = {name: w for w, name in enumerate(self.worker_ids_.tolist())}.get(worker)
+        if column is None:
+            raise AnnotationError(
+                f"There is no worker {worker!r} among those whom this {type(self).__name__} has seen."
+            )
+        n_classes = len(self.classes_)
+        found = np.empty((len(rows), n_classes, n_classes))
+        for truth in range(n_classes):
+            answers = self._answers(rows, np.array([column]), partial(_sure_of, truth, n_classes))
+            for first in range(0, len(rows), _STRETCH):
+                item = np.arange(first, min(first + _STRETCH, len(rows)))
+                found[item, truth] = answers(item)[:, :, 0].exp().numpy()
+        return found / found.sum(axis=2, keepdims=True)
+
+    def least_sure(self, X: Any, annotations: Annotations, n: int = 10) -> list[Unsure]:
+        """The n answers that were not given and that the generator is least sure of, the most open first.
+
+        Asked are the workers who have a label in these annotations.
+        """
+        if n < 1:
+            raise ParameterError(f"The parameter 'n' of least_sure must be a whole number at least 1. Got {n!r}.")
+        rows, known = self._known(X, annotations)
+        heard = np.unique(known.worker).astype(np.intp)
+        answers = self._answers(rows, heard, self.module_.proba)
+        best = np.zeros((0, 3))
+        for first, _, h in guess_unanswered(answers, heard, len(self.classes_), [known]):
+            item, column = np.nonzero(np.isfinite(h))
+            new = np.column_stack([first + item, heard[column], h[item, column]])
+            best = np.concatenate([best, new])
+            best = best[np.argsort(-best[:, 2], kind="stable")[:n]]
+        item_ids, worker_ids = annotations.item_ids.tolist(), self.worker_ids_.tolist()
+        return [Unsure(item_ids[int(i)], worker_ids[int(w)], float(h)) for i, w, h in best]
+
+    def _answers(
+        self, rows: Rows, worker: npt.NDArray[np.intp], truth: Callable[[torch.Tensor], torch.Tensor]
+    ) -> Callable[[npt.NDArray[np.intp]], torch.Tensor]:
+        """From items to (n_items, n_classes, n_workers) log-probabilities, the generator's noise averaged out."""
+        generator = self.module_.generator.for_all(torch.from_numpy(worker))
+        drawn = torch.randn(_DRAWS, generator.n_classes, generator=torch.Generator().manual_seed(0))
+
+        @torch.no_grad()
+        def answers(item: npt.NDArray[np.intp]) -> torch.Tensor:
+            x = as_tensor(rows, item, self.module_.device)
+            row, column = np.divmod(np.arange(len(item) * len(worker)), len(worker))
+            pairs = Pairs(torch.from_numpy(row), torch.from_numpy(column))
+            context, z = generator.context(x), truth(x)
+            each = [generator(context, z, pairs, noise.expand(len(row), -1)).cpu() for noise in drawn]
+            log_p = torch.logsumexp(torch.stack(each), 0) - np.log(_DRAWS)
+            return log_p.view(len(item), len(worker), -1).transpose(1, 2)
+
+        return answers
+
+    def _known(self, X: Any, annotations: Annotations) -> tuple[Rows, Annotations]:
+        """Rows and annotations in the codes of this fit."""
+        rows = self._like_fitted(X)
+        check_annotations(annotations)
+        if len(rows) != annotations.n_items:
+            raise AlignmentError(
+                f"X has {len(rows)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
+            )
+        known = align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
+        if known.n_annotations and known.worker.max() == len(self.worker_ids_):
+            raise AnnotationError(
+                f"Some of these labels are by workers whom this {type(self).__name__} has not seen; fit it with them."
+            )
+        return rows, known
+
+
+def _sure_of(truth: int, n_classes: int, x: torch.Tensor) -> torch.Tensor:
+    """(n_rows, n_classes) z of items that are all of one class."""
+    return torch.zeros(len(x), n_classes, device=x.device).index_fill(1, torch.tensor(truth, device=x.device), 1.0)
