@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding import CrowdInG as CrowdInG
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
+    from manyhands.classifiers.filled_in import FilledCrowdLayer as FilledCrowdLayer
     from manyhands.classifiers.iced import ICED as ICED
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
     from manyhands.classifiers.mbem import MBEM as MBEM
@@ -68,6 +69,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
     "DoctorNet": "manyhands.classifiers.doctor_net",
+    "FilledCrowdLayer": "manyhands.classifiers.filled_in",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
     "ICED": "manyhands.classifiers.iced",

@@ -24,11 +24,17 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
+_FILLED = "manyhands.classifiers.filled_in:FilledCrowdLayer"  # four ways of filling in
+
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "cpc": ("manyhands.classifiers.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
+    "crowd-layer-gan": (_FILLED, {"filler": "gan", "likeliest": False}),
+    "crowd-layer-generator": (_FILLED, {"filler": "generator", "likeliest": False}),
+    "crowd-layer-graph": (_FILLED, {"filler": "graph"}),
+    "crowd-layer-self": (_FILLED, {"filler": "self"}),
     "crowding": ("manyhands.classifiers.crowding:CrowdInG", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
     "iced": ("manyhands.classifiers.iced:ICED", {}),

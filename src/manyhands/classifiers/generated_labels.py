@@ -101,7 +101,8 @@ class GeneratedLabels(CrowdClassifier):
     def explain_worker(self, worker: Any, X: Any) -> Array:
         """(n_rows, n_classes, n_classes) how this worker would answer on each of these items, were its truth known.
 
-        Entry [i, truth, label] is a probability; a row over labels sums to 1.
+        Entry [i, truth, label] is a probability; a row over labels sums to 1. The row of a truth that features exclude
+        is an extrapolation: the generator has hardly met such an item.
         """
         rows = self._like_fitted(X)
         column = {name: w for w, name in enumerate(self.worker_ids_.tolist())}.get(worker)

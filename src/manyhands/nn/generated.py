@@ -104,15 +104,21 @@ class Generator(nn.Module):
     def draw_noise(self, pairs: Pairs) -> torch.Tensor:
         return torch.randn(len(pairs.row), self.n_classes, device=pairs.row.device)
 
-    def for_all(self, place: torch.Tensor) -> Generator:
-        """The same for the workers whose numbers here are `place`; -1 is someone unknown, who is an average worker."""
+    def for_all(self, place: torch.Tensor, known: torch.Tensor | None = None) -> Generator:
+        """The same for the workers whose numbers here are `place`, with codes of their own.
+
+        -1 is someone not met before: `known` (n_places, n) tells of him where workers are known by features; else he is
+        an average worker.
+        """
         wider = copy.deepcopy(self)
         wider.n_workers, place = len(place), place.to(next(self.parameters()).device)
         if self.codes is not None:
             code = self.codes().detach()
+            code = torch.cat([code, code.mean(0, keepdim=True)])[place]
+            if self.codes.read is not None and known is not None:
+                code = self.codes.read(known.to(code.device)).detach()
             wider.codes = WorkerCodes(len(place), code.shape[1])
-            assert wider.codes.free is not None
-            wider.codes.free.data = torch.cat([code, code.mean(0, keepdim=True)])[place]
+            wider.codes.free = nn.Parameter(code)
         return wider
 
 

@@ -1,0 +1,204 @@
+"""Who can foretell the labels that workers did not give: a crowd layer, its rival's teaching, a graph network.
+
+Each gives `answers(batch, pairs)`: from items with their labels, and pairs of these rows with workers, to (n_pairs,
+n_classes) log p(label | x, w). Workers are numbered among those with a label.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from manyhands.annotations import Annotations
+from manyhands.classifiers.adversaries import at, places
+from manyhands.classifiers.bench import Bench
+from manyhands.nn.batches import AnnotationBatches, Batch
+from manyhands.nn.generated import Discriminator
+from manyhands.nn.label_graph import Edges, Heard, LabelGraph
+from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
+from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, one_of_each
+from manyhands.nn.train import descend
+
+_STRETCH = 1024  # items looked at together where nothing is learnt
+_HIDDEN_EDGES = 0.5  # share of the labels that the graph does not show, and that are foretold
+_GRAPH_STEPS, _GRAPH_RATE = 4, 1e-2
+_PAIRS_PER_LABEL = 8  # looked at in a step of the game
+_GENERATOR_RATE, _DISCRIMINATOR_RATE = 1e-4, 1e-3
+
+Answers = Callable[[Batch, Pairs], torch.Tensor]
+Figures = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Who has a label, and what is seen and held out of these."""
+
+    bench: Bench
+    heard: npt.NDArray[np.intp]  # in ascending order
+    place: torch.Tensor  # (n_workers,) the number of each worker among them; -1 for all others
+    heldout: Annotations  # by workers with another label
+
+    @classmethod
+    def of(cls, bench: Bench) -> Crowd:
+        heard, place = places(bench.annotations.worker, bench.n_workers)
+        held = bench.annotations.keep(np.zeros(0, np.intp)) if bench.heldout is None else bench.heldout
+        return cls(bench, heard, place.to(bench.device), held.keep(np.isin(held.worker, heard)))
+
+    def numbered(self, batch: Batch) -> Batch:
+        """The batch with workers numbered among those with a label."""
+        return batch._replace(worker=self.place[batch.worker])
+
+    def batches(self, votes: Annotations, size: int, items: npt.NDArray[np.intp] | None = None) -> Iterator[Batch]:
+        """Items in their order, all of them or these, with these labels."""
+        items = np.arange(votes.n_items) if items is None else items
+        return map(self.numbered, AnnotationBatches(votes, size, items=items, device=self.bench.device))
+
+
+def log_truth(network: nn.Module, x: torch.Tensor, gold: torch.Tensor | None) -> torch.Tensor:
+    """(n_rows, n_classes) what is believed of items: what the network says, or the class that is known."""
+    log_z: torch.Tensor = network(x).log_softmax(1)
+    if gold is None:
+        return log_z
+    sure = torch.full_like(log_z, -20.0).scatter(1, gold.clamp(min=0).unsqueeze(1), 0.0)
+    return torch.where((gold >= 0).unsqueeze(1), sure, log_z)
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A network with a crowd layer behind it, at rest."""
+
+    crowd: Crowd
+    network: nn.Module
+    noise: Any
+
+    def answers(self, batch: Batch, pairs: Pairs) -> torch.Tensor:
+        return self.log_label(self.crowd.bench.x(batch), self.crowd.bench.gold(batch), pairs)
+
+    def log_label(self, x: torch.Tensor, gold: torch.Tensor | None, pairs: Pairs) -> torch.Tensor:
+        truth = log_truth(self.network.eval(), x, gold).exp().index_select(0, pairs.row)
+        worker = torch.from_numpy(self.crowd.heard).to(x.device)[pairs.worker]
+        logits: torch.Tensor = self.noise.logits(truth, worker)
+        return logits.log_softmax(1)
+
+
+class Draw(NamedTuple):
+    """Labels drawn from a layer on pairs of a batch, and those that workers gave."""
+
+    x: torch.Tensor
+    gold: torch.Tensor | None
+    authentic: Pairs
+    authentic_label: torch.Tensor
+    pairs: Pairs
+    label: torch.Tensor  # (n_pairs,)
+    chosen: torch.Tensor  # which of the pairs, none of them with a label, stand against the authentic ones
+
+
+class Rivals:
+    """A layer, and the discriminator that tells what is drawn from it from what workers said."""
+
+    def __init__(self, layer: Layer) -> None:
+        crowd = layer.crowd
+        sizes = math.prod(crowd.bench.task.rows.shape), crowd.bench.n_classes, len(crowd.heard)
+        self.layer, self.crowd = layer, crowd
+        self.discriminator = Discriminator(*sizes).to(crowd.bench.device)
+        learnt = [*layer.network.parameters(), *layer.noise.parameters()]
+        self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE)
+        self.discriminator_adam = torch.optim.Adam(self.discriminator.parameters(), lr=_DISCRIMINATOR_RATE)
+
+    @torch.no_grad()
+    def draw(self, batch: Batch) -> Draw:
+        bench, n_heard = self.crowd.bench, len(self.crowd.heard)
+        x, gold, batch = bench.x(batch), bench.gold(batch), self.crowd.numbered(batch)
+        pairs, answered = draw_pairs(batch, n_heard, _PAIRS_PER_LABEL, bench.rng)
+        label = one_of_each(self.layer.log_label(x, gold, pairs))
+        weight = torch.zeros(len(label), device=x.device).masked_fill(answered, -torch.inf)
+        chosen = choose_pairs(pairs, weight, torch.bincount(batch.worker, minlength=n_heard))
+        return Draw(x, gold, Pairs(batch.row, batch.worker), batch.label, pairs, label, chosen)
+
+    def learn_to_tell(self, draw: Draw) -> torch.Tensor:
+        """A step of the discriminator: authentic labels against as many drawn ones of every worker."""
+        self.discriminator.train()
+        seen = self.discriminator.see(draw.x)
+        real = self.discriminator.logit(seen, draw.authentic, draw.authentic_label)
+        drawn = self.discriminator.logit(seen, draw.pairs.at(draw.chosen), draw.label[draw.chosen])
+        loss = negative_log_likelihood(F.logsigmoid(real)) + negative_log_likelihood(F.logsigmoid(-drawn))
+        return descend(self.discriminator_adam, loss / 2)
+
+    def learn_to_convince(self, draw: Draw) -> Figures:
+        """A step of the layer: labels that look more authentic than others become more probable."""
+        with torch.no_grad():
+            self.discriminator.eval()
+            seen = self.discriminator.see(draw.x)
+            reward = F.softplus(self.discriminator.logit(seen, draw.pairs, draw.label))
+            mean = reward.sum() / max(len(reward), 1)
+        log_p = at(self.layer.log_label(draw.x, draw.gold, draw.pairs), draw.label)
+        loss = negative_log_likelihood((reward - mean) * log_p)
+        if draw.gold is not None:
+            loss = loss + gold_cross_entropy(self.layer.network(draw.x), draw.gold)
+        descend(self.layer_adam, loss)
+        return {"generator": loss.detach(), "reward": mean}
+
+    def play(self, batch: Batch) -> Figures:
+        """One batch of the game."""
+        draw = self.draw(batch)
+        return {"discriminator": self.learn_to_tell(draw)} | self.learn_to_convince(draw)
+
+
+class Graph:
+    """A network over the graph of labels: some of them are hidden from it, and it learns to foretell these."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        bench = crowd.bench
+        sizes = math.prod(bench.task.rows.shape), bench.n_classes, len(crowd.heard)
+        self.crowd, self.network = crowd, LabelGraph(*sizes).to(bench.device)
+        self.adam = torch.optim.Adam(self.network.parameters(), lr=_GRAPH_RATE)
+
+    def learn(self, batch: Batch) -> Figures:
+        """Steps on a batch; were the labels to be foretold in the graph, it would learn to read them off."""
+        x, batch = self.crowd.bench.x(batch), self.crowd.numbered(batch)
+        edges = edges_of(batch)
+        for _ in range(_GRAPH_STEPS):
+            hidden = torch.rand(len(batch.label), device=x.device) < _HIDDEN_EDGES
+            asked = edges.at(hidden)
+            log_p = self.network(x, edges.at(~hidden), Pairs(asked.row, asked.worker))
+            loss = descend(self.adam, negative_log_likelihood(at(log_p, asked.label)))
+        return {"graph": loss}
+
+    def score(self) -> float:
+        """The mean log-likelihood of held-out labels, given all others; of workers without others nothing is known."""
+        bench = replace(self.crowd.bench, heldout=self.crowd.heldout)
+        answers = self.rested()
+
+        def log_label(batch: Batch) -> torch.Tensor:
+            (seen,) = self.crowd.batches(bench.annotations, len(batch.item), batch.item)
+            asked = self.crowd.numbered(batch)
+            return at(answers(seen, Pairs(asked.row, asked.worker)), asked.label)
+
+        return bench.heldout_score(log_label, self.network)()
+
+    @torch.no_grad()
+    def rested(self) -> Answers:
+        """What it foretells now, from all labels that are seen."""
+        bench, network = self.crowd.bench, self.network.eval()
+        heard = Heard(torch.zeros((), device=bench.device), torch.zeros((), device=bench.device))
+        for batch in self.crowd.batches(bench.annotations, _STRETCH):
+            more = network.heard_by_workers(network.item(bench.x(batch)), edges_of(batch))
+            heard = Heard(heard.total + more.total, heard.degree + more.degree)
+        worker = network.worker_code(heard)
+
+        def answers(batch: Batch, pairs: Pairs) -> torch.Tensor:
+            return network.log_label(network.item_code(bench.x(batch), edges_of(batch)), worker, pairs)
+
+        return answers
+
+
+def edges_of(batch: Batch) -> Edges:
+    return Edges(batch.row, batch.worker, batch.label)

@@ -1,0 +1,86 @@
+"""The graph network beside plain loops over edges; parts of a graph, and nodes without edges."""
+
+import numpy as np
+import pytest
+import torch
+
+from manyhands.nn.label_graph import Edges, LabelGraph
+from manyhands.nn.pairs import Pairs
+
+N_FEATURES, N_CLASSES, N_WORKERS, UNITS = 4, 3, 3, 5
+EDGES = Edges(*torch.tensor([[0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 1, 0, 1, 1], [2, 0, 1, 1, 2, 0, 2]]))  # 2 has no label
+PAIRS = Pairs(torch.tensor([0, 3, 2, 1]), torch.tensor([2, 0, 1, 2]))
+
+
+@pytest.fixture
+def graph():
+    torch.manual_seed(0)
+    return LabelGraph(N_FEATURES, N_CLASSES, N_WORKERS, units=UNITS).eval()
+
+
+@pytest.fixture
+def x():
+    return torch.from_numpy(np.random.default_rng(0).normal(size=(4, N_FEATURES))).float()
+
+
+def relu(values):
+    return np.maximum(values, 0.0)
+
+
+def slow_codes(n_nodes, own, others, turn, edges, heard, mine):
+    """The code of each node: the mean of what comes along its edges, then a layer that also reads its own."""
+    codes = []
+    for node in range(n_nodes):
+        messages = [turn[label] @ others[source] for source, target, label in edges if target == node]
+        mean = sum(messages) / len(messages) if messages else np.zeros(UNITS)
+        codes.append(relu(heard.weight.numpy() @ relu(mean) + heard.bias.numpy() + mine.weight.numpy() @ own[node]))
+    return codes
+
+
+def slow_log_label(graph, x, edges, pairs):
+    read = graph.item[1]
+    item = [relu(read.weight.numpy() @ row + read.bias.numpy()) for row in x.numpy()]
+    worker = graph.worker().numpy()
+    to_item, to_worker = graph.to_item.numpy(), graph.to_worker.numpy()
+    triples = [*zip(*(column.tolist() for column in edges))]
+    from_workers = [(w, i, k) for i, w, k in triples]
+    v = slow_codes(len(x), item, worker, to_item, from_workers, graph.item_heard, graph.item_own)
+    u = slow_codes(N_WORKERS, worker, item, to_worker, triples, graph.worker_heard, graph.worker_own)
+    found = []
+    for i, w in zip(*(column.tolist() for column in pairs)):
+        logits = np.array([u[w] @ matrix @ v[i] for matrix in graph.edge.numpy()])
+        found.append(logits - np.log(np.exp(logits).sum()))
+    return np.array(found)
+
+
+@torch.no_grad()
+def test_it_is_its_slow_twin(graph, x):
+    """One item and one worker are without a label, and one pair has two."""
+    found = graph(x, EDGES, PAIRS).numpy()
+    np.testing.assert_allclose(found, slow_log_label(graph, x, EDGES, PAIRS), rtol=1e-4, atol=1e-6)
+    other = EDGES._replace(label=(EDGES.label + 1) % N_CLASSES)
+    assert not np.allclose(found, graph(x, other, PAIRS).numpy(), atol=1e-3)
+
+
+@torch.no_grad()
+def test_what_workers_hear_adds_up_over_parts(graph, x):
+    own, first = graph.item(x), EDGES.row < 1
+    whole = graph.heard_by_workers(own, EDGES)
+    parts = [graph.heard_by_workers(own, EDGES.at(which)) for which in (first, ~first)]
+    torch.testing.assert_close(parts[0].total + parts[1].total, whole.total)
+    assert (parts[0].degree + parts[1].degree).tolist() == whole.degree.tolist() == [3, 4, 0]
+
+
+@torch.no_grad()
+def test_without_a_single_edge_features_and_codes_are_left(graph, x):
+    nothing = EDGES.at(EDGES.row < 0)
+    found = graph(x, nothing, PAIRS)
+    np.testing.assert_allclose(found.numpy(), slow_log_label(graph, x, nothing, PAIRS), rtol=1e-4, atol=1e-6)
+    assert graph(x, EDGES, Pairs(PAIRS.row[:0], PAIRS.worker[:0])).shape == (0, N_CLASSES)
+
+
+def test_every_weight_learns_and_training_drops(graph, x):
+    graph.train()
+    assert not torch.equal(graph(x, EDGES, PAIRS), graph(x, EDGES, PAIRS))
+    (-graph.eval()(x, EDGES, Pairs(EDGES.row, EDGES.worker))[:, 0].sum()).backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in graph.parameters())
