@@ -168,10 +168,15 @@ def test_drawn_labels_stand_against_as_many_authentic_ones(rivals):
 
 
 def test_the_discriminator_learns_to_tell(rivals):
+    """Authentic labels look authentic, and drawn ones do not."""
     game, batch = rivals
-    draw = game.draw(batch)
+    draw, judge = game.draw(batch), game.discriminator
     losses = [float(game.learn_to_tell(draw)) for _ in range(30)]
     assert losses[-1] < 0.9 * losses[0] and abs(losses[0] - np.log(2)) < 0.1
+    seen = judge.eval().see(draw.x)
+    real = judge.logit(seen, draw.authentic, draw.authentic_label)
+    drawn = judge.logit(seen, draw.pairs.at(draw.chosen), draw.label[draw.chosen])
+    assert real.mean() > 0 > drawn.mean()
 
 
 def test_what_looks_authentic_becomes_more_probable(rivals, monkeypatch):
