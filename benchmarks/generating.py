@@ -1,0 +1,61 @@
+"""What an epoch of CrowdInG's game costs beside one of the crowd layer, and its memory.
+
+`python benchmarks/generating.py`: a drawn crowd of 2.5 labels per item. Seconds are processor seconds of one thread in one
+run, so that the ratio holds on a busy machine too; memory is the peak above that before the fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+from choosing import make_crowd
+
+from manyhands import CrowdInG, CrowdLayer
+
+
+def seconds(method, X, votes) -> float:  # type: ignore[no-untyped-def]
+    began = time.process_time()
+    method.fit(X, votes)
+    return time.process_time() - began
+
+
+def epoch_of_a_layer(X, votes, **parameters) -> float:  # type: ignore[no-untyped-def]
+    one, three = (seconds(CrowdLayer(max_epochs=n, **parameters), X, votes) for n in (1, 3))
+    return (three - one) / 2
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=50_000)
+    parser.add_argument("--workers", type=int, default=1_000)
+    parser.add_argument("--classes", type=int, default=10)
+    given = parser.parse_args()
+    X, votes = make_crowd(given.items, given.workers, given.classes)
+    shared = {"patience": None, "random_state": 0}
+    seconds(CrowdLayer(max_epochs=1, **shared), X[:1000], votes[:1000])  # what is loaded and warmed up once
+    before = peak()
+    layer = epoch_of_a_layer(X, votes, **shared)
+    as_large = epoch_of_a_layer(X, votes, batch_size=256, **shared)
+    few = {
+        "pretraining": "crowd-layer",
+        "members": 1,
+        "max_epochs": 1,
+        "generator_epochs": 0,
+        "discriminator_epochs": 0,
+    }
+    start = seconds(CrowdInG(**few, **shared, adversarial_epochs=1), X, votes)
+    game = (seconds(CrowdInG(**few, **shared, adversarial_epochs=3), X, votes) - start) / 2
+    print(f"{given.items:,} items, {given.workers:,} workers, {given.classes} classes, {votes.n_annotations:,} labels")
+    print(f"an epoch of the crowd layer {layer:.2f} s ({as_large:.2f} s in batches of 256, those of the game)")
+    print(f"an epoch of the game {game:.2f} s: {game / layer:.1f} times as long ({game / as_large:.1f} times)")
+    print(f"peak memory {peak() - before:.0f} MB above the start")
+
+
+if __name__ == "__main__":
+    main()
