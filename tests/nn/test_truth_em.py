@@ -41,6 +41,15 @@ def test_evidence_is_one_more_voice():
     )
 
 
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_a_class_nobody_named_where_nobody_can_be_checked(is_hard):
+    """A label is half of what is believed, and no class is as improbable as to overflow."""
+    votes = Annotations.from_matrix([[0], [0], [1]], classes=[0, 1, "never"])
+    found = infer_truth(votes, None, ShrunkConfusions(0.01), "uniform", hard=is_hard)
+    np.testing.assert_allclose(found.posterior, [[0.75, 0.25, 0], [0.75, 0.25, 0], [0.25, 0.75, 0]])
+    assert np.isfinite(found.confusion).all()
+
+
 def test_shrinkage_draws_workers_to_the_crowd():
     """With much of it all workers are alike, with none each is his own; rows always sum to 1."""
     counts = np.array([[[8.0, 2.0], [1.0, 9.0]], [[0.0, 0.0], [5.0, 5.0]]])
