@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from manyhands import ICED, Annotations, DawidSkene
-from manyhands.classifiers import iced
+from manyhands.classifiers import iced_rounds
 from manyhands.exceptions import TrainingError
 from manyhands.nn.autoencoder import EmbeddingNetwork
 from manyhands.nn.belief import hard
@@ -40,13 +40,13 @@ def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
 def rounds_of(monkeypatch):
     """A list to which every fit adds its rounds."""
     seen = []
-    init = iced.Rounds.__init__
+    init = iced_rounds.Rounds.__init__
 
     def noted(self, *arguments, **others):
         init(self, *arguments, **others)
         seen.append(self)
 
-    monkeypatch.setattr(iced.Rounds, "__init__", noted)
+    monkeypatch.setattr(iced_rounds.Rounds, "__init__", noted)
     return seen
 
 
@@ -88,14 +88,14 @@ def test_lessons_go_from_less_to_more_certain(warm_up, lessons, monkeypatch):
     label = (np.arange(7)[None] < dissent[:, None]).astype(int)
     votes = Annotations.from_matrix(label)
     trained = []
-    train = iced.Bench.train
+    train = iced_rounds.Bench.train
 
     def noted(self, step, *arguments, batches=None, name="training", **others):
         if name.startswith("warm-up"):
             trained.append((sorted(set(dissent[batches.items].tolist())), others["max_epochs"]))
         return train(self, step, *arguments, batches=batches, name=name, **others)
 
-    monkeypatch.setattr(iced.Bench, "train", noted)
+    monkeypatch.setattr(iced_rounds.Bench, "train", noted)
     model = published(warm_up=warm_up).fit(features_of(dissent % 3), votes)
     assert [groups for groups, _ in trained] == lessons
     assert {epochs for _, epochs in trained} <= ({2} if warm_up == "grouped" else {6})
@@ -315,9 +315,9 @@ def test_sparse_labels_stay_sparse(monkeypatch):
         np.repeat(np.arange(120), 2), worker.ravel(), np.repeat(truth, 2), n_items=120, n_workers=12, n_classes=2
     )
     made, taught = [], []
-    make, batches = iced.augment, iced.AnnotationBatches
-    monkeypatch.setattr(iced, "augment", lambda *a: made.append(make(*a)) or made[-1])
-    monkeypatch.setattr(iced, "AnnotationBatches", lambda *a, **k: taught.append(k["items"]) or batches(*a, **k))
+    make, batches = iced_rounds.augment, iced_rounds.AnnotationBatches
+    monkeypatch.setattr(iced_rounds, "augment", lambda *a: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(iced_rounds, "AnnotationBatches", lambda *a, **k: taught.append(k["items"]) or batches(*a, **k))
     published(max_epochs=1).fit(features_of(truth), votes)
     new = made[0].n_labels[120:]
     assert len(new) == 60 and 1.5 < new.mean() < 2.5 and (new == 0).any()
