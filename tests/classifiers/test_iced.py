@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import ICED, Annotations, DawidSkene
+from manyhands import ICED, Annotations, DawidSkene, load_model
 from manyhands.classifiers import iced_rounds
-from manyhands.exceptions import TrainingError
+from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.nn.autoencoder import EmbeddingNetwork
 from manyhands.nn.belief import hard
 from manyhands.nn.inputs import as_rows
@@ -112,6 +112,7 @@ def test_no_rounds_are_the_warm_up_alone():
     assert not any("loss" in epoch for epoch in model.history_)
     assert np.mean(model.predict(X) == truth) > 0.9
     np.testing.assert_array_equal(model.posterior_first_, model.posterior_)
+    assert not np.shares_memory(model.posterior_first_, model.posterior_)
 
 
 # The rounds
@@ -209,6 +210,29 @@ def test_the_balanced_loss_learns_what_the_shares_leave():
     settings = FAST | {"max_epochs": 20, "patience": None}
     balanced, plain = (ICED(balanced_loss=b, **settings).fit(X, votes).predict_proba(X[:1])[0] for b in (True, False))
     assert abs(balanced[1] - 0.5) < 0.1 and plain[1] < 0.2
+
+
+def test_score_is_about_the_world_the_labels_are_from(tmp_path):
+    """Of rows that say nothing a balanced loss foretells as well as a plain one; also as a copy from a folder."""
+    votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [0, 0, 0], [1, 1, 1]], [15, 75, 10], axis=0))
+    X = np.ones((100, 2))
+    settings = FAST | {"max_epochs": 30, "patience": None}
+    balanced, plain = (ICED(balanced_loss=b, **settings).fit(X, votes) for b in (True, False))
+    assert balanced.score(X, votes) == pytest.approx(plain.score(X, votes), abs=0.005)
+    balanced.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").score(X, votes) == balanced.score(X, votes)
+    balanced.log_shift_ = np.zeros(2)
+    assert balanced.score(X, votes) < plain.score(X, votes) - 0.1
+
+
+def test_a_shift_that_does_not_fit_is_refused(tmp_path):
+    """When the folder is read."""
+    X, votes, _ = imbalanced()
+    model = ICED(**FAST).fit(X, votes)
+    model.log_shift_ = np.zeros(3)
+    model.save(tmp_path / "model")
+    with pytest.raises(ParameterError, match="log_shift_ is float64 of shape"):
+        load_model(tmp_path / "model")
 
 
 def test_features_speak_for_items_on_which_workers_are_split():
@@ -324,12 +348,20 @@ def test_sparse_labels_stay_sparse(monkeypatch):
     np.testing.assert_array_equal(taught[-1], [*range(120), *(120 + np.flatnonzero(new))])
 
 
-def test_of_an_item_without_labels_the_network_speaks():
-    """And it is no part of the class prior."""
+@pytest.mark.parametrize("settings", [{}, {"balanced_loss": True}, {"warm_up": None, "max_epochs": 0}])
+def test_of_an_item_without_labels_the_network_speaks(settings, monkeypatch):
+    """Of the world it is from, not of one where classes are balanced; and it is no part of the class prior."""
     X, votes, _ = imbalanced()
-    rows = np.vstack([X, X[:1]])
-    model = published().fit(rows, with_silence(votes))
-    np.testing.assert_allclose(model.posterior_[-1], model.predict_proba(rows)[-1], atol=1e-6)
+    rows, seen = np.vstack([X, X[:1]]), rounds_of(monkeypatch)
+    model = published(**settings).fit(rows, with_silence(votes))
+    belief, weight = seen[0].belief, np.ones(2)
+    if belief.has_taught:
+        weight = belief.log_real.exp().numpy()
+        weight = weight if "balanced_loss" in settings else weight / belief.log_learnt.exp().numpy()
+    expected = weight * model.predict_proba(rows)[-1]
+    np.testing.assert_allclose(model.posterior_[-1], expected / expected.sum(), atol=1e-6)
+    np.testing.assert_allclose(np.exp(model.log_shift_), weight, rtol=1e-6)
+    assert belief.has_taught != ("max_epochs" in settings) and (weight[1] < 0.8 or not belief.has_taught)
     np.testing.assert_allclose(model.class_prior_, model.posterior_[:-1].mean(axis=0))
 
 

@@ -33,6 +33,7 @@ from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.iced_rounds import Rounds, WarmUp
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier
+from manyhands.kernels import Array
 from manyhands.nn.autoencoder import Decoder, EmbeddingNetwork, learn_to_decode
 from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch
@@ -100,6 +101,8 @@ class ICED(NetworkClassifier):
     posterior_original_, posterior_first_ : (n_items, n_classes) what Dawid-Skene says of the original labels alone, and
         what was inferred in the first round; `posterior_` is after the last
     certainty_ : (n_items,)
+    log_shift_ : (n_classes,) what turns log `predict_proba` into that of a world with classes as frequent as among the
+        items, up to a constant; `score` and, for items without labels, `posterior_` are about that world
     n_synthetic_ : (n_classes,) the synthetic items of the last inference, by the class of their candidates
     history_ : also of the autoencoder ("reconstruction") and of the warm-up ("warm_up"); of each round "agreement",
         the share of labels as in the round before, "n_synthetic", and "prior ..." for each class
@@ -139,6 +142,9 @@ class ICED(NetworkClassifier):
         "embedding_size": Number(whole=True, least=1),
         "max_epochs": Number(whole=True, least=0),
     }
+    _for_each_class = ("log_shift_",)
+
+    log_shift_: Array
 
     def __init__(
         self,
@@ -199,6 +205,10 @@ class ICED(NetworkClassifier):
         hidden, dropout, batch_norm, size = self.hidden, self.dropout, self.batch_norm, self.embedding_size
         body = build(self.backbone, row_shape, size, hidden=hidden, dropout=dropout, batch_norm=batch_norm)
         return EmbeddingNetwork(body, size, n_classes)
+
+    def _as_frequent_as_in_training(self, proba: Array) -> Array:
+        weighed = proba * np.exp(self.log_shift_)
+        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
 
     def _learn_network(self, bench: Bench) -> Learned:
         network = bench.network()

@@ -184,20 +184,22 @@ class Rounds:
         return self.belief.log_real - (0.0 if self.method.balanced_loss else self.belief.log_learnt)
 
     def learned(self, history: History) -> Learned:
-        """What all labels say at the end; of an item without any, what the network says."""
+        """What all labels say at the end; of an item without any, what the network says where it is from."""
         labels, gold = self.bench.task.annotations, self.bench.task.gold
         embedding, log_proba = self.network.look(self.bench.task.rows)
         made = self.synthesise(labels, embedding, log_proba)
         truth, original = self.infer(augment(labels, made), log_proba), self.infer(labels, None)
         posterior = truth.posterior[: labels.n_items]
         silent = (labels.n_labels == 0) & (True if gold is None else gold < 0)
-        posterior[silent] = log_proba.exp().numpy()[silent]
+        shift = (self.shift() if self.belief.has_taught else torch.zeros(labels.n_classes)).cpu().double()
+        posterior[silent] = (log_proba + shift).softmax(1).numpy()[silent]
         results = {
             "confusion_": truth.confusion,
             "class_prior_": posterior[~silent].mean(axis=0),
             "posterior_original_": original.posterior,
-            "posterior_first_": posterior if self.belief.is_new else self.belief.first.cpu().numpy(),
+            "posterior_first_": posterior.copy() if self.belief.is_new else self.belief.first.cpu().numpy(),
             "certainty_": certainty_of(self.method, labels, gold),
+            "log_shift_": shift.numpy(),
             "n_synthetic_": made.n_of_class,
         }
         return Learned(self.network, history, posterior, results)
