@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from manyhands import ICED, Annotations, DawidSkene, load_model
-from manyhands.classifiers import iced_rounds
+from manyhands.classifiers import iced, iced_rounds
 from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.nn.autoencoder import EmbeddingNetwork
+from manyhands.nn.batches import Batch
 from manyhands.nn.belief import hard
 from manyhands.nn.inputs import as_rows
 from manyhands.testing import classifier_checks
@@ -72,6 +73,7 @@ def test_as_published_is_the_papers():
     """Synthetic items, a uniform prior, no features in the inference; what else is given stands."""
     model = ICED.as_published(delta="paper", soft=True)
     assert (model.synthesis, model.prior, model.features_in_inference) == (True, "uniform", False)
+    assert model.size == iced._AS_PUBLISHED["size"] == "fixed"  # said, so that our default may change
     assert (model.balanced_loss, model.shrinkage, model.delta, model.soft) == (False, 0.0, "paper", True)
     assert model.get_params().keys() == ICED().get_params().keys()
 
@@ -103,6 +105,17 @@ def test_lessons_go_from_less_to_more_certain(warm_up, lessons, monkeypatch):
     assert n_epochs == (0 if warm_up is None else 6)
     if warm_up == "top":
         assert {epoch["warm_up_items"] for epoch in model.history_ if "warm_up" in epoch} == {18.0}
+
+
+def test_gold_joins_the_most_certain_and_takes_no_group_away(monkeypatch):
+    """Whether anybody labelled it or not, and whatever was said of it."""
+    dissent = np.repeat([0, 1, 2, 3], 6)
+    votes = with_silence(Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int)))
+    found, lessons = [], iced_rounds.WarmUp.lessons
+    monkeypatch.setattr(iced_rounds.WarmUp, "lessons", lambda self: found.extend(lessons(self)) or [])
+    published().fit(features_of(np.append(dissent, 0) % 3), votes, gold={20: 0, 8: 0, "silent item": 1})
+    expected = [[*range(12, 18)], [6, 7, *range(9, 12)], [*range(6), 8, 20, 24]]
+    assert [lesson.tolist() for lesson in found] == expected
 
 
 def test_no_rounds_are_the_warm_up_alone():
@@ -189,6 +202,17 @@ def test_networks_of_images_and_with_batch_norm_synthesise_too():
         assert np.isfinite(model.predict_proba(images)).all()
 
 
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_a_real_row_alone_among_embeddings_is_left_out_for_batch_norm_only(batch_norm, monkeypatch):
+    """Without a decoder the last layer reads embeddings, and the row would be normalised by itself."""
+    X, votes, _ = imbalanced()
+    seen = rounds_of(monkeypatch)
+    published(decoder="latent", batch_norm=batch_norm, max_epochs=1).fit(X, votes)
+    batch = Batch(np.array([3, 50, 51]), *[torch.zeros(0, dtype=torch.long)] * 3)
+    logits, target = seen[0].lesson(batch)
+    assert len(logits) == len(target) == (2 if batch_norm else 3)
+
+
 def test_parameters_of_the_synthesis_matter():
     """Each of them changes what is learnt."""
     X, votes, _ = imbalanced(error=0.3)
@@ -198,6 +222,14 @@ def test_parameters_of_the_synthesis_matter():
         {"synthetic_labels": "sample"}, {"certainty_floor": 1.0}, {"size": "repeat"}, {"synthesis": False},
     ):  # fmt: skip
         assert not np.array_equal(published(**change).fit(X, votes).predict_proba(X), plain), change
+
+
+def test_a_prior_of_another_length_is_refused_before_any_training(monkeypatch):
+    """Also where nothing would ever ask for it."""
+    X, votes, _ = imbalanced()
+    monkeypatch.setattr(iced_rounds.Bench, "train", lambda *a, **k: pytest.fail("it trains"))
+    with pytest.raises(ParameterError, match="'prior' has 3 numbers, but there are 2 classes"):
+        published(prior=[0.2, 0.3, 0.5]).fit(X, votes)
 
 
 # What is ours

@@ -39,12 +39,14 @@ from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import History, descend
+from manyhands.priors import class_prior
 from manyhands.synthesis import DELTA_RULES, LABEL_RULES, SIZES
 from manyhands.validation import Constraint, Number, OneOf, Probabilities, Switch
 
 # What the paper does where the defaults do otherwise.
 _AS_PUBLISHED: dict[str, Any] = {
     "synthesis": True,
+    "size": "fixed",
     "prior": "uniform",
     "shrinkage": 0.0,
     "features_in_inference": False,
@@ -74,20 +76,22 @@ class ICED(NetworkClassifier):
     delta_noise : by so much that place is moved at most
     n_neighbors : candidates among which the second item is drawn, and real items from which labels are taken
     size : how many: "balance" up to the largest class of the labels just inferred, "fixed" in every round up to the
-        largest of the vote, "repeat" as many of each candidate as the vote would need
+        largest of the vote, "repeat" in every round as many of each candidate as the vote would need (the paper's R)
     candidates : "all" items inferred to be of the class, or those of them of which the network says so too ("agree")
     synthetic_labels : a worker says what he said most often of the neighbours ("mode") or of one of them ("sample")
     decoder : by which the network reads synthetic items: brought up to date every round ("refit"), left as it was
         pre-trained ("frozen"), or none ("latent"): they teach the last layer alone, and there is no pre-training
     pretrain_epochs : of the autoencoder; without synthesis there is none
-    prior : of Dawid-Skene: "estimated", "uniform", which the paper's figures need, or a frequency for each class
+    prior : of Dawid-Skene: "estimated", "uniform", which the paper's figures need, or a frequency for each class; with
+        features_in_inference it counts only until the network has learnt something
     em : "soft" as Dawid and Skene have it, or "hard", by counting the most probable classes
     smoothing : labels added to every cell of every confusion matrix
     shrinkage : labels added to each of their rows that are spread as the crowd's are
     certainty_floor, certainty_smoothing : of the certainty; votes added to every class of an item before it
     features_in_inference : once the network has learnt something, what it says of an item stands where the prior stood
     soft : learn the posterior rather than its largest class
-    balanced_loss : the shares of the classes are part of the loss, so that the network need not learn them
+    balanced_loss : the shares of the classes are part of the loss, so that the network need not learn them; a class
+        that nobody named then keeps some probability in `predict_proba`
     embedding_size : numbers in an embedding; a function given as backbone must make a module with so many outputs
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, patience, validation : how it is trained and when it stops
@@ -211,6 +215,7 @@ class ICED(NetworkClassifier):
         return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
 
     def _learn_network(self, bench: Bench) -> Learned:
+        class_prior(self.prior, bench.n_classes, self.smoothing)  # one of another length is refused before any training
         network = bench.network()
         assert isinstance(network, EmbeddingNetwork)
         decoder, history = self._pretrain(bench, network)

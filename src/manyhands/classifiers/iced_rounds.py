@@ -27,6 +27,7 @@ from manyhands.nn.truth_em import ShrunkConfusions, Truth, infer_truth
 from manyhands.synthesis import MOST_CANDIDATES, Recipe, Synthetic, augment, nothing_made, plan, some
 
 _REFIT_EPOCHS = 3  # of the decoder in a round
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 class WarmUp:
@@ -52,15 +53,21 @@ class WarmUp:
 
     def lessons(self) -> list[npt.NDArray[np.intp]]:
         """The items of each lesson; one item alone is none."""
-        bench, items = self.bench, self.items
-        group = certainty_groups(certainty_of(bench.method, bench.annotations, bench.task.gold)[items])
+        items, group = self.items, self._groups()[self.items]
         lessons = {
             None: [],
             "all": [items],
             "top": [items[group > 0]],
             "grouped": [items[group == number] for number in range(1, N_GROUPS)],
         }
-        return [lesson for lesson in lessons[bench.method.warm_up] if len(lesson) > 1]
+        return [lesson for lesson in lessons[self.bench.method.warm_up] if len(lesson) > 1]
+
+    def _groups(self) -> npt.NDArray[np.int64]:
+        """(n_items,) from less to more certain by the votes; gold joins the last group, and is no group of its own."""
+        annotations, gold = self.bench.annotations, self.bench.task.gold
+        group, voted = np.full(annotations.n_items, N_GROUPS - 1), annotations.n_labels > 0
+        group[voted] = certainty_groups(certainty_of(self.bench.method, annotations, None)[voted])
+        return group if gold is None else np.where(gold >= 0, N_GROUPS - 1, group)
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
         """Learn the vote of a batch."""
@@ -78,6 +85,7 @@ class Rounds:
     def __init__(self, bench: Bench, network: EmbeddingNetwork, decoder: Decoder | None, *, taught: bool) -> None:
         self.method, self.bench, self.network, self.decoder = bench.method, bench, network, decoder
         self.refit = None if decoder is None else bench.adam(decoder)
+        self.compares_rows = any(isinstance(module, _BATCH_NORMS) for module in network.modules())
         self.items = bench.batches().items
         self.belief = Belief(bench.annotations, bench.task.gold, self.items, taught=taught).to(bench.device)
         method = self.method
@@ -140,7 +148,7 @@ class Rounds:
         """What the network says of a batch of real and synthetic items, and what it should say."""
         bench, n_items = self.bench, self.bench.annotations.n_items
         real, made = batch.item[batch.item < n_items], batch.item[batch.item >= n_items]
-        if self.decoder is None and len(real) == 1 and len(made):
+        if self.decoder is None and len(real) == 1 and len(made) and self.compares_rows:
             real = real[:0]  # batch norm cannot read a row alone
         x = as_tensor(bench.task.rows, real, bench.device)
         return self.network.read(x, self.points[made - n_items], self.decoder), self.target[np.append(real, made)]
