@@ -89,6 +89,7 @@ class Rounds:
         self.items = bench.batches().items
         self.belief = Belief(bench.annotations, bench.task.gold, self.items, taught=taught).to(bench.device)
         method = self.method
+        self.size, self.must_agree = method.size, method.candidates == "agree"
         self.recipe = Recipe(method.delta, method.delta_noise, method.n_neighbors, method.synthetic_labels)
         self.noise = ShrunkConfusions(method.smoothing, method.shrinkage)
         self.by_vote = np.bincount(self.belief.answer(self.items), minlength=bench.n_classes)
@@ -160,8 +161,8 @@ class Rounds:
             # Nobody asks for this draw, but without it seeds would mean something else on more items than that.
             some(int(np.count_nonzero(annotations.n_labels)), MOST_CANDIDATES, bench.rng)
             return nothing_made(points, bench.n_classes)
-        said = log_proba.argmax(1).numpy() if method.candidates == "agree" else None
-        candidates, n_wanted = plan(method.size, self.items, self.belief.answer(self.items), self.by_vote, said)
+        said = log_proba.argmax(1).numpy() if self.must_agree else None
+        candidates, n_wanted = plan(self.size, self.items, self.belief.answer(self.items), self.by_vote, said)
         if n_wanted.any():
             self._refit(embedding)
         certainty = certainty_of(method, annotations, bench.task.gold)
