@@ -1,7 +1,7 @@
 """What an epoch of CrowdInG's game costs beside one of the crowd layer, and its memory.
 
-`python benchmarks/generating.py`: a drawn crowd of 2.5 labels per item. Seconds are processor seconds of one thread in one
-run, so that the ratio holds on a busy machine too; memory is the peak above that before the fits.
+`python benchmarks/generating.py`: a drawn crowd of 2.5 labels per item. Seconds are those of one
+processor in one run, so that the ratio holds on a busy machine too; memory is the peak above that before the fits.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from manyhands.balance import (
     levelling_quotas,
     lowest,
     select,
+    share_out,
     up_to_largest,
 )
 from manyhands.metrics import imbalance_ratio
@@ -66,6 +67,13 @@ def test_what_a_rare_class_cannot_give_the_others_give_in_proportion():
     assert inverse_quotas([3, 200, 400], 63).tolist() == [3, 40, 20]
     assert inverse_quotas([0, 5, 0], 9).tolist() == [0, 5, 0]
     assert inverse_quotas([9, 9], 1).sum() == 1
+
+
+def test_who_has_no_weight_gets_nothing():
+    """Even where something is left of what is available to him."""
+    assert share_out(5, [0, 0], [3, 3]).tolist() == [0, 0]
+    assert share_out(5, [1, 0], [3, 3]).tolist() == [3, 0]
+    assert share_out(5, [2, 0, 2], [9, 9, 9]).tolist() == [3, 0, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=6), st.integers(0, 100))

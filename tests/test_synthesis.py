@@ -10,6 +10,8 @@ from manyhands.synthesis import (
     interpolate,
     nearest,
     nearest_others,
+    numbers_wanted,
+    plan,
     some,
     step_lengths,
     synthetic_labels,
@@ -187,6 +189,44 @@ def test_the_augmented_crowd_has_the_points_behind_the_items():
         np.testing.assert_array_equal(getattr(wider, name)[: votes.n_annotations], getattr(votes, name))
     point = wider.item[votes.n_annotations :] - 60
     np.testing.assert_array_equal(wider.label[votes.n_annotations :], np.where(point < 7, 1, 2))
+
+
+ITEMS, ANSWER = np.array([0, 1, 2, 4, 5, 6, 7]), np.array([0, 0, 0, 0, 1, 1, 2])  # of item 3 nothing is known
+BY_VOTE = np.array([5, 1, 1])
+
+
+@pytest.mark.parametrize(("size", "wanted"), [("balance", [0, 2, 3]), ("fixed", [0, 4, 4]), ("repeat", [0, 8, 4])])
+def test_a_plan_by_hand(size, wanted):
+    """Candidates are all of a class; up to the largest as they are now or were by the vote, or R = 4 of each."""
+    candidates, found = plan(size, ITEMS, ANSWER, BY_VOTE)
+    assert [own.tolist() for own in candidates] == [[0, 1, 2, 4], [5, 6], [7]]
+    assert found.tolist() == wanted
+
+
+def test_candidates_agree_where_two_do():
+    """Of a class in which fewer than two agree, all are candidates; R counts candidates and not items."""
+    said = np.array([0, 0, 1, 0, 2, 1, 2, 2])  # item 3 agrees with nothing
+    candidates, found = plan("repeat", ITEMS, ANSWER, BY_VOTE, said)
+    assert [own.tolist() for own in candidates] == [[0, 1], [5, 6], [7]]
+    assert found.tolist() == [0, 8, 4]
+    said[6] = 1
+    said[2] = 0
+    assert [own.tolist() for own in plan("fixed", ITEMS, ANSWER, BY_VOTE, said)[0]] == [[0, 1, 2], [5, 6], [7]]
+
+
+def test_repeats_are_rounded_and_need_a_vote():
+    """R = round(largest / own) - 1; of a class without a vote there is no R."""
+    assert numbers_wanted("repeat", np.array([8, 3, 0]), np.array([5, 5, 1]), np.array([5, 4, 1])).tolist() == [0, 8, 0]
+    assert numbers_wanted("repeat", np.array([8, 6]), np.array([9, 5]), np.array([9, 5])).tolist() == [0, 0]
+
+
+def test_labels_come_from_the_nearest_item_with_a_label():
+    """An item without any, however near, has nothing to say of a point."""
+    votes = Annotations.from_matrix([[1, 1], [1, 1], [-1, -1], [0, 0]])
+    where = np.array([[0.0], [1.0], [0.5], [9.0]], np.float32)
+    made = Recipe(k=1).make(votes, where, np.ones(4), [np.array([0, 1])], np.array([6]), draws())
+    assert len(made.points) == 6 and np.all(np.abs(made.points - 0.5) < 0.25)  # nearer to the silent item
+    assert made.labels.point.tolist() == np.repeat(np.arange(6), 2).tolist() and set(made.labels.label.tolist()) == {1}
 
 
 def test_nothing_to_make():

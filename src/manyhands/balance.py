@@ -82,13 +82,14 @@ def _filled(before: Counts, there: Counts, level: int) -> Counts:
 def share_out(total: int, weight: npt.ArrayLike, available: npt.ArrayLike | None = None) -> Counts:
     """Whole numbers in proportion to weights that sum to `total`, or to all that is available.
 
-    The largest remainders are rounded up. Whoever has a weight gets one at least, if `total` allows.
+    The largest remainders are rounded up. Whoever has a weight gets one at least, if `total` allows; whoever has none
+    gets nothing, whatever is available.
 
     >>> share_out(110, [10, 1]).tolist(), share_out(5, [1000, 1, 1]).tolist()
     ([100, 10], [3, 1, 1])
     """
     weight = np.asarray(weight, np.float64)
-    there = np.where(weight > 0, total, 0) if available is None else np.asarray(available, np.int64)
+    there = np.where(weight > 0, total if available is None else np.asarray(available, np.int64), 0)
     total = int(min(total, there.sum()))
     share = np.zeros(len(weight))
     is_open = there > 0

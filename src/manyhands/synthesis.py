@@ -83,6 +83,12 @@ class Recipe:
         return Synthetic(points, labels, np.array([*map(len, made)], np.int64))
 
 
+def nothing_made(embedding: Points, n_classes: int) -> Synthetic:
+    """No synthetic items of any class."""
+    nobody = np.zeros(0, np.int64)
+    return Synthetic(embedding[:0], Triples(nobody, nobody, nobody), np.zeros(n_classes, np.int64))
+
+
 def plan(
     size: str,
     items: Places,

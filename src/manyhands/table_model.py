@@ -134,7 +134,7 @@ def _labels_as_given(model: TableModel[P], n_init: int) -> TableFit[P]:
     params = model.maximise(model.statistics(nothing, None), None)
     n_classes = model.packed.n_classes
     one_vote = np.zeros((n_classes, n_classes))
-    np.fill_diagonal(one_vote, np.log1p(np.exp(-params.log_prior)))
+    np.fill_diagonal(one_vote, np.logaddexp(0.0, -params.log_prior))
     table = np.repeat(one_vote[None], model.packed.n_workers, axis=0)
     final = em_pass(model.packed, table, params.log_prior, model.offset, want_posterior=True)
     believed = model.noise.log_table(params.noise)

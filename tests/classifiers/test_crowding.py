@@ -37,7 +37,7 @@ def game_of(monkeypatch, **changes):
     kept = []
 
     def stop(self, game, bench):
-        kept.append((game, next(iter(bench.batches(self.adversarial_batch_size)))))
+        kept.append((game, next(iter(bench.batches(batch_size=self.adversarial_batch_size)))))
         return []
 
     monkeypatch.setattr(crowding.CrowdInG, "_play", stop)

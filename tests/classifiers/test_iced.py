@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from manyhands import ICED, Annotations, DawidSkene
-from manyhands.classifiers import iced
-from manyhands.exceptions import TrainingError
+from manyhands import ICED, Annotations, DawidSkene, load_model
+from manyhands.classifiers import iced, iced_rounds
+from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.nn.autoencoder import EmbeddingNetwork
+from manyhands.nn.batches import Batch
 from manyhands.nn.belief import hard
 from manyhands.nn.inputs import as_rows
 from manyhands.testing import classifier_checks
@@ -40,13 +41,13 @@ def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
 def rounds_of(monkeypatch):
     """A list to which every fit adds its rounds."""
     seen = []
-    init = iced.Rounds.__init__
+    init = iced_rounds.Rounds.__init__
 
     def noted(self, *arguments, **others):
         init(self, *arguments, **others)
         seen.append(self)
 
-    monkeypatch.setattr(iced.Rounds, "__init__", noted)
+    monkeypatch.setattr(iced_rounds.Rounds, "__init__", noted)
     return seen
 
 
@@ -72,6 +73,7 @@ def test_as_published_is_the_papers():
     """Synthetic items, a uniform prior, no features in the inference; what else is given stands."""
     model = ICED.as_published(delta="paper", soft=True)
     assert (model.synthesis, model.prior, model.features_in_inference) == (True, "uniform", False)
+    assert model.size == iced._AS_PUBLISHED["size"] == "fixed"  # said, so that our default may change
     assert (model.balanced_loss, model.shrinkage, model.delta, model.soft) == (False, 0.0, "paper", True)
     assert model.get_params().keys() == ICED().get_params().keys()
 
@@ -88,14 +90,14 @@ def test_lessons_go_from_less_to_more_certain(warm_up, lessons, monkeypatch):
     label = (np.arange(7)[None] < dissent[:, None]).astype(int)
     votes = Annotations.from_matrix(label)
     trained = []
-    train = iced.Bench.train
+    train = iced_rounds.Bench.train
 
     def noted(self, step, *arguments, batches=None, name="training", **others):
         if name.startswith("warm-up"):
             trained.append((sorted(set(dissent[batches.items].tolist())), others["max_epochs"]))
         return train(self, step, *arguments, batches=batches, name=name, **others)
 
-    monkeypatch.setattr(iced.Bench, "train", noted)
+    monkeypatch.setattr(iced_rounds.Bench, "train", noted)
     model = published(warm_up=warm_up).fit(features_of(dissent % 3), votes)
     assert [groups for groups, _ in trained] == lessons
     assert {epochs for _, epochs in trained} <= ({2} if warm_up == "grouped" else {6})
@@ -105,6 +107,17 @@ def test_lessons_go_from_less_to_more_certain(warm_up, lessons, monkeypatch):
         assert {epoch["warm_up_items"] for epoch in model.history_ if "warm_up" in epoch} == {18.0}
 
 
+def test_gold_joins_the_most_certain_and_takes_no_group_away(monkeypatch):
+    """Whether anybody labelled it or not, and whatever was said of it."""
+    dissent = np.repeat([0, 1, 2, 3], 6)
+    votes = with_silence(Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int)))
+    found, lessons = [], iced_rounds.WarmUp.lessons
+    monkeypatch.setattr(iced_rounds.WarmUp, "lessons", lambda self: found.extend(lessons(self)) or [])
+    published().fit(features_of(np.append(dissent, 0) % 3), votes, gold={20: 0, 8: 0, "silent item": 1})
+    expected = [[*range(12, 18)], [6, 7, *range(9, 12)], [*range(6), 8, 20, 24]]
+    assert [lesson.tolist() for lesson in found] == expected
+
+
 def test_no_rounds_are_the_warm_up_alone():
     """Table 3: the network has learnt the vote, and Dawid-Skene has spoken once."""
     X, votes, truth = imbalanced()
@@ -112,6 +125,7 @@ def test_no_rounds_are_the_warm_up_alone():
     assert not any("loss" in epoch for epoch in model.history_)
     assert np.mean(model.predict(X) == truth) > 0.9
     np.testing.assert_array_equal(model.posterior_first_, model.posterior_)
+    assert not np.shares_memory(model.posterior_first_, model.posterior_)
 
 
 # The rounds
@@ -188,6 +202,17 @@ def test_networks_of_images_and_with_batch_norm_synthesise_too():
         assert np.isfinite(model.predict_proba(images)).all()
 
 
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_a_real_row_alone_among_embeddings_is_left_out_for_batch_norm_only(batch_norm, monkeypatch):
+    """Without a decoder the last layer reads embeddings, and the row would be normalised by itself."""
+    X, votes, _ = imbalanced()
+    seen = rounds_of(monkeypatch)
+    published(decoder="latent", batch_norm=batch_norm, max_epochs=1).fit(X, votes)
+    batch = Batch(np.array([3, 50, 51]), *[torch.zeros(0, dtype=torch.long)] * 3)
+    logits, target = seen[0].lesson(batch)
+    assert len(logits) == len(target) == (2 if batch_norm else 3)
+
+
 def test_parameters_of_the_synthesis_matter():
     """Each of them changes what is learnt."""
     X, votes, _ = imbalanced(error=0.3)
@@ -197,6 +222,14 @@ def test_parameters_of_the_synthesis_matter():
         {"synthetic_labels": "sample"}, {"certainty_floor": 1.0}, {"size": "repeat"}, {"synthesis": False},
     ):  # fmt: skip
         assert not np.array_equal(published(**change).fit(X, votes).predict_proba(X), plain), change
+
+
+def test_a_prior_of_another_length_is_refused_before_any_training(monkeypatch):
+    """Also where nothing would ever ask for it."""
+    X, votes, _ = imbalanced()
+    monkeypatch.setattr(iced_rounds.Bench, "train", lambda *a, **k: pytest.fail("it trains"))
+    with pytest.raises(ParameterError, match="'prior' has 3 numbers, but there are 2 classes"):
+        published(prior=[0.2, 0.3, 0.5]).fit(X, votes)
 
 
 # What is ours
@@ -209,6 +242,29 @@ def test_the_balanced_loss_learns_what_the_shares_leave():
     settings = FAST | {"max_epochs": 20, "patience": None}
     balanced, plain = (ICED(balanced_loss=b, **settings).fit(X, votes).predict_proba(X[:1])[0] for b in (True, False))
     assert abs(balanced[1] - 0.5) < 0.1 and plain[1] < 0.2
+
+
+def test_score_is_about_the_world_the_labels_are_from(tmp_path):
+    """Of rows that say nothing a balanced loss foretells as well as a plain one; also as a copy from a folder."""
+    votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [0, 0, 0], [1, 1, 1]], [15, 75, 10], axis=0))
+    X = np.ones((100, 2))
+    settings = FAST | {"max_epochs": 30, "patience": None}
+    balanced, plain = (ICED(balanced_loss=b, **settings).fit(X, votes) for b in (True, False))
+    assert balanced.score(X, votes) == pytest.approx(plain.score(X, votes), abs=0.005)
+    balanced.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").score(X, votes) == balanced.score(X, votes)
+    balanced.log_shift_ = np.zeros(2)
+    assert balanced.score(X, votes) < plain.score(X, votes) - 0.1
+
+
+def test_a_shift_that_does_not_fit_is_refused(tmp_path):
+    """When the folder is read."""
+    X, votes, _ = imbalanced()
+    model = ICED(**FAST).fit(X, votes)
+    model.log_shift_ = np.zeros(3)
+    model.save(tmp_path / "model")
+    with pytest.raises(ParameterError, match="log_shift_ is float64 of shape"):
+        load_model(tmp_path / "model")
 
 
 def test_features_speak_for_items_on_which_workers_are_split():
@@ -315,21 +371,29 @@ def test_sparse_labels_stay_sparse(monkeypatch):
         np.repeat(np.arange(120), 2), worker.ravel(), np.repeat(truth, 2), n_items=120, n_workers=12, n_classes=2
     )
     made, taught = [], []
-    make, batches = iced.augment, iced.AnnotationBatches
-    monkeypatch.setattr(iced, "augment", lambda *a: made.append(make(*a)) or made[-1])
-    monkeypatch.setattr(iced, "AnnotationBatches", lambda *a, **k: taught.append(k["items"]) or batches(*a, **k))
+    make, batches = iced_rounds.augment, iced_rounds.AnnotationBatches
+    monkeypatch.setattr(iced_rounds, "augment", lambda *a: made.append(make(*a)) or made[-1])
+    monkeypatch.setattr(iced_rounds, "AnnotationBatches", lambda *a, **k: taught.append(k["items"]) or batches(*a, **k))
     published(max_epochs=1).fit(features_of(truth), votes)
     new = made[0].n_labels[120:]
     assert len(new) == 60 and 1.5 < new.mean() < 2.5 and (new == 0).any()
     np.testing.assert_array_equal(taught[-1], [*range(120), *(120 + np.flatnonzero(new))])
 
 
-def test_of_an_item_without_labels_the_network_speaks():
-    """And it is no part of the class prior."""
+@pytest.mark.parametrize("settings", [{}, {"balanced_loss": True}, {"warm_up": None, "max_epochs": 0}])
+def test_of_an_item_without_labels_the_network_speaks(settings, monkeypatch):
+    """Of the world it is from, not of one where classes are balanced; and it is no part of the class prior."""
     X, votes, _ = imbalanced()
-    rows = np.vstack([X, X[:1]])
-    model = published().fit(rows, with_silence(votes))
-    np.testing.assert_allclose(model.posterior_[-1], model.predict_proba(rows)[-1], atol=1e-6)
+    rows, seen = np.vstack([X, X[:1]]), rounds_of(monkeypatch)
+    model = published(**settings).fit(rows, with_silence(votes))
+    belief, weight = seen[0].belief, np.ones(2)
+    if belief.has_taught:
+        weight = belief.log_real.exp().numpy()
+        weight = weight if "balanced_loss" in settings else weight / belief.log_learnt.exp().numpy()
+    expected = weight * model.predict_proba(rows)[-1]
+    np.testing.assert_allclose(model.posterior_[-1], expected / expected.sum(), atol=1e-6)
+    np.testing.assert_allclose(np.exp(model.log_shift_), weight, rtol=1e-6)
+    assert belief.has_taught != ("max_epochs" in settings) and (weight[1] < 0.8 or not belief.has_taught)
     np.testing.assert_allclose(model.class_prior_, model.posterior_[:-1].mean(axis=0))
 
 

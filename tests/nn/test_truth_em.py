@@ -41,6 +41,40 @@ def test_evidence_is_one_more_voice():
     )
 
 
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_a_class_that_gold_alone_names_is_one_of_them(is_hard):
+    """It is as likely as the others, where the prior is uniform, and gold of it is what it is."""
+    votes = with_silence(Annotations.from_matrix(np.repeat([[0, 0], [1, 1]], [5, 5], axis=0), classes=[0, 1, "rare"]))
+    gold = np.full(11, -1, np.int32)
+    gold[0] = 2
+    found = infer_truth(votes, gold, ShrunkConfusions(0.1), "uniform", hard=is_hard).posterior
+    np.testing.assert_allclose(found[[0, 10]], [[0, 0, 1], [1 / 3, 1 / 3, 1 / 3]])
+
+
+def test_hard_em_starts_with_all_that_is_known():
+    """Two workers of three are always wrong. Evidence outweighs them at the start, gold outweighs wrong evidence."""
+    truth = np.arange(20) % 2
+    votes = Annotations.from_matrix(np.stack([1 - truth, 1 - truth, truth], axis=1))
+    seen = np.where(np.arange(20) < 2, 1 - truth, truth)  # the first two look like the other class
+    evidence = np.log(np.where(np.eye(2)[seen] > 0, 0.9, 0.1))
+    gold = np.where(np.arange(20) < 2, truth, -1).astype(np.int32)
+    found = infer_truth(votes, gold, ShrunkConfusions(0.1), "uniform", hard=True, evidence=evidence)
+    np.testing.assert_array_equal(found.posterior.argmax(axis=1), truth)
+    np.testing.assert_allclose(found.confusion[:, 0, 0], np.array([0.1, 0.1, 10.1]) / 10.2)
+    np.testing.assert_array_equal(
+        infer_truth(votes, None, ShrunkConfusions(0.1), "uniform", hard=True).posterior.argmax(axis=1), 1 - truth
+    )
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_a_class_nobody_named_where_nobody_can_be_checked(is_hard):
+    """A label is half of what is believed, and no class is as improbable as to overflow."""
+    votes = Annotations.from_matrix([[0], [0], [1]], classes=[0, 1, "never"])
+    found = infer_truth(votes, None, ShrunkConfusions(0.01), "uniform", hard=is_hard)
+    np.testing.assert_allclose(found.posterior, [[0.75, 0.25, 0], [0.75, 0.25, 0], [0.25, 0.75, 0]])
+    assert np.isfinite(found.confusion).all()
+
+
 def test_shrinkage_draws_workers_to_the_crowd():
     """With much of it all workers are alike, with none each is his own; rows always sum to 1."""
     counts = np.array([[[8.0, 2.0], [1.0, 9.0]], [[0.0, 0.0], [5.0, 5.0]]])

@@ -148,6 +148,7 @@ class CrowdClassifier(FeatureMethod):
     of scikit-learn.
     """
 
+    _for_each_class: ClassVar[tuple[str, ...]] = ()  # results of a number for each class, without which nothing is said
     _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`
     _shares: Array  # (n_classes,) for `score`
 
@@ -167,7 +168,8 @@ class CrowdClassifier(FeatureMethod):
         """Mean log-likelihood of held-out annotations; no truth is needed.
 
         The same recipe for every method, so that scores compare: worker confusions from the training posterior, shrunk
-        toward the crowd's, then log sum_k p(k | x) confusion[worker, k, label].
+        toward the crowd's, then log sum_k p(k | x) confusion[worker, k, label]. Labels are of items as frequent as in
+        training, and so is p(k | x) here, even where `predict_proba` is about another world.
         """
         self._check_fitted()
         check_annotations(annotations)
@@ -177,7 +179,12 @@ class CrowdClassifier(FeatureMethod):
             raise AlignmentError(
                 f"X has {len(proba)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
             )
-        return foretelling_log_likelihood(proba, self._confusions, self._shares, aligned)
+        believed = self._as_frequent_as_in_training(proba)
+        return foretelling_log_likelihood(believed, self._confusions, self._shares, aligned)
+
+    def _as_frequent_as_in_training(self, proba: Array) -> Array:
+        """What `predict_proba` would be in a world where classes are as frequent as in training: mostly, what it is."""
+        return proba
 
     @abstractmethod
     def _proba(self, module: Any, rows: Rows) -> Array:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import Task
@@ -74,13 +75,17 @@ class Bench:
             return None
         return torch.from_numpy(self.task.gold[batch.item].astype(np.int64)).to(self.device)
 
-    def batches(self, batch_size: int | None = None) -> AnnotationBatches:
-        """Shuffled batches of the items with a label or gold, each with its training labels."""
+    def batches(self, items: npt.NDArray[np.intp] | None = None, batch_size: int | None = None) -> AnnotationBatches:
+        """Shuffled batches of these items, each with its training labels; None is those with a label or gold.
+
+        They are as large as the method says, or as `batch_size` does.
+        """
         from manyhands.nn.batches import AnnotationBatches
 
-        wanted = self.annotations.n_labels > 0
-        wanted = wanted if self.task.gold is None else wanted | (self.task.gold >= 0)
-        items = np.flatnonzero(wanted)
+        if items is None:
+            wanted = self.annotations.n_labels > 0
+            wanted = wanted if self.task.gold is None else wanted | (self.task.gold >= 0)
+            items = np.flatnonzero(wanted)
         return AnnotationBatches(
             self.annotations,
             self.method.batch_size if batch_size is None else batch_size,

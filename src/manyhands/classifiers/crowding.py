@@ -267,14 +267,14 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
             modules,
             optimizers,
             evaluate=evaluate,
-            batches=game.bench.batches(self.adversarial_batch_size),
+            batches=game.bench.batches(batch_size=self.adversarial_batch_size),
             max_epochs=self.generator_epochs,
             name="generator",
         )
 
     def _play(self, game: Game, bench: Bench) -> History:
         """Steps 3 and 4."""
-        batches = bench.batches(self.adversarial_batch_size)
+        batches = bench.batches(batch_size=self.adversarial_batch_size)
         judges, judges_adam = {"discriminator": game.discriminator}, {"discriminator": game.discriminator_adam}
 
         def tell(batch: Batch) -> dict[str, torch.Tensor]:

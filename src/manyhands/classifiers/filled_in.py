@@ -175,7 +175,7 @@ class FilledCrowdLayer(NetworkClassifier):
         layer, before = _first_layer(crowd, method)
         bench, rivals = crowd.bench, Rivals(layer)
         judge, judge_adam = {"discriminator": rivals.discriminator}, {"discriminator": rivals.discriminator_adam}
-        batches = bench.batches(_GAN_ITEMS)
+        batches = bench.batches(batch_size=_GAN_ITEMS)
         learnt_to_tell = bench.train(
             lambda batch: {"discriminator_start": rivals.learn_to_tell(rivals.draw(batch))},
             judge,
@@ -202,7 +202,7 @@ class FilledCrowdLayer(NetworkClassifier):
             {"graph": graph.network},
             {"adam": graph.adam},
             evaluate=graph.score if crowd.heldout.n_annotations else None,
-            batches=crowd.bench.batches(_GRAPH_ITEMS),
+            batches=crowd.bench.batches(batch_size=_GRAPH_ITEMS),
             max_epochs=self.generator_epochs,
             name="graph",
         )

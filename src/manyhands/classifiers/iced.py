@@ -22,7 +22,6 @@ A. Menon et al. (2021), Long-tail learning via logit adjustment, ICLR.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,30 +29,24 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands.annotations import Annotations
-from manyhands.certainty import N_GROUPS, certainty_groups, label_certainty
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.iced_rounds import Rounds, WarmUp
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier
-from manyhands.heldout import worker_confusions
 from manyhands.kernels import Array
-from manyhands.nn.autoencoder import Decoder, EmbeddingNetwork, learn_again, learn_to_decode
+from manyhands.nn.autoencoder import Decoder, EmbeddingNetwork, learn_to_decode
 from manyhands.nn.backbones import build
-from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.belief import Belief, hard, log_shares
-from manyhands.nn.crowd_em import Gold, first_guess
+from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
-from manyhands.nn.networks import as_tensor
 from manyhands.nn.train import History, descend
-from manyhands.nn.truth_em import ShrunkConfusions, Truth, infer_truth
-from manyhands.synthesis import DELTA_RULES, LABEL_RULES, MOST_CANDIDATES, SIZES, Recipe, Synthetic, augment, plan, some
+from manyhands.priors import class_prior
+from manyhands.synthesis import DELTA_RULES, LABEL_RULES, SIZES
 from manyhands.validation import Constraint, Number, OneOf, Probabilities, Switch
-
-_REFIT_EPOCHS = 3  # of the decoder in a round
 
 # What the paper does where the defaults do otherwise.
 _AS_PUBLISHED: dict[str, Any] = {
     "synthesis": True,
+    "size": "fixed",
     "prior": "uniform",
     "shrinkage": 0.0,
     "features_in_inference": False,
@@ -83,20 +76,22 @@ class ICED(NetworkClassifier):
     delta_noise : by so much that place is moved at most
     n_neighbors : candidates among which the second item is drawn, and real items from which labels are taken
     size : how many: "balance" up to the largest class of the labels just inferred, "fixed" in every round up to the
-        largest of the vote, "repeat" as many of each candidate as the vote would need
+        largest of the vote, "repeat" in every round as many of each candidate as the vote would need (the paper's R)
     candidates : "all" items inferred to be of the class, or those of them of which the network says so too ("agree")
     synthetic_labels : a worker says what he said most often of the neighbours ("mode") or of one of them ("sample")
     decoder : by which the network reads synthetic items: brought up to date every round ("refit"), left as it was
         pre-trained ("frozen"), or none ("latent"): they teach the last layer alone, and there is no pre-training
     pretrain_epochs : of the autoencoder; without synthesis there is none
-    prior : of Dawid-Skene: "estimated", "uniform", which the paper's figures need, or a frequency for each class
+    prior : of Dawid-Skene: "estimated", "uniform", which the paper's figures need, or a frequency for each class; with
+        features_in_inference it counts only until the network has learnt something
     em : "soft" as Dawid and Skene have it, or "hard", by counting the most probable classes
     smoothing : labels added to every cell of every confusion matrix
     shrinkage : labels added to each of their rows that are spread as the crowd's are
     certainty_floor, certainty_smoothing : of the certainty; votes added to every class of an item before it
     features_in_inference : once the network has learnt something, what it says of an item stands where the prior stood
     soft : learn the posterior rather than its largest class
-    balanced_loss : the shares of the classes are part of the loss, so that the network need not learn them
+    balanced_loss : the shares of the classes are part of the loss, so that the network need not learn them; a class
+        that nobody named then keeps some probability in `predict_proba`
     embedding_size : numbers in an embedding; a function given as backbone must make a module with so many outputs
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, patience, validation : how it is trained and when it stops
@@ -110,6 +105,8 @@ class ICED(NetworkClassifier):
     posterior_original_, posterior_first_ : (n_items, n_classes) what Dawid-Skene says of the original labels alone, and
         what was inferred in the first round; `posterior_` is after the last
     certainty_ : (n_items,)
+    log_shift_ : (n_classes,) what turns log `predict_proba` into that of a world with classes as frequent as among the
+        items, up to a constant; `score` and, for items without labels, `posterior_` are about that world
     n_synthetic_ : (n_classes,) the synthetic items of the last inference, by the class of their candidates
     history_ : also of the autoencoder ("reconstruction") and of the warm-up ("warm_up"); of each round "agreement",
         the share of labels as in the round before, "n_synthetic", and "prior ..." for each class
@@ -149,6 +146,9 @@ class ICED(NetworkClassifier):
         "embedding_size": Number(whole=True, least=1),
         "max_epochs": Number(whole=True, least=0),
     }
+    _for_each_class = ("log_shift_",)
+
+    log_shift_: Array
 
     def __init__(
         self,
@@ -210,13 +210,18 @@ class ICED(NetworkClassifier):
         body = build(self.backbone, row_shape, size, hidden=hidden, dropout=dropout, batch_norm=batch_norm)
         return EmbeddingNetwork(body, size, n_classes)
 
+    def _as_frequent_as_in_training(self, proba: Array) -> Array:
+        weighed = proba * np.exp(self.log_shift_)
+        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+
     def _learn_network(self, bench: Bench) -> Learned:
+        class_prior(self.prior, bench.n_classes, self.smoothing)  # one of another length is refused before any training
         network = bench.network()
         assert isinstance(network, EmbeddingNetwork)
         decoder, history = self._pretrain(bench, network)
         optimizer = bench.adam(network)
-        warm_up = self._warm_up(bench, network, optimizer)
-        rounds = Rounds(self, bench, network, decoder, taught=bool(warm_up))
+        warm_up = WarmUp(bench, network, optimizer).train()
+        rounds = Rounds(bench, network, decoder, taught=bool(warm_up))
         return rounds.learned(history + warm_up + self._train(bench, rounds, optimizer))
 
     def _pretrain(self, bench: Bench, network: EmbeddingNetwork) -> tuple[Decoder | None, History]:
@@ -232,39 +237,8 @@ class ICED(NetworkClassifier):
             return {"reconstruction": learn_to_decode(decoder, optimizer, network.body(x), x)}
 
         modules, optimizers = {"network": network, "decoder": decoder}, {"adam": optimizer}
-        batches, name = self._batches(bench, np.arange(bench.annotations.n_items)), "autoencoder"
+        batches, name = bench.batches(np.arange(bench.annotations.n_items)), "autoencoder"
         return decoder, bench.train(step, modules, optimizers, batches=batches, max_epochs=epochs, name=name)
-
-    def _lessons(self, bench: Bench) -> list[npt.NDArray[np.intp]]:
-        """The items of each lesson of the warm-up; one item alone is none."""
-        items = bench.batches().items
-        group = certainty_groups(self._certainty(bench.annotations, bench.task.gold)[items])
-        lessons = {
-            None: [],
-            "all": [items],
-            "top": [items[group > 0]],
-            "grouped": [items[group == number] for number in range(1, N_GROUPS)],
-        }
-        return [lesson for lesson in lessons[self.warm_up] if len(lesson) > 1]
-
-    def _warm_up(self, bench: Bench, network: nn.Module, optimizer: torch.optim.Optimizer) -> History:
-        """Learn the vote of the items of each lesson."""
-        vote = hard(first_guess(bench.annotations, bench.task.gold))
-        target = torch.from_numpy(vote).float().to(bench.device)
-        share = torch.from_numpy(log_shares(vote[bench.batches().items])).float().to(bench.device)
-
-        def step(batch: Batch) -> dict[str, torch.Tensor]:
-            logits = network(bench.x(batch)) + (share if self.balanced_loss else 0.0)
-            return {"warm_up": descend(optimizer, soft_cross_entropy(logits, target[batch.item]))}
-
-        history: History = []
-        epochs = self.warm_up_epochs * (1 if self.warm_up == "grouped" else N_GROUPS - 1)
-        for number, items in enumerate(self._lessons(bench)):
-            batches, name = self._batches(bench, items), f"warm-up-{number}"
-            modules, optimizers = {"network": network}, {"adam": optimizer}
-            found = bench.train(step, modules, optimizers, batches=batches, max_epochs=epochs, name=name)
-            history += [epoch | {"warm_up_items": float(len(items))} for epoch in found]
-        return history
 
     def _train(self, bench: Bench, rounds: Rounds, optimizer: torch.optim.Optimizer) -> History:
         """Every epoch infers the truth, and learns it."""
@@ -285,112 +259,3 @@ class ICED(NetworkClassifier):
             modules["decoder"], optimizers["refit"] = rounds.decoder, rounds.refit
         evaluate = bench.heldout_score(log_label, network)
         return bench.train(step, modules, optimizers, evaluate=evaluate, batches=rounds)
-
-    def _batches(self, bench: Bench, items: npt.NDArray[np.intp]) -> AnnotationBatches:
-        return AnnotationBatches(bench.annotations, self.batch_size, bench.rng, items=items, device=bench.device)
-
-    def _certainty(self, annotations: Annotations, gold: Gold) -> Array:
-        return label_certainty(annotations, gold, floor=self.certainty_floor, smoothing=self.certainty_smoothing)
-
-
-class Rounds:
-    """The batches of an epoch, before which items are synthesised and the truth is inferred."""
-
-    target: torch.Tensor  # (n_items + n_points, n_classes) of this round
-    points: torch.Tensor  # (n_points, embedding_size)
-    figures: dict[str, float]  # for the history
-
-    def __init__(
-        self, method: ICED, bench: Bench, network: EmbeddingNetwork, decoder: Decoder | None, *, taught: bool
-    ) -> None:
-        self.method, self.bench, self.network, self.decoder = method, bench, network, decoder
-        self.refit = None if decoder is None else bench.adam(decoder)
-        self.items = bench.batches().items
-        self.belief = Belief(bench.annotations, bench.task.gold, self.items, taught=taught).to(bench.device)
-        self.recipe = Recipe(method.delta, method.delta_noise, method.n_neighbors, method.synthetic_labels)
-        self.noise = ShrunkConfusions(method.smoothing, method.shrinkage)
-        self.by_vote = np.bincount(self.belief.answer(self.items), minlength=bench.n_classes)
-
-    def __iter__(self) -> Iterator[Batch]:
-        bench, n_items, before = self.bench, self.bench.annotations.n_items, self.belief.answer(self.items)
-        embedding, log_proba = self.network.look(bench.task.rows)
-        made = self.synthesise(bench.annotations, embedding, log_proba)
-        labels = augment(bench.annotations, made)
-        posterior = self.infer(labels, log_proba).posterior
-        if self.belief.is_new:
-            everything = augment(bench.task.annotations, made)
-            self.belief.keep(first=self.infer(everything, log_proba).posterior[:n_items])
-        target = posterior if self.method.soft else hard(posterior)
-        items = np.append(self.items, n_items + np.flatnonzero(labels.n_labels[n_items:]))
-        self.target = torch.from_numpy(target).float().to(bench.device)
-        self.points = torch.from_numpy(made.points).to(bench.device)
-        log_confusion = np.log(worker_confusions(bench.annotations, posterior[:n_items]))
-        self.belief.keep(
-            posterior=posterior[:n_items],
-            log_column=log_confusion.transpose(0, 2, 1),
-            log_real=log_shares(posterior[self.items]),
-            log_learnt=log_shares(target[items]),
-        )
-        prior = zip(bench.annotations.classes.tolist(), posterior[self.items].mean(axis=0).tolist())
-        self.figures = {
-            "agreement": float(np.mean(before == self.belief.answer(self.items))),
-            "n_synthetic": float(len(made.points)),
-            **{f"prior {name}": share for name, share in prior},
-        }
-        yield from AnnotationBatches(labels, self.method.batch_size, bench.rng, items=items, device=bench.device)
-
-    def lesson(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the network says of a batch of real and synthetic items, and what it should say."""
-        bench, n_items = self.bench, self.bench.annotations.n_items
-        real, made = batch.item[batch.item < n_items], batch.item[batch.item >= n_items]
-        if self.decoder is None and len(real) == 1 and len(made):
-            real = real[:0]  # batch norm cannot read a row alone
-        x = as_tensor(bench.task.rows, real, bench.device)
-        return self.network.read(x, self.points[made - n_items], self.decoder), self.target[np.append(real, made)]
-
-    def synthesise(self, annotations: Annotations, embedding: torch.Tensor, log_proba: torch.Tensor) -> Synthetic:
-        """Synthetic items of the classes that are small by the present belief."""
-        method, bench, answer = self.method, self.bench, self.belief.answer(self.items)
-        said = log_proba.argmax(1).numpy() if method.candidates == "agree" else None
-        candidates, n_wanted = plan(method.size, self.items, answer, self.by_vote, said)
-        n_wanted = n_wanted * int(method.synthesis)
-        if method.decoder == "refit" and n_wanted.any() and self.decoder is not None and self.refit is not None:
-            for _ in range(_REFIT_EPOCHS):
-                order = bench.rng.permutation(some(len(embedding), MOST_CANDIDATES, bench.rng))
-                learn_again(self.decoder, self.refit, embedding, bench.task.rows, order, method.batch_size)
-        certainty = method._certainty(annotations, bench.task.gold)
-        return self.recipe.make(annotations, embedding.numpy(), certainty, candidates, n_wanted, bench.rng)
-
-    def infer(self, labels: Annotations, log_proba: torch.Tensor | None) -> Truth:
-        """Dawid-Skene on real and synthetic labels, and on what the network says of the real items."""
-        method, gold, prior, evidence = self.method, self.bench.task.gold, self.method.prior, None
-        n_more = labels.n_items - self.bench.annotations.n_items
-        if gold is not None:
-            gold = np.append(gold, np.full(n_more, -1, gold.dtype))
-        if log_proba is not None and method.features_in_inference and self.belief.has_taught:
-            seen = (log_proba + self.shift().cpu()).log_softmax(1).numpy()
-            evidence, prior = np.concatenate([seen, np.zeros((n_more, labels.n_classes))]), "uniform"
-        return infer_truth(labels, gold, self.noise, prior, hard=method.em == "hard", evidence=evidence)
-
-    def shift(self) -> torch.Tensor:
-        """From what the network says to what it would say of a world with classes as frequent as among the items."""
-        return self.belief.log_real - (0.0 if self.method.balanced_loss else self.belief.log_learnt)
-
-    def learned(self, history: History) -> Learned:
-        """What all labels say at the end; of an item without any, what the network says."""
-        labels, gold = self.bench.task.annotations, self.bench.task.gold
-        embedding, log_proba = self.network.look(self.bench.task.rows)
-        made = self.synthesise(labels, embedding, log_proba)
-        truth, original = self.infer(augment(labels, made), log_proba), self.infer(labels, None)
-        posterior = truth.posterior[: labels.n_items]
-        silent = (labels.n_labels == 0) & (True if gold is None else gold < 0)
-        posterior[silent] = log_proba.exp().numpy()[silent]
-        results = {
-            "confusion_": truth.confusion,
-            "class_prior_": posterior[~silent].mean(axis=0),
-            "posterior_original_": original.posterior,
-            "posterior_first_": posterior if self.belief.is_new else self.belief.first.cpu().numpy(),
-            "certainty_": self.method._certainty(labels, gold),
-            "n_synthetic_": made.n_of_class,
-        }
-        return Learned(self.network, history, posterior, results)

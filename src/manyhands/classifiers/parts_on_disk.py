@@ -26,6 +26,7 @@ def checked_results(model: Any, arrays: Arrays) -> Arrays:
     wanted: dict[str, tuple[int, ...]] = {"posterior_": (results["posterior_"].shape[0], k), "worker_accuracy_": (n,)}
     if hasattr(model, "score"):
         wanted |= {"_confusions": (n + 1, k, k), "_shares": (k,)}
+        wanted |= {name: (k,) for name in model._for_each_class}
     for name, shape in wanted.items():
         if results[name].shape != shape or results[name].dtype.kind != "f":
             raise ValueError(f"{name} is {results[name].dtype} of shape {results[name].shape}, not floats of {shape}")

@@ -38,7 +38,8 @@ class ShrunkParams(NamedTuple):
 @dataclass(frozen=True)
 class ShrunkConfusions:
     """A confusion matrix for every worker, each row with `smoothing` labels more in every cell and `shrinkage` labels
-    more that are spread as the crowd's are. Without shrinkage this is `ConfusionNoise`."""
+    more that are spread as the crowd's are. Without shrinkage this is `ConfusionNoise`; with it, `solve` does not
+    maximise the objective, since the crowd's habits, which it takes as given, follow from the same counts."""
 
     smoothing: float  # above 0
     shrinkage: float = 0.0
