@@ -1,9 +1,9 @@
 """What the judge of CrowdInG knows beside the judged: `python benchmarks/judges.py [--seeds 3]`.
 
 On LabelMe, after so many epochs of a game that nothing stops, on pairs of an item and a worker drawn at random: how
-often the discriminator's best-looking label, the classifier's answer and the generator's likeliest label are the true class;
-where the classifier is wrong, how often the discriminator prefers the truth to what the classifier says. The truth is
-looked at here alone, after the fact.
+often the discriminator's best-looking label, the classifier's answer and the generator's likeliest label are the true
+class; where the classifier is wrong, how often the discriminator prefers the truth to what the classifier says. The
+truth is looked at here alone, after the fact.
 """
 
 from __future__ import annotations

@@ -304,7 +304,6 @@ CHANGED = {
     "CrowdInG, a discriminator without decay": ["discriminator_decay"],
     "a discriminator without decay": ["discriminator_decay"],
     "two steps, a discriminator without decay": ["discriminator_decay"],
-    "two steps, no decay, half the rate": ["discriminator_decay", "classifier_learning_rate"],
 }
 
 
