@@ -63,7 +63,10 @@ def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
 
 def test_a_class_knows_its_name():
     """Of every method; a class of somebody else's has none."""
-    assert all(registry.name_of(registry.get(name)) == name for name in registry.names())
+    named = {name: registry.name_of(registry.get(name)) for name in registry.names()}
+    variants = {name for name in named if name.startswith("crowd-layer-")}  # of one class, which has one name
+    assert all(name == known for name, known in named.items() if name not in variants)
+    assert {named[name] for name in variants} == {"crowd-layer-gan"}
     assert registry.name_of(type("Other", (registry.get("raykar"),), {})) is None
 
 

@@ -6,10 +6,11 @@ import torch
 
 from manyhands import Annotations, CrowdInG, CrowdLayer, MaxMIG, load_model
 from manyhands.classifiers import crowding
-from manyhands.classifiers.adversaries import Game, at
+from manyhands.classifiers.adversaries import Game
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.nn.backbones import Mean
 from manyhands.nn.losses import entropy
+from manyhands.nn.pairs import at
 from manyhands.simulate import thin
 from manyhands.testing.compare import quietly
 from manyhands.testing.crowds import feature_crowd, with_silence

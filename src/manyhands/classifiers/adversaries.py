@@ -16,16 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.heard import Crowd, log_truth
 from manyhands.nn.batches import Batch
 from manyhands.nn.generated import Discriminator, Generator
 from manyhands.nn.losses import bandit_loss, entropy, gold_cross_entropy
-from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
+from manyhands.nn.pairs import Pairs, at, choose_pairs, draw_pairs, log_sureness, one_of_each
 from manyhands.nn.train import descend
 
 _GENERATED = 0.9  # how much a generated label counts beside an authentic one
@@ -71,8 +70,7 @@ class Draw(NamedTuple):
 class Game:
     """Three networks, what they learn from, and how they learn; `settings` is the method with its parameters."""
 
-    bench: Bench
-    place: torch.Tensor  # (n_workers,) the number of each worker among those with a label
+    crowd: Crowd
     network: nn.Module
     generator: Generator
     discriminator: Discriminator
@@ -88,25 +86,16 @@ class Game:
             weight_decay=rates.discriminator_decay,
         )
 
-    def heard(self, batch: Batch) -> Batch:
-        """A batch in which workers are numbered among those with a label."""
-        return batch._replace(worker=self.place[batch.worker])
-
     def log_z(self, x: torch.Tensor, gold: torch.Tensor | None) -> torch.Tensor:
-        """(n_rows, n_classes) what is believed of the items: the classifier's view, or the class that is known."""
-        self.network.eval()
-        log_z: torch.Tensor = self.network(x).log_softmax(1)
-        if gold is None:
-            return log_z
-        sure = torch.full_like(log_z, -20.0).scatter(1, gold.clamp(min=0).unsqueeze(1), 0.0)
-        return torch.where((gold >= 0).unsqueeze(1), sure, log_z)
+        """(n_rows, n_classes) what is believed of the items, dropout at rest."""
+        return log_truth(self.network.eval(), x, gold)
 
     @torch.no_grad()
     def draw(self, batch: Batch) -> Draw:
-        x, gold, batch = self.bench.x(batch), self.bench.gold(batch), self.heard(batch)
+        x, gold, batch = self._read(batch)
         log_z = self.log_z(x, gold)
         self.generator.eval()
-        per_label, rng = self.settings.pairs_per_label, self.bench.rng
+        per_label, rng = self.settings.pairs_per_label, self.crowd.bench.rng
         pairs, answered = draw_pairs(batch, self.generator.n_workers, per_label, rng)
         noise = self.generator.draw_noise(pairs)
         log_p = self.generator(self.generator.context(x), log_z.exp(), pairs, noise)
@@ -120,7 +109,7 @@ class Game:
 
     def learn_to_generate(self, batch: Batch) -> Figures:
         """Before the game: the generator learns the labels that workers gave."""
-        x, gold, batch = self.bench.x(batch), self.bench.gold(batch), self.heard(batch)
+        x, gold, batch = self._read(batch)
         with torch.no_grad():
             z = self.log_z(x, gold).exp()
         self.generator.train()
@@ -131,11 +120,10 @@ class Game:
 
     def log_label(self, batch: Batch) -> torch.Tensor:
         """(n_labels,) what the generator thinks of labels that it has not seen, by workers whom it has."""
-        x, batch = self.bench.x(batch), self.heard(batch)
+        x, _, batch = self._read(batch)
         pairs = Pairs(batch.row, batch.worker)
-        log_p = self.generator(
-            self.generator.context(x), self.log_z(x, None).exp(), pairs, self.generator.draw_noise(pairs)
-        )
+        z = self.log_z(x, None).exp()
+        log_p = self.generator(self.generator.context(x), z, pairs, self.generator.draw_noise(pairs))
         return at(log_p, batch.label)
 
     def learn_to_tell(self, draw: Draw) -> Figures:
@@ -233,22 +221,13 @@ class Game:
             self.generator_adam.step()
         return {"generator": loss.detach(), "generator_ratio": _mean(log_ratio.detach().exp())}
 
+    def _read(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None, Batch]:
+        """Features and gold of a batch, and the batch with workers numbered among those with a label."""
+        return self.crowd.bench.x(batch), self.crowd.bench.gold(batch), self.crowd.numbered(batch)
+
     def _bandit(self, cost: torch.Tensor, log_ratio: torch.Tensor) -> torch.Tensor:
         multiplier = _mean(cost) if self.settings.multiplier is None else self.settings.multiplier
         return bandit_loss(cost, log_ratio, multiplier, self.settings.clip)
-
-
-def places(worker: np.ndarray[Any, Any], n_workers: int) -> tuple[np.ndarray[Any, Any], torch.Tensor]:
-    """Who has a label, in ascending order, and (n_workers,) the place of each worker among them; -1 for all others."""
-    heard = np.unique(worker).astype(np.intp)
-    place = torch.full((n_workers,), -1)
-    place[torch.from_numpy(heard)] = torch.arange(len(heard))
-    return heard, place
-
-
-def at(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    """(n,) the entry of each row that the label says."""
-    return log_p.gather(1, label.unsqueeze(1)).squeeze(1)
 
 
 def _mean(values: torch.Tensor) -> torch.Tensor:

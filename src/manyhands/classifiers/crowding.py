@@ -24,10 +24,11 @@ import torch
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.adversaries import Game, places
+from manyhands.classifiers.adversaries import Game
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.generated_labels import GeneratedLabels
+from manyhands.classifiers.heard import Crowd
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS
 from manyhands.classifiers.self_training import Yardstick
@@ -233,7 +234,7 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
             history = history + self._play(game, bench)
         known = bench.task.worker_features
         everybody = None if known is None else torch.from_numpy(known).float()
-        return Learned(GeneratorBehind(game.network, game.generator.for_all(game.place, everybody)), history)
+        return Learned(GeneratorBehind(game.network, game.generator.for_all(game.crowd.place, everybody)), history)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> GeneratorBehind:
         made = [super(CrowdInG, self)._new_module(row_shape, n_classes, n_workers) for _ in range(self.members)]
@@ -244,30 +245,26 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
 
     def _game(self, bench: Bench, network: nn.Module) -> Game:
         """Step 2 and 3: the networks beside the classifier."""
-        heard, place = places(bench.annotations.worker, bench.n_workers)
-        known = None
+        crowd, known = Crowd.of(bench), None
         if bench.task.worker_features is not None:
-            known = torch.from_numpy(bench.task.worker_features[heard]).float()
-        heldout = bench.heldout
-        if heldout is not None:  # of workers without any other label the generator knows nothing
-            heldout = heldout.keep(np.flatnonzero(np.isin(heldout.worker, heard)))
-            bench = replace(bench, heldout=heldout if heldout.n_annotations else None)
-        sizes = math.prod(bench.task.rows.shape), bench.n_classes, len(heard)
+            known = torch.from_numpy(bench.task.worker_features[crowd.heard]).float()
+        sizes = math.prod(bench.task.rows.shape), bench.n_classes, len(crowd.heard)
         spread = torch.from_numpy(label_spread(bench.annotations)).float() if self.label_correlation else None
         generator = Generator(*sizes, known, sees_items=self.sees_items, sees_workers=self.sees_workers)
         discriminator = Discriminator(*sizes, known, spread=spread)
         to = bench.device
-        return Game(bench, place.to(to), network, generator.to(to), discriminator.to(to), self)
+        return Game(crowd, network, generator.to(to), discriminator.to(to), self)
 
     def _learn_to_generate(self, game: Game) -> History:
         modules, optimizers = {"generator": game.generator}, {"adam": game.generator_adam}
-        evaluate = game.bench.heldout_score(game.log_label, game.generator)
-        return game.bench.train(
+        bench = game.crowd.judged
+        evaluate = bench.heldout_score(game.log_label, game.generator)
+        return bench.train(
             game.learn_to_generate,
             modules,
             optimizers,
             evaluate=evaluate,
-            batches=game.bench.batches(batch_size=self.adversarial_batch_size),
+            batches=bench.batches(batch_size=self.adversarial_batch_size),
             max_epochs=self.generator_epochs,
             name="generator",
         )

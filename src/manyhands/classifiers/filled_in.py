@@ -28,7 +28,8 @@ import torch
 from manyhands import registry
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
-from manyhands.classifiers.fillers import Answers, Crowd, Graph, Layer, Rivals, log_truth
+from manyhands.classifiers.fillers import Answers, Graph, Layer, Rivals
+from manyhands.classifiers.heard import Crowd, log_truth
 from manyhands.classifiers.network import NetworkClassifier, NetworkParameters
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS
 from manyhands.classifiers.wrapping import wrapped_method
@@ -58,8 +59,8 @@ class FilledCrowdLayer(NetworkClassifier):
     Parameters
     ----------
     filler : who fills in: "self", a crowd layer that is fitted before; "graph", a graph network on workers and items;
-        "gan", that crowd layer after a game with a discriminator; "generator", CrowdInG with the parameters given here,
-        or a `CrowdInG` with others of its own
+        "gan", that crowd layer after a game with a discriminator; "generator", CrowdInG that starts from a crowd layer
+        and has the parameters given here, or a `CrowdInG` with others of its own
     per_label : for every label that a worker gave, so many are filled in on items that he did not label, the surer the
         likelier chosen; None fills in every pair of an item and a worker, as the paper does. An epoch then costs items
         x workers instead of labels, in time and memory: about 100 bytes for each pair
@@ -139,10 +140,10 @@ class FilledCrowdLayer(NetworkClassifier):
         results = layer._results(last, noise) | {"filled_annotations_": nothing.with_more(*filled.T)}
         return Learned(network, history, results=results)
 
-    def _with_my_parameters(self, name: str) -> Any:
+    def _with_my_parameters(self, name: str, **others: Any) -> Any:
         kind = registry.get(name)
         mine = self.get_params(deep=False)
-        return kind(**{name: mine[name] for name in kind._parameter_names() if name in mine})
+        return kind(**{name: mine[name] for name in kind._parameter_names() if name in mine}, **others)
 
     def _fill_in(self, crowd: Crowd, answers: Answers) -> Triples:
         """Step 2, with a generator of its own: how much is drawn here shows in nothing else."""
@@ -210,7 +211,8 @@ class FilledCrowdLayer(NetworkClassifier):
 
     def _learn_by_generator(self, crowd: Crowd, method: Any) -> tuple[Answers, History]:
         named, bench = isinstance(self.filler, str), crowd.bench
-        crowding = self._with_my_parameters("crowding") if named else wrapped_method(self, "filler")
+        paper = {"pretraining": "crowd-layer", "members": 1}  # the generator is what is compared, not its start
+        crowding = self._with_my_parameters("crowding", **paper) if named else wrapped_method(self, "filler")
         with torch_seeded(bench.rng):  # it draws a code for everybody, silent ones too: nothing later may show that
             learned = crowding._learn_network(replace(bench, method=crowding))
         module = learned.module.eval()

@@ -7,24 +7,20 @@ n_classes) log p(label | x, w). Workers are numbered among those with a label.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.annotations import Annotations
-from manyhands.classifiers.adversaries import at, places
-from manyhands.classifiers.bench import Bench
-from manyhands.nn.batches import AnnotationBatches, Batch
+from manyhands.classifiers.heard import Crowd, log_truth
+from manyhands.nn.batches import Batch
 from manyhands.nn.generated import Discriminator
 from manyhands.nn.label_graph import Edges, Heard, LabelGraph
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
-from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, one_of_each
+from manyhands.nn.pairs import Pairs, at, choose_pairs, draw_pairs, one_of_each
 from manyhands.nn.train import descend
 
 _STRETCH = 1024  # items looked at together where nothing is learnt
@@ -35,40 +31,6 @@ _GENERATOR_RATE, _DISCRIMINATOR_RATE = 1e-4, 1e-3
 
 Answers = Callable[[Batch, Pairs], torch.Tensor]
 Figures = dict[str, torch.Tensor]
-
-
-@dataclass(frozen=True, eq=False)
-class Crowd:
-    """Who has a label, and what is seen and held out of these."""
-
-    bench: Bench
-    heard: npt.NDArray[np.intp]  # in ascending order
-    place: torch.Tensor  # (n_workers,) the number of each worker among them; -1 for all others
-    heldout: Annotations  # by workers with another label
-
-    @classmethod
-    def of(cls, bench: Bench) -> Crowd:
-        heard, place = places(bench.annotations.worker, bench.n_workers)
-        held = bench.annotations.keep(np.zeros(0, np.intp)) if bench.heldout is None else bench.heldout
-        return cls(bench, heard, place.to(bench.device), held.keep(np.isin(held.worker, heard)))
-
-    def numbered(self, batch: Batch) -> Batch:
-        """The batch with workers numbered among those with a label."""
-        return batch._replace(worker=self.place[batch.worker])
-
-    def batches(self, votes: Annotations, size: int, items: npt.NDArray[np.intp] | None = None) -> Iterator[Batch]:
-        """Items in their order, all of them or these, with these labels."""
-        items = np.arange(votes.n_items) if items is None else items
-        return map(self.numbered, AnnotationBatches(votes, size, items=items, device=self.bench.device))
-
-
-def log_truth(network: nn.Module, x: torch.Tensor, gold: torch.Tensor | None) -> torch.Tensor:
-    """(n_rows, n_classes) what is believed of items: what the network says, or the class that is known."""
-    log_z: torch.Tensor = network(x).log_softmax(1)
-    if gold is None:
-        return log_z
-    sure = torch.full_like(log_z, -20.0).scatter(1, gold.clamp(min=0).unsqueeze(1), 0.0)
-    return torch.where((gold >= 0).unsqueeze(1), sure, log_z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +136,7 @@ class Graph:
 
     def score(self) -> float:
         """The mean log-likelihood of held-out labels, given all others; of workers without others nothing is known."""
-        bench = replace(self.crowd.bench, heldout=self.crowd.heldout)
+        bench = self.crowd.judged
         answers = self.rested()
 
         def log_label(batch: Batch) -> torch.Tensor:

@@ -67,6 +67,11 @@ def one_of_each(log_p: torch.Tensor) -> torch.Tensor:
     return (log_p + _gumbel(log_p)).argmax(1)
 
 
+def at(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """(n_pairs,) the entry of each row that the label says."""
+    return log_p.gather(1, label.unsqueeze(1)).squeeze(1)
+
+
 def choose_pairs(pairs: Pairs, log_weight: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """The places of `wanted[w]` pairs of every worker w, without replacement, drawn in proportion to a weight.
 
