@@ -254,10 +254,11 @@ def test_the_graph_is_stopped_by_held_out_labels(graph):
 
 
 def test_a_crowding_of_ones_own_fills_in():
+    start = {"pretraining": "crowd-layer", "members": 1}
     X, votes = sparse_crowd()
     named, given, other = (
         quick(filler, likeliest=False).fit(X, votes).predict_proba(X)
-        for filler in ("generator", CrowdInG(), CrowdInG(sees_items=False))
+        for filler in ("generator", CrowdInG(**start), CrowdInG(**start, sees_items=False))
     )
     np.testing.assert_array_equal(named, given)
     assert not np.array_equal(named, other)
