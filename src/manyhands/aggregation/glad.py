@@ -19,6 +19,7 @@ from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.em import run_em
 from manyhands.kernels import Array, sums_by
+from manyhands.noise import softplus
 from manyhands.priors import ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.validation import Constraint, Number, Probabilities
 
@@ -173,7 +174,7 @@ class GLADSteps:
         posterior = np.exp(score - top)
         total = posterior.sum(axis=0)
         posterior /= total
-        all_wrong = -float(_softplus(logit).sum()) - len(logit) * others
+        all_wrong = -float(softplus(logit).sum()) - len(logit) * others
         return posterior, all_wrong + float((top + np.log(total))[self.labelled].sum())
 
     def climb(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
@@ -220,15 +221,6 @@ def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
 
 def _ease_value(ease: Array, beta: Array, pull: Array, width: Array) -> Array:
     return beta * (pull - 0.5 * width * beta) - 0.5 * (ease - _MEAN) ** 2
-
-
-def _softplus(x: Array) -> Array:
-    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
-    tail = np.abs(x)
-    np.exp(np.negative(tail, out=tail), out=tail)
-    np.log1p(tail, out=tail)
-    tail += np.maximum(x, 0.0)
-    return tail
 
 
 def _curvature(logit: Array) -> Array:

@@ -113,7 +113,7 @@ def _is_drawn(row: Row) -> bool:
     setting = dict(row.parameters)
     if row.method == "two-stage" and setting.get("classifier") == "logistic-regression":
         return "random_state" in registry.create(setting.get("aggregator", registry.DEFAULT)).get_params()
-    if row.method == "raykar":
+    if row.method in ("raykar", "adaptive-difficulty-em", "fixed-difficulty-em"):
         return bool(setting.get("n_init", 1) != 1)
     return "random_state" in registry.create(row.method).get_params()
 
