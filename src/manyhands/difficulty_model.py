@@ -34,9 +34,10 @@ from manyhands.noise.difficulty import (
     log_votes,
     p_right,
     shrunk_share,
+    with_floor,
 )
 from manyhands.priors import gold_offset
-from manyhands.validation import Constraint, Number, OneOf
+from manyhands.validation import Constraint, Maybe, Number, OneOf
 
 V = TypeVar("V")
 Gold = npt.NDArray[np.int32] | None
@@ -48,6 +49,7 @@ NOT_CONVERGED = "EM stopped after {} passes before it had settled; raise max_ite
 # What the parameters of every method with abilities may be.
 ABILITY_CONSTRAINTS: dict[str, Constraint] = {
     "ability_update": OneOf(("auto", *UPDATES)),
+    "floor": Maybe(Number(least=0, most=1)),
     "errors": OneOf(ERRORS),
     "right": Number(above=0),
     "wrong": Number(above=0),
@@ -73,6 +75,7 @@ class DifficultyParams(Generic[V]):
     view: V
     workers: Abilities
     d: Array  # (n_items,)
+    floor: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ class DifficultySteps(Generic[V]):
     gold: Gold
     first: Abilities  # from the vote shares: where abilities begin, or are frozen
     difficulty: str
+    floor: float | None  # None is estimated
     prior: str = "classifier"  # or "votes": what stands for f in the E step
     likelihood: dict[float, float] = field(default_factory=dict)  # objective -> log p(labels)
 
@@ -96,9 +100,11 @@ class DifficultySteps(Generic[V]):
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
         view = self.view.solve(posterior, None if previous is None else previous.view)
-        d = self.easiness(posterior, view)
         workers = self.first if previous is None else previous.workers
-        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.first), d)
+        d, floor = self.easiness(posterior, view), 0.0 if previous is None else previous.floor
+        floor = self.model.solve_floor(posterior, d, workers.ability, floor) if self.floor is None else self.floor
+        d = with_floor(d, floor)
+        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.first), d, floor)
 
     def expect(self, params: DifficultyParams[V]) -> tuple[Array, float]:
         joint = self.log_prior(params.view) + log_votes(self.model.votes, params.workers, params.d)
@@ -157,13 +163,16 @@ def ability_model(method: AbilityMethod, votes: Annotations) -> AbilityModel:
     return AbilityModel(votes, update, method.errors, method.most_ability, method.precision, pseudo)
 
 
-def easiness_of_all(difficulty: str, proba: Array, taught: npt.NDArray[np.intp], d: Array) -> Array:
+def easiness_of_all(
+    difficulty: str, proba: Array, taught: npt.NDArray[np.intp], params: DifficultyParams[Any]
+) -> Array:
     """(n_items,) d of the items that taught something, and of all others.
 
     Of those the classifier speaks, if that is where easiness comes from; else they are as the others are on average.
     """
-    found = easiness(proba) if difficulty in MOVING else np.full(len(proba), d.mean())
-    found[taught] = d
+    by_view = with_floor(easiness(proba), params.floor)
+    found = by_view if difficulty in MOVING else np.full(len(proba), params.d.mean())
+    found[taught] = params.d
     return found
 
 

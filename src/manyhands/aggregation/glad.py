@@ -42,6 +42,7 @@ class GLAD(Aggregator):
     ----------
     ability_ : (n_workers,) 1 is expected, 0 says nothing, negative means more often wrong than right
     difficulty_ : (n_items,) positive; exp(-1) is expected, and stands for items without labels
+    item_accuracy_ : (n_items,) the share of its labels that is expected to be right; an average worker's if it has none
     class_prior_ : (n_classes,)
 
     Examples
@@ -63,6 +64,7 @@ class GLAD(Aggregator):
 
     ability_: Array
     difficulty_: Array
+    item_accuracy_: Array
     _ability: Array  # (n_workers + 1,) the last worker is one never seen
     _ease: Array  # (n_items,)
 
@@ -80,6 +82,7 @@ class GLAD(Aggregator):
         results = {
             "ability_": params.ability,
             "difficulty_": np.exp(-params.ease),
+            "item_accuracy_": steps.item_accuracy(params),
             "class_prior_": np.exp(params.log_prior),
             "_ability": np.append(params.ability, params.ability[active].mean()),
             "_ease": params.ease,
@@ -158,6 +161,13 @@ class GLADSteps:
     def logit(self, params: GLADParams) -> Array:
         """(n_annotations,) the log odds that each label is right."""
         return params.ability[self.worker] * np.exp(params.ease)[self.item]
+
+    def item_accuracy(self, params: GLADParams) -> Array:
+        """(n_items,) the expected share of right labels."""
+        n_labels = np.bincount(self.item, minlength=self.n_items)
+        total = sums_by(self.item, np.exp(-softplus(-self.logit(params))), self.n_items)
+        silent = np.exp(-softplus(-params.ability[np.unique(self.worker)].mean() * np.exp(params.ease)))
+        return np.where(self.labelled, total / np.maximum(n_labels, 1), silent)
 
     def truth(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
         """(n_classes, n_items) the posterior, and log p(labels).

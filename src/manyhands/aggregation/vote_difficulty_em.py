@@ -19,7 +19,7 @@ from manyhands.annotations import Annotations
 from manyhands.difficulty_model import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, believe, results
 from manyhands.kernels import Array
 from manyhands.nn.crowd_em import first_guess
-from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_votes, shrunk_share
+from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_votes, shrunk_share, with_floor
 from manyhands.priors import ClassPrior, class_prior
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
@@ -34,13 +34,15 @@ class VoteDifficultyEM(Aggregator):
     ----------
     difficulty : where the easiness of items comes from: the "votes", the "posterior" of the last pass, which confirms
         itself and whose objective may fall, or "constant", all alike
+    floor : the easiness of the hardest items as a share of that of the easiest: 0 as in the paper, where they are
+        guessed; 1 where all items are alike; None is estimated, so that difficulty counts for as much as labels show
     ability_update : "mle"; "map", drawn to where they began by `precision`; "frozen", as they began; "auto" is "frozen"
         with `difficulty="votes"`, where the likelihood has no bound but `most_ability`, else "mle"
     errors : wrong labels go to all other classes alike ("uniform"), or as each worker's own do ("free")
     right, wrong : labels added to each worker's right and wrong ones, in every class, as if on the easiest items
     precision : of the Gaussian of "map"
     most_ability : abilities lie between 0 and this
-    prior : "estimated" class frequencies, "uniform", or a frequency for each class
+    prior : "uniform" class frequencies, "estimated", or a frequency for each class
     max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
 
     Attributes
@@ -49,7 +51,8 @@ class VoteDifficultyEM(Aggregator):
     expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
         sensitivity and column 0 specificity
     expertise_low_, expertise_high_ : its 95% interval, as if the items' easiness and the other workers were known
-    difficulty_ : (n_items,) from 0 to 1, where everybody guesses
+    difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
+    floor_ : the floor in use
     item_accuracy_ : (n_items,) the share of its labels that is expected to be right
     log_likelihood_ : log p(labels), exactly; `history_` has the penalised one after each pass
     class_prior_ : (n_classes,)
@@ -73,6 +76,7 @@ class VoteDifficultyEM(Aggregator):
     ability_: Array
     expertise_: Array
     difficulty_: Array
+    floor_: float
     log_likelihood_: float
     class_prior_: Array
     _workers: Abilities  # the last worker is one never seen
@@ -81,17 +85,19 @@ class VoteDifficultyEM(Aggregator):
     def __init__(
         self,
         difficulty: str = "votes",
+        floor: float | None = 0.0,
         ability_update: str = "auto",
         errors: str = "uniform",
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
         most_ability: float = 100.0,
-        prior: str | npt.ArrayLike = "estimated",
+        prior: str | npt.ArrayLike = "uniform",
         max_iter: int = 1000,
         tol: float = 1e-6,
     ) -> None:
         self.difficulty = difficulty
+        self.floor = floor
         self.ability_update = ability_update
         self.errors = errors
         self.right = right
@@ -107,13 +113,14 @@ class VoteDifficultyEM(Aggregator):
         heard, known = annotations[taught], None if gold is None else gold[taught]
         view = Frequencies(class_prior(self.prior, heard.n_classes, smoothing=0.01), heard.n_items)
         model, start = ability_model(self, heard), first_guess(heard, known)
-        steps = DifficultySteps(model, view, known, model.start(start), self.difficulty)
+        steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
         found = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
         workers, log_prior = found.params.workers, found.params.view
         d = np.full(annotations.n_items, found.params.d.mean())
         d[taught] = found.params.d
         posterior, _ = believe(log_prior + log_votes(annotations, workers, d), gold)
         told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
+            "floor_": found.params.floor,
             "class_prior_": np.exp(log_prior),
             "log_likelihood_": steps.likelihood[found.history[-1]],
             "_workers": _with_stranger(workers, np.unique(heard.worker)),
@@ -127,7 +134,7 @@ class VoteDifficultyEM(Aggregator):
         row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
         row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
-        new = easiness(shrunk_share(annotations)) if self.difficulty == "votes" else new
+        new = with_floor(easiness(shrunk_share(annotations)), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
         return believe(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 

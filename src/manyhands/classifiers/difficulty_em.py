@@ -72,6 +72,8 @@ class DifficultyEM(CrowdClassifier):
         pass, which confirms itself, or "constant", all alike
     prior : what the E step believes of an item before its labels: the "classifier", or the shares of its "votes" as in
         the paper's Algorithm 3, where the classifier then has no say
+    floor : the easiness of the hardest items as a share of that of the easiest: 0 as in the paper, where they are
+        guessed; 1 where all items are alike; None is estimated, so that difficulty counts for as much as labels show
     ability_update : "mle"; "map", drawn to where they began by `precision`; "frozen", as they began; "auto" is "frozen"
         with `difficulty="votes"`, where the likelihood has no bound but `most_ability`, else "mle"
     errors : wrong labels go to all other classes alike ("uniform"), or as each worker's own do ("free"): where
@@ -94,7 +96,8 @@ class DifficultyEM(CrowdClassifier):
     expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
         sensitivity and column 0 specificity
     expertise_low_, expertise_high_ : its 95% interval, as if the items' easiness and the other workers were known
-    difficulty_ : (n_items,) from 0 to 1, where everybody guesses
+    difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
+    floor_ : the floor in use
     item_accuracy_ : (n_items,) the share of its labels that is expected to be right
     objective_ : (n_passes,) the penalised log-likelihood after each pass. It never falls with "votes" and "constant";
         with "classifier" and "posterior" it may, since the easiness moves after the step that took it for given
@@ -132,6 +135,7 @@ class DifficultyEM(CrowdClassifier):
         self,
         difficulty: str = "classifier",
         prior: str = "classifier",
+        floor: float | None = None,
         ability_update: str = "auto",
         errors: str = "uniform",
         right: float = 1.0,
@@ -148,6 +152,7 @@ class DifficultyEM(CrowdClassifier):
     ) -> None:
         self.difficulty = difficulty
         self.prior = prior
+        self.floor = floor
         self.ability_update = ability_update
         self.errors = errors
         self.right = right
@@ -169,21 +174,22 @@ class DifficultyEM(CrowdClassifier):
         turned, ridge = prepare(X[taught], self.standardise, self.ridge)
         view, model = Regression(turned.X, ridge, self.newton_steps, n_classes), ability_model(self, heard)
         first = model.start(first_guess(heard, known))
-        steps = DifficultySteps(model, view, known, first, self.difficulty, self.prior)
+        steps = DifficultySteps(model, view, known, first, self.difficulty, self.floor, self.prior)
         random = make_generator(self.random_state).spawn(self.n_init - 1)
         starts = guesses(heard, known, model.beforehand, random)
         runs = [steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM") for start in starts]
         best = max(runs, key=lambda run: run.history[-1])
         weights, workers = turned.in_raw_features(best.params.view), best.params.workers
         log_f = log_proba(X, weights, n_classes)
-        d = easiness_of_all(self.difficulty, np.exp(log_f), taught, best.params.d)
+        d = easiness_of_all(self.difficulty, np.exp(log_f), taught, best.params)
         log_prior = safe_log(shrunk_share(votes)) if self.prior == "votes" else log_f
         posterior, _ = believe(log_prior + log_votes(votes, workers, d), gold)
         told = results(ability_model(self, votes), workers, posterior, d)
         history = [{"objective": value, "log_likelihood": steps.likelihood[value]} for value in best.history]
         told |= {f"{name}_": np.array([entry[name] for entry in history]) for name in history[0]}
+        told |= {"floor_": best.params.floor, "ridge_": ridge}
         notes = {} if best.converged else {"not_converged": NOT_CONVERGED.format(best.n_iter)}
-        return Learned(as_module(weights, n_classes, ridge), history, posterior, told | {"ridge_": ridge}, notes)
+        return Learned(as_module(weights, n_classes, ridge), history, posterior, told, notes)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
@@ -198,6 +204,7 @@ class FixedDifficultyEM(DifficultyEM):
     Parameters
     ----------
     difficulty : "votes", or another one of `DifficultyEM`
+    floor : 0, or another one of `DifficultyEM`
     prior, ability_update, errors, right, wrong, precision, most_ability : as in `DifficultyEM`
     ridge, standardise, newton_steps, max_iter, tol, n_init, random_state : as in `DifficultyEM`
 
@@ -210,8 +217,10 @@ class FixedDifficultyEM(DifficultyEM):
     [0.94, 0.44, 0.44, 0.94]
     """
 
-    def __init__(self, difficulty: str = "votes", **others: Unpack[DifficultyParameters]) -> None:
-        super().__init__(difficulty=difficulty, **others)
+    def __init__(
+        self, difficulty: str = "votes", floor: float | None = 0.0, **others: Unpack[DifficultyParameters]
+    ) -> None:
+        super().__init__(difficulty=difficulty, floor=floor, **others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.networks import probabilities
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
-from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_others, log_votes, shrunk_share
+from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_others, log_votes, shrunk_share, with_floor
 from manyhands.validation import Constraint, Number, OneOf
 
 
@@ -46,14 +46,14 @@ class DifficultyNetwork(NetworkClassifier):
     difficulty : where the easiness of items comes from: the "classifier" (Adaptive), the "votes" (Fixed), the
         "posterior" of the epoch before, or "constant", all alike
     warm_up : epochs on the vote shares, before abilities and posterior first move
-    ability_update, errors, right, wrong, precision, most_ability : as in `DifficultyEM`
+    floor, ability_update, errors, right, wrong, precision, most_ability : as in `DifficultyEM`
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
 
     Attributes
     ----------
-    ability_, expertise_, expertise_low_, expertise_high_, difficulty_, item_accuracy_ : as in `DifficultyEM`
+    ability_, expertise_, expertise_low_, expertise_high_, difficulty_, floor_, item_accuracy_ : as in `DifficultyEM`
     log_likelihood_ : log p(labels learnt from | X), exactly, after each epoch up to the one that was kept; it may fall
 
     Examples
@@ -77,6 +77,7 @@ class DifficultyNetwork(NetworkClassifier):
         self,
         difficulty: str = "classifier",
         warm_up: int = 5,
+        floor: float | None = None,
         ability_update: str = "auto",
         errors: str = "uniform",
         right: float = 1.0,
@@ -88,6 +89,7 @@ class DifficultyNetwork(NetworkClassifier):
         super().__init__(**network)
         self.difficulty = difficulty
         self.warm_up = warm_up
+        self.floor = floor
         self.ability_update = ability_update
         self.errors = errors
         self.right = right
@@ -117,9 +119,10 @@ class DifficultyNetwork(NetworkClassifier):
         """The posterior of all labels, and what it says of workers and items."""
         votes, proba, workers = bench.task.annotations, probabilities(network, bench.task.rows), belief.workers()
         d = easiness(shrunk_share(votes)) if self.difficulty == "votes" else belief.easiness(proba)
+        d = with_floor(d, float(belief.floor))
         posterior, _ = believe(safe_log(proba) + log_votes(votes, workers, d), bench.task.gold)
         told = results(ability_model(self, votes), workers, posterior, d)
-        return posterior, told | {"log_likelihood_": belief.told()}
+        return posterior, told | {"log_likelihood_": belief.told(), "floor_": float(belief.floor)}
 
 
 class Belief(nn.Module):
@@ -128,6 +131,7 @@ class Belief(nn.Module):
     posterior: torch.Tensor  # (n_items, n_classes)
     ability: torch.Tensor  # (n_workers, n_classes)
     log_wrong: torch.Tensor  # (n_workers, n_classes of the truth, n_classes of the label)
+    floor: torch.Tensor  # ()
     likelihood: torch.Tensor  # (max_epochs,) log p(labels) after each epoch; NaN for those to come
 
     def __init__(self, bench: Bench, method: DifficultyNetwork) -> None:
@@ -142,18 +146,24 @@ class Belief(nn.Module):
         alike = np.full(shape, -log_others(self.votes.n_classes))
         log_wrong = alike if self.first.log_wrong is None else self.first.log_wrong
         self.register_buffer("log_wrong", torch.from_numpy(log_wrong))
+        floor = 0.0 if method.floor is None else float(method.floor)
+        self.register_buffer("floor", torch.tensor(floor, dtype=torch.float64))
         self.register_buffer("likelihood", torch.full((method.max_epochs,), torch.nan, dtype=torch.float64))
         self.to(bench.device)
 
     def update(self, proba: Array) -> None:
         """An E step, then the M step of the abilities; while the network warms up, only the likelihood is noted."""
-        d = self.easiness(proba)
+        bare = self.easiness(proba)
+        d = with_floor(bare, float(self.floor))
         posterior, evidence = believe(safe_log(proba) + log_votes(self.votes, self.workers(), d), self.gold)
         epoch = len(self.told())
         self.likelihood[epoch] = evidence
         if epoch < self.method.warm_up:
             return
-        found = self.model.solve(posterior, d, self.workers(), self.first)
+        if self.method.floor is None:
+            floor = self.model.solve_floor(posterior, bare, self.workers().ability, float(self.floor))
+            self.floor.fill_(floor)
+        found = self.model.solve(posterior, with_floor(bare, float(self.floor)), self.workers(), self.first)
         self.posterior.copy_(torch.from_numpy(posterior))
         self.ability.copy_(torch.from_numpy(found.ability))
         if found.log_wrong is not None:
@@ -182,7 +192,8 @@ class Belief(nn.Module):
 
     def log_column(self, batch: Batch, proba: torch.Tensor) -> torch.Tensor:
         """(n_labels, n_classes) log p(label | truth) of the labels of a batch, of whose items the network says this."""
-        d = torch.from_numpy(self.easiness(proba.double().cpu().numpy(), batch.item)).to(proba.device)
+        bare = self.easiness(proba.double().cpu().numpy(), batch.item)
+        d = torch.from_numpy(with_floor(bare, float(self.floor))).to(proba.device)
         logit = self.ability[batch.worker] * d[batch.row, None] - log_others(self.votes.n_classes)
         wrong = F.logsigmoid(-logit) + self.log_wrong[batch.worker, :, batch.label]
         said = F.one_hot(batch.label, self.votes.n_classes).bool()

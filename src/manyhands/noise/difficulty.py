@@ -46,6 +46,11 @@ def easiness(q: Array) -> Array:
     return np.asarray(EASIEST * (above / (1 - 1 / n_classes)) ** 2)
 
 
+def with_floor(d: Array, floor: float) -> Array:
+    """d raised toward the easiest by this share of the way: with 0 the hardest items are guessed, with 1 none are."""
+    return floor * EASIEST + (1 - floor) * d
+
+
 def shrunk_share(votes: Annotations) -> Array:
     """(n_items, n_classes) vote shares with one vote more, spread over the classes: a single label proves little."""
     counts = weighted_votes(votes, np.ones(votes.n_annotations))
@@ -132,6 +137,29 @@ class AbilityModel:
             found += float((self.beforehand * workers.log_wrong[active])[:, off].sum())
         away = workers.ability[active] - first.ability[active]
         return found - 0.5 * self._pull * float((away**2).sum())
+
+    def solve_floor(self, posterior: Array, d: Array, ability: Array, floor: float) -> float:
+        """The best floor given all else, from this one; the expected log-likelihood is concave in it too."""
+        low, high = 0.0, 1.0
+        for _ in range(_NEWTON_STEPS):
+            slope, bend = self._floor_slopes(posterior, d, ability, floor)
+            low, high = (floor, high) if slope > 0 else (low, floor)
+            trial = min(max(floor + slope / max(bend, 1e-300), 0.0), 1.0)
+            trial = trial if low <= trial <= high else (low + high) / 2
+            moved, floor = abs(trial - floor), trial
+            if moved <= _THERE:
+                break
+        return floor
+
+    def _floor_slopes(self, posterior: Array, d: Array, ability: Array, floor: float) -> tuple[float, float]:
+        votes, slope, bend = self.votes, 0.0, 0.0
+        raised, room = with_floor(d, floor)[votes.item], EASIEST - d[votes.item]
+        for c in range(votes.n_classes):
+            own, weight = ability[votes.worker, c], posterior[votes.item, c]
+            right, gain = p_right(own, raised, votes.n_classes), own * room
+            slope += float((weight * ((votes.label == c) - right) * gain).sum())
+            bend += float((weight * right * (1 - right) * gain**2).sum())
+        return slope, bend
 
     def intervals(self, workers: Abilities, posterior: Array, d: Array) -> tuple[Array, Array]:
         """(n_workers, n_classes) each, where abilities may lie, at 95%.
