@@ -93,7 +93,7 @@ class DifficultySteps(Generic[V]):
 
     def run(self, start: Array, *, max_iter: int, tol: float, what: str) -> EMResult[DifficultyParams[V]]:
         """EM from this posterior; what moves under its feet is not extrapolated."""
-        moves = self.difficulty in MOVING
+        moves = self.difficulty in MOVING and self.floor != 1
         return run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not moves, what=what)
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:

@@ -27,8 +27,8 @@ from manyhands.validation import Constraint, Number, OneOf, Probabilities
 class VoteDifficultyEM(Aggregator):
     """Ability of workers in each class against difficulty of items, which the split of their votes shows.
 
-    By default abilities stay at what the vote says of workers, and EM only finds the class frequencies: one weighted
-    vote in which a split item's labels weigh little. Nobody is taken to be worse than a guess.
+    By default abilities stay at what the vote says of workers, and EM only finds how much difficulty counts: a weighted
+    vote in which a split item's labels weigh less. Nobody is taken to be worse than a guess.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class VoteDifficultyEM(Aggregator):
     >>> from manyhands import Annotations, VoteDifficultyEM
     >>> votes = Annotations.from_matrix([[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1], [1, 1, 0, 0]])
     >>> model = VoteDifficultyEM().fit(votes)
-    >>> model.labels_[:3].tolist(), model.difficulty_.round(2).tolist()
-    ([0, 1, 0], [0.84, 0.36, 0.84, 1.0])
+    >>> model.labels_[:3].tolist(), model.difficulty_.argsort().tolist()
+    ([0, 1, 0], [1, 0, 2, 3])
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = ABILITY_CONSTRAINTS | {
@@ -85,7 +85,7 @@ class VoteDifficultyEM(Aggregator):
     def __init__(
         self,
         difficulty: str = "votes",
-        floor: float | None = 0.0,
+        floor: float | None = None,
         ability_update: str = "auto",
         errors: str = "uniform",
         right: float = 1.0,

@@ -76,7 +76,7 @@ class DifficultyNetwork(NetworkClassifier):
     def __init__(
         self,
         difficulty: str = "classifier",
-        warm_up: int = 5,
+        warm_up: int = 2,
         floor: float | None = None,
         ability_update: str = "auto",
         errors: str = "uniform",
