@@ -94,6 +94,24 @@ def test_newton_arrives_from_anywhere(start):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_newton_does_not_leap_to_and_fro():
+    """Of thirteen classes, half of the labels right: from 0 the longest step ends as far beyond the optimum."""
+    votes, first = Annotations.from_matrix((np.arange(400) % 2)[:, None], classes=range(13)), np.zeros((1, 13))
+    model, begin = model_of(votes, right=1e-6, wrong=1e-6), Abilities(first, None)
+    found = model.solve(np.eye(13)[[0] * 400], np.full(400, EASIEST), begin, begin)
+    assert p_right(found.ability[:, 0], EASIEST, 13) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_the_gaussian_draws_abilities_to_their_start():
+    """At the optimum the slope of the plain loops' expected log-likelihood is what the Gaussian pulls."""
+    votes, ability, _, d, posterior = small(2, seed=1)
+    first = Abilities(np.minimum(ability, 5.0) + 1, None)
+    found = model_of(votes, "map", precision=0.3).solve(posterior, d, first, first).ability
+    for w in range(4):
+        up, down = (slow.expected(posterior, triples(votes), found[w, 1] + e, w, 1, d, 1.0, 0.5) for e in (1e-5, -1e-5))
+        assert (up - down) / 2e-5 == pytest.approx(0.3 * (found[w, 1] - first.ability[w, 1]), abs=1e-6)
+
+
 def test_who_is_always_right_reaches_the_bound_and_who_is_always_wrong_zero():
     """Without labels beforehand to speak of, nothing else holds abilities."""
     truth = np.arange(20) % 2
@@ -139,17 +157,21 @@ def test_few_labels_are_drawn_to_what_is_believed_beforehand():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_floor_is_the_best_there_is(n_classes):
-    """Concave in it: no other floor explains the labels better, given all else."""
-    votes, ability, _, d, posterior = small(n_classes, seed=4)
-    model = model_of(votes)
+    """Concave in it: no other floor explains labels better, and it lies near the one that they were made with."""
+    rng = np.random.default_rng(4)
+    truth, d, ability = rng.integers(0, n_classes, 200), rng.random(200) / 4, np.full((8, n_classes), 9.0)
+    right = rng.random((200, 8)) < p_right(np.full((200, 8), 9.0), with_floor(d, 0.4)[:, None], n_classes)
+    votes = Annotations.from_matrix(np.where(right, truth[:, None], (truth[:, None] + 1) % n_classes))
+    posterior = np.eye(n_classes)[truth]
 
     def value(floor):
         return float((posterior * log_votes(votes, Abilities(ability, None), with_floor(d, floor))).sum())
 
-    found = model.solve_floor(posterior, d, ability, 0.5)
-    assert value(found) >= max(value(floor) for floor in np.linspace(0, 1, 101)) - 1e-9
-    assert with_floor(d, 0.0) is not d and np.array_equal(with_floor(d, 0.0), d)
-    assert np.allclose(with_floor(d, 1.0), EASIEST)
+    for start in (0.0, 0.5, 1.0):
+        found = model_of(votes).solve_floor(posterior, d, ability, start)
+        assert value(found) >= max(value(floor) for floor in np.linspace(0, 1, 101)) - 1e-9
+        assert found == pytest.approx(0.4, abs=0.15)
+    assert np.array_equal(with_floor(d, 0.0), d) and np.allclose(with_floor(d, 1.0), EASIEST)
 
 
 def test_intervals_hold_the_planted_expertise():

@@ -196,10 +196,11 @@ class DifficultyEM(CrowdClassifier):
 
 
 class FixedDifficultyEM(DifficultyEM):
-    """The same, on items as hard as their votes are split (Fixed); abilities stay at what the vote says of workers.
+    """Logistic regression learnt with workers' abilities, on items as hard as their votes are split (Fixed).
 
-    The easiness never moves, so this is exact EM. Judged by votes that are easy where they agree, all workers would
-    seem perfect: see `ability_update` of `DifficultyEM`, whose parameters these are.
+    Abilities stay at what the vote says of workers, and the easiness never moves: this is exact EM. Judged by votes
+    that are easy where they agree, all workers would seem perfect: see `ability_update` of `DifficultyEM`, whose
+    parameters these are.
 
     Parameters
     ----------

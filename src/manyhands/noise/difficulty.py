@@ -140,12 +140,14 @@ class AbilityModel:
 
     def solve_floor(self, posterior: Array, d: Array, ability: Array, floor: float) -> float:
         """The best floor given all else, from this one; the expected log-likelihood is concave in it too."""
-        low, high = 0.0, 1.0
+        low, high = -1.0, 2.0
         for _ in range(_NEWTON_STEPS):
             slope, bend = self._floor_slopes(posterior, d, ability, floor)
             low, high = (floor, high) if slope > 0 else (low, floor)
-            trial = min(max(floor + slope / max(bend, 1e-300), 0.0), 1.0)
-            trial = trial if low <= trial <= high else (low + high) / 2
+            step = slope / max(bend, 1e-300)
+            trial = floor + step
+            trial = trial if low < trial < high or abs(step) <= _THERE else (low + high) / 2
+            trial = min(max(trial, 0.0), 1.0)
             moved, floor = abs(trial - floor), trial
             if moved <= _THERE:
                 break
@@ -196,20 +198,20 @@ class AbilityModel:
     def _climb(self, posterior: Array, d: Array, ability: Array, first: Array) -> Array:
         """Newton's method for every worker and class.
 
-        The slope falls with the ability, so its sign says on which side of it the optimum lies; a step that would leave
-        these bounds goes to their middle instead. Nothing else can go wrong on a concave function of one number.
+        The slope falls with the ability, so its sign says on which side of it the optimum lies; a step that would not
+        stay between these sides goes to their middle. Nothing else can go wrong on a concave function of one number.
         """
         found = np.empty_like(ability)
         for c in range(self.votes.n_classes):
-            at, low, high = ability[:, c].copy(), np.zeros(len(ability)), np.full(len(ability), self.most)
+            at, low, high = ability[:, c].copy(), np.full(len(ability), -1.0), np.full(len(ability), self.most + 1)
             for _ in range(_NEWTON_STEPS):
                 slope, bend, _ = self._slopes(c, posterior, d, at)
                 slope -= self._pull * (at - first[:, c])
                 low, high = np.where(slope > 0, at, low), np.where(slope < 0, at, high)
                 step = np.clip(slope / np.maximum(bend + self._pull, 1e-300), -_LONGEST_STEP, _LONGEST_STEP)
                 trial = np.clip(at + step, 0.0, self.most)
-                outside = (trial < low) | (trial > high)
-                trial = np.where(outside, (low + high) / 2, trial)
+                again = ((trial <= low) | (trial >= high)) & (np.abs(step) > _THERE)
+                trial = np.clip(np.where(again, (low + high) / 2, trial), 0.0, self.most)
                 moved = np.abs(trial - at).max(initial=0.0)
                 at = trial
                 if moved <= _THERE:
