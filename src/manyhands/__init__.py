@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
+    from manyhands.aggregation.vote_difficulty_em import VoteDifficultyEM as VoteDifficultyEM
     from manyhands.aggregation.wawa import Wawa as Wawa
     from manyhands.classifiers.aggnet import AggNet as AggNet
     from manyhands.classifiers.conal import CoNAL as CoNAL
     from manyhands.classifiers.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding import CrowdInG as CrowdInG
+    from manyhands.classifiers.difficulty_em import DifficultyEM as DifficultyEM
+    from manyhands.classifiers.difficulty_em import FixedDifficultyEM as FixedDifficultyEM
+    from manyhands.classifiers.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
     from manyhands.classifiers.filled_in import FilledCrowdLayer as FilledCrowdLayer
     from manyhands.classifiers.iced import ICED as ICED
@@ -68,8 +72,11 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "CrowdInG": "manyhands.classifiers.crowding",
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
+    "DifficultyEM": "manyhands.classifiers.difficulty_em",
+    "DifficultyNetwork": "manyhands.classifiers.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
     "FilledCrowdLayer": "manyhands.classifiers.filled_in",
+    "FixedDifficultyEM": "manyhands.classifiers.difficulty_em",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
     "ICED": "manyhands.classifiers.iced",
@@ -88,6 +95,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TraceReg": "manyhands.classifiers.trace_reg",
     "Triplet": "manyhands.representation.triplet",
     "TwoStage": "manyhands.classifiers.two_stage",
+    "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
     "datasets": "manyhands",
     "io": "manyhands",

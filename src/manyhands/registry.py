@@ -21,12 +21,14 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "majority-vote": ("manyhands.aggregation.majority_vote:MajorityVote", {}),
     "one-coin": ("manyhands.aggregation.one_coin:OneCoin", {}),
     "pooled-dawid-skene": ("manyhands.aggregation.pooled_dawid_skene:PooledDawidSkene", {}),
+    "vote-difficulty-em": ("manyhands.aggregation.vote_difficulty_em:VoteDifficultyEM", {}),
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
 _FILLED = "manyhands.classifiers.filled_in:FilledCrowdLayer"  # four ways of filling in
 
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "adaptive-difficulty-em": ("manyhands.classifiers.difficulty_em:DifficultyEM", {}),
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "cpc": ("manyhands.classifiers.cpc:CPC", {}),
@@ -36,7 +38,9 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "crowd-layer-graph": (_FILLED, {"filler": "graph"}),
     "crowd-layer-self": (_FILLED, {"filler": "self"}),
     "crowding": ("manyhands.classifiers.crowding:CrowdInG", {}),
+    "difficulty-network": ("manyhands.classifiers.difficulty_network:DifficultyNetwork", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
+    "fixed-difficulty-em": ("manyhands.classifiers.difficulty_em:FixedDifficultyEM", {}),
     "iced": ("manyhands.classifiers.iced:ICED", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),

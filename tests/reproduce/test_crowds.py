@@ -232,3 +232,15 @@ def test_no_truth_is_no_truth():
     """A part without truth says so for each item."""
     part = Part(None, Annotations.from_matrix([[0, 1]]), None)
     assert part.has_truth.tolist() == [False]
+
+
+def test_what_was_planted_stays_with_its_items():
+    """Difficulty of the items that are learnt from, and expertise of all workers; nothing where nothing was planted."""
+    gaussians = DataSet("g", make="make_difficulty_gaussians", seeded=("data_seed", "label_seed"))
+    whole, some = make_part(gaussians, 7), make_part(gaussians, 7, quick=True)
+    assert whole.planted["difficulty"].shape == (1000,) and whole.planted["expertise"].shape == (5, 2)
+    rows = [np.flatnonzero((row == whole.X).all(axis=1))[0] for row in some.X]
+    np.testing.assert_array_equal(some.planted["difficulty"], whole.planted["difficulty"][rows])
+    blobs = DataSet("b", make="make_blobs", arguments={"kind": "difficulty", "n_items": 50})
+    assert [*make_part(blobs, 7).planted] == ["difficulty"]
+    assert not make_part(DataSet("b", make="make_blobs", arguments={"n_items": 50}), 7).planted

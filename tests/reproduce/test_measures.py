@@ -5,7 +5,7 @@ import pytest
 
 from manyhands import Annotations
 from manyhands.reproduce.crowds import Part
-from manyhands.reproduce.measures import auc, own_figures, rare_recall
+from manyhands.reproduce.measures import auc, own_figures, planted_figures, rare_recall
 
 VOTES = Annotations.from_matrix(np.zeros((6, 2), int), classes=[0, 1, 2])
 
@@ -80,3 +80,24 @@ def test_further_posteriors_are_labels_too():
     model = Fitted(posterior_first_=first, posterior_of_batch_=first[:2], posterior_kind_="soft")
     assert own_figures(model, part([0, 1, 1, -1, -1, -1])) == {"label_accuracy.first": 2 / 3}
     assert own_figures(model, part(None)) == {}
+
+
+def test_what_is_said_of_planted_workers_and_items():
+    """Expertise by what a method says, else by its confusion matrices, else by its posterior; difficulty by ranks."""
+    planted = {"expertise": np.full((2, 3), 0.5), "difficulty": np.arange(6.0)}
+    there = Part(None, VOTES, np.zeros(6, int), planted=planted)
+    told = Fitted(expertise_=np.full((2, 3), 0.75), difficulty_=np.arange(6.0) ** 2)
+    assert planted_figures(told, there) == {"expertise_error": 0.25, "difficulty_rank": pytest.approx(1)}
+    assert planted_figures(Fitted(confusion_=np.full((2, 3, 3), 0.4)), there) == {"expertise_error": pytest.approx(0.1)}
+    sure = Fitted(posterior_=np.eye(3)[[0] * 6], difficulty_=np.zeros(6))
+    found = planted_figures(sure, there)
+    assert found["difficulty_rank"] == 0 and found["expertise_error"] > 0.1
+    assert planted_figures(told, part([0] * 6)) == {}
+
+
+def test_how_far_expected_accuracies_are_off():
+    """In ten parts by what is expected; items of unknown truth do not count."""
+    there = part([0, 0, 0, 1, 1, -1])  # all labels say 0
+    assert planted_figures(Fitted(item_accuracy_=np.array([1.0, 1, 1, 0, 0, 0.7])), there) == {"difficulty_error": 0}
+    halves = planted_figures(Fitted(item_accuracy_=np.array([0.9, 0.9, 0.9, 0.2, 0.2, 0.7])), there)
+    assert halves["difficulty_error"] == pytest.approx(0.6 * 0.1 + 0.4 * 0.2)

@@ -19,6 +19,7 @@ from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.em import run_em
 from manyhands.kernels import Array, sums_by
+from manyhands.noise import softplus
 from manyhands.priors import ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.validation import Constraint, Number, Probabilities
 
@@ -41,6 +42,7 @@ class GLAD(Aggregator):
     ----------
     ability_ : (n_workers,) 1 is expected, 0 says nothing, negative means more often wrong than right
     difficulty_ : (n_items,) positive; exp(-1) is expected, and stands for items without labels
+    item_accuracy_ : (n_items,) the share of its labels that is expected to be right; an average worker's if it has none
     class_prior_ : (n_classes,)
 
     Examples
@@ -62,6 +64,7 @@ class GLAD(Aggregator):
 
     ability_: Array
     difficulty_: Array
+    item_accuracy_: Array
     _ability: Array  # (n_workers + 1,) the last worker is one never seen
     _ease: Array  # (n_items,)
 
@@ -79,6 +82,7 @@ class GLAD(Aggregator):
         results = {
             "ability_": params.ability,
             "difficulty_": np.exp(-params.ease),
+            "item_accuracy_": steps.item_accuracy(params),
             "class_prior_": np.exp(params.log_prior),
             "_ability": np.append(params.ability, params.ability[active].mean()),
             "_ease": params.ease,
@@ -158,6 +162,13 @@ class GLADSteps:
         """(n_annotations,) the log odds that each label is right."""
         return params.ability[self.worker] * np.exp(params.ease)[self.item]
 
+    def item_accuracy(self, params: GLADParams) -> Array:
+        """(n_items,) the expected share of right labels."""
+        n_labels = np.bincount(self.item, minlength=self.n_items)
+        total = sums_by(self.item, np.exp(-softplus(-self.logit(params))), self.n_items)
+        silent = np.exp(-softplus(-params.ability[np.unique(self.worker)].mean() * np.exp(params.ease)))
+        return np.where(self.labelled, total / np.maximum(n_labels, 1), silent)
+
     def truth(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
         """(n_classes, n_items) the posterior, and log p(labels).
 
@@ -173,7 +184,7 @@ class GLADSteps:
         posterior = np.exp(score - top)
         total = posterior.sum(axis=0)
         posterior /= total
-        all_wrong = -float(_softplus(logit).sum()) - len(logit) * others
+        all_wrong = -float(softplus(logit).sum()) - len(logit) * others
         return posterior, all_wrong + float((top + np.log(total))[self.labelled].sum())
 
     def climb(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
@@ -220,15 +231,6 @@ def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
 
 def _ease_value(ease: Array, beta: Array, pull: Array, width: Array) -> Array:
     return beta * (pull - 0.5 * width * beta) - 0.5 * (ease - _MEAN) ** 2
-
-
-def _softplus(x: Array) -> Array:
-    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
-    tail = np.abs(x)
-    np.exp(np.negative(tail, out=tail), out=tail)
-    np.log1p(tail, out=tail)
-    tail += np.maximum(x, 0.0)
-    return tail
 
 
 def _curvature(logit: Array) -> Array:

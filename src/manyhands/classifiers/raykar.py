@@ -18,16 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
+from manyhands.classifiers.regression import as_module, module_proba, n_columns, prepare
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Array, Packed, pack
-from manyhands.nn.crowd_em import Gold, believe, class_names, guesses, labels_beforehand, log_confusions
+from manyhands.nn.crowd_em import Gold, believe, class_names, guesses, log_confusions
 from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
-from manyhands.nn.turned_rows import turn
+from manyhands.noise import labels_beforehand
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
-
-_RIDGE = 0.1  # of the features' variances together: chosen by held-out labels of ten crowds
 
 
 class Raykar(CrowdClassifier):
@@ -105,10 +104,9 @@ class Raykar(CrowdClassifier):
         X, votes, gold, n_classes = as_matrix(task.rows), task.annotations, task.gold, task.annotations.n_classes
         taught = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
         heard, known = votes[taught], None if gold is None else gold[taught]
-        turned = turn(X[taught], standardise=self.standardise)
-        ridge = float(self.ridge or _RIDGE * turned.variance or 1.0)  # without any variance, it matters to nothing
+        turned, ridge = prepare(X[taught], self.standardise, self.ridge)
         active = np.bincount(heard.worker, minlength=heard.n_workers) > 0
-        steps = RaykarSteps(turned.X, pack(heard), known, active, 1 if n_classes == 2 else n_classes, ridge, self)
+        steps = RaykarSteps(turned.X, pack(heard), known, active, n_columns(n_classes), ridge, self)
         random = make_generator(self.random_state).spawn(self.n_init - 1)
         runs = [steps.run(start) for start in guesses(heard, known, steps.pseudo, random)]
         best = max(runs, key=lambda run: run.history[-1])
@@ -116,11 +114,10 @@ class Raykar(CrowdClassifier):
         posterior, _ = believe(pack(votes), table, log_proba(X, weights, n_classes), gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
         history = [{"objective": value} for value in best.history]
-        return Learned(_as_module(weights, n_classes, ridge), history, posterior, results)
+        return Learned(as_module(weights, n_classes, ridge), history, posterior, results)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        weights = np.vstack([module.coef_.T, module.intercept_])
-        return np.exp(log_proba(as_matrix(rows), weights, len(module.classes_)))
+        return module_proba(module, rows)
 
 
 @dataclass(frozen=True)
@@ -177,13 +174,3 @@ class RaykarSteps:
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())
         return posterior.ravel(), objective + float((self.pseudo * params.log_table[self.active]).sum())
-
-
-def _as_module(weights: Array, n_classes: int, ridge: float) -> Any:
-    """The weights as a LogisticRegression, which can be saved and is known everywhere."""
-    from sklearn.linear_model import LogisticRegression
-
-    module = LogisticRegression(C=(2 if n_classes == 2 else 1) / ridge)  # one column stands for two
-    module.coef_, module.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
-    module.classes_, module.n_features_in_ = np.arange(n_classes), len(weights) - 1
-    return module

@@ -22,6 +22,7 @@ from manyhands.datasets.fetching import (
 from manyhands.datasets.imbalanced import make_iced_features, make_long_tail_on
 from manyhands.datasets.loading import load
 from manyhands.datasets.simulated import make_blobs, make_breast_cancer, make_digits, make_iris, make_wine
+from manyhands.datasets.structural import make_difficulty_images
 
 __all__ = [
     "CrowdDataset",
@@ -36,6 +37,7 @@ __all__ = [
     "load",
     "make_blobs",
     "make_breast_cancer",
+    "make_difficulty_images",
     "make_digits",
     "make_iced_features",
     "make_iris",

@@ -200,6 +200,7 @@ def as_dataset(
     class_names: tuple[str, ...] | None,
 ) -> CrowdDataset:
     """A simulated crowd with features; what was planted is in `extra`."""
+    planted = {name: getattr(crowd, name) for name in ("difficulty", "expertise") if getattr(crowd, name) is not None}
     return CrowdDataset(
         name,
         annotations.classes,
@@ -210,7 +211,7 @@ def as_dataset(
         X_test=X_test,
         y_test=_as_truth(y_test),
         class_names=class_names,
-        extra=MappingProxyType({"is_bad": crowd.is_bad, "confusion": crowd.confusion}),
+        extra=MappingProxyType({"is_bad": crowd.is_bad, "confusion": crowd.confusion} | planted),
     )
 
 

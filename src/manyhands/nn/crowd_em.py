@@ -52,13 +52,6 @@ def guesses(
     return [vote, *mixed] if from_gold is None else [vote, from_gold, *mixed]
 
 
-def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:
-    """[truth, label] so many labels in each cell, the wrong ones shared by the wrong classes."""
-    pseudo = np.full((n_classes, n_classes), wrong / max(n_classes - 1, 1))
-    np.fill_diagonal(pseudo, right)
-    return pseudo
-
-
 def log_confusions(packed: Packed, posterior: Array, pseudo: float | Array) -> Array:
     """[worker, truth, label], from what is believed of the items and so many labels more in each cell (above 0)."""
     nothing = np.zeros((packed.n_workers, packed.n_classes, packed.n_classes))

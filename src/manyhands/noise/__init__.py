@@ -1,7 +1,7 @@
 """How a worker errs; one file per model.
 
-Every model here is a *table*: its answer depends on (worker, truth, label) alone. A model is a frozen dataclass
-with three methods:
+Every model here but `difficulty` is a *table*: its answer depends on (worker, truth, label) alone. A table is a
+frozen dataclass with three methods:
 
     solve(counts, previous)   the best parameters given expected counts[worker, truth, label]
     log_table(params)         log p(label | truth) for each worker, indexed [worker, truth, label]
@@ -44,3 +44,19 @@ class Remembering(Protocol[P]):
 def safe_log(p: Array) -> Array:
     """log p with the smallest positive double in place of 0, so that sums of logs stay finite."""
     return np.log(np.maximum(p, np.finfo(np.float64).tiny))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
+    tail = np.abs(x)
+    np.exp(np.negative(tail, out=tail), out=tail)
+    np.log1p(tail, out=tail)
+    tail += np.maximum(x, 0.0)
+    return tail
+
+
+def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:
+    """[truth, label] so many labels in each cell, the wrong ones shared by the wrong classes."""
+    pseudo = np.full((n_classes, n_classes), wrong / max(n_classes - 1, 1))
+    np.fill_diagonal(pseudo, right)
+    return pseudo

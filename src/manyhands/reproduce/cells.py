@@ -17,10 +17,10 @@ from manyhands import __version__, registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
 from manyhands.reproduce.crowds import Part, make_part
-from manyhands.reproduce.measures import label_figures, own_figures, predicted_figures
+from manyhands.reproduce.measures import label_figures, own_figures, planted_figures, predicted_figures
 from manyhands.reproduce.tables import STAGES, DataSet, Row, Table
 
-LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds"})
+LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})
 
 _NONE = "none"
 _QUICK_EPOCHS = 3
@@ -113,7 +113,7 @@ def _is_drawn(row: Row) -> bool:
     setting = dict(row.parameters)
     if row.method == "two-stage" and setting.get("classifier") == "logistic-regression":
         return "random_state" in registry.create(setting.get("aggregator", registry.DEFAULT)).get_params()
-    if row.method == "raykar":
+    if row.method in ("raykar", "adaptive-difficulty-em", "fixed-difficulty-em"):
         return bool(setting.get("n_init", 1) != 1)
     return "random_state" in registry.create(row.method).get_params()
 
@@ -215,7 +215,7 @@ def run_cell(cell: Cell) -> Outcome:
     model.fit(*given)
     seconds = time.perf_counter() - began
     figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
-    figures |= own_figures(model, part) | {"fit_seconds": round(seconds, 4)}
+    figures |= own_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
     plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     return Outcome(plain, chosen, n_test)
 

@@ -7,8 +7,8 @@ Nothing about the test part, neither its truth nor its features, reaches the par
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ _APART = 1_000_000  # between the seeds that several arguments of one function g
 class Part:
     """Items to learn from with their annotations, and items to be tested on; None where a set has none.
 
-    `y_train` is for measuring alone: -1, or None where classes are text, stands for an unknown truth.
+    `y_train` is for measuring alone: -1, or None where classes are text, stands for an unknown truth. So is `planted`:
+    the "difficulty" of each item and the "expertise" of each worker in each class, where they were made.
     """
 
     X: Array | None
@@ -45,6 +46,7 @@ class Part:
     y_train: Array | None
     X_test: Array | None = None
     y_test: Array | None = None
+    planted: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_truth(self) -> npt.NDArray[np.bool_]:
@@ -58,7 +60,10 @@ class Part:
     def with_items(self, rows: Index) -> Part:
         """Learn from these items only."""
         X, y = (None if values is None else values[rows] for values in (self.X, self.y_train))
-        return replace(self, X=X, annotations=self.annotations[rows], y_train=y)
+        planted = dict(self.planted)
+        if "difficulty" in planted:
+            planted["difficulty"] = planted["difficulty"][rows]
+        return replace(self, X=X, annotations=self.annotations[rows], y_train=y, planted=planted)
 
 
 def make_part(dataset: DataSet, seed: int, first_seed: int = FIRST_SEED, quick: bool = False) -> Part:
@@ -86,9 +91,11 @@ def _whole(dataset: DataSet, seed: int) -> Part:
     if isinstance(made, CrowdDataset):
         return _of_loaded(dataset, made)
     if isinstance(made, FeatureCrowd):
-        return Part(made.X, made.crowd.annotations, made.crowd.truth, made.X_test, made.truth_test)
+        return Part(
+            made.X, made.crowd.annotations, made.crowd.truth, made.X_test, made.truth_test, _planted(vars(made.crowd))
+        )
     if isinstance(made, Crowd):
-        return Part(None, made.annotations, made.truth)
+        return Part(None, made.annotations, made.truth, planted=_planted(vars(made)))
     raise ParameterError(f"The data set {dataset.name!r} cannot be made: {dataset.make} gives no crowd.")
 
 
@@ -99,7 +106,12 @@ def _of_loaded(dataset: DataSet, data: CrowdDataset) -> Part:
         annotations = _seated(data.votes, data.classes)
     else:
         raise ParameterError(f"The data set {dataset.name!r} has no labels of a crowd; simulate one on its truth.")
-    return Part(data.X, annotations, data.y_true, data.X_test, data.y_test)
+    return Part(data.X, annotations, data.y_true, data.X_test, data.y_test, _planted(data.extra))
+
+
+def _planted(made: Mapping[str, Any]) -> dict[str, Any]:
+    """What a simulation knows of difficulty and expertise."""
+    return {name: made[name] for name in ("difficulty", "expertise") if made.get(name) is not None}
 
 
 def _seated(votes: npt.NDArray[np.int64], classes: Array) -> Annotations:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manyhands import metrics
 from manyhands.consensus import pick_classes
 from manyhands.exceptions import ParameterError
+from manyhands.heldout import worker_confusions
 from manyhands.reproduce.crowds import Part
 from manyhands.reproduce.tables import OF_HISTORY, OF_LABELS, OF_ROUND
 
@@ -30,7 +31,7 @@ def label_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     if part.y_train is None or not known.any():
         raise ParameterError(f"{name} has no item of known truth to measure an aggregator on.")
     figures = _figures(part, part.y_train[known], model.labels_[known], model.posterior_[known], model.classes_)
-    return figures | {"label_accuracy": figures["accuracy"]}, int(known.sum())
+    return figures | {"label_accuracy": figures["accuracy"], "label_auc": figures["auc"]}, int(known.sum())
 
 
 def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
@@ -39,7 +40,11 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
         raise ParameterError(f"{name} has no test part to measure a classifier on; give it folds = 5.")
     last, proba = _last(model), model.predict_proba(part.X_test)
     figures = _figures(part, part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
-    return figures | _label_accuracy("label_accuracy", last, last.posterior_, part), len(part.y_test)
+    figures |= _label_accuracy("label_accuracy", last, last.posterior_, part)
+    known = part.has_truth
+    if part.y_train is not None and known.any():
+        figures["label_auc"] = auc(part.y_train[known], last.posterior_[known], last.classes_)
+    return figures, len(part.y_test)
 
 
 def own_figures(model: Any, part: Part) -> Figures:
@@ -54,6 +59,45 @@ def own_figures(model: Any, part: Part) -> Figures:
         if found and isinstance(value, np.ndarray) and value.shape == last.posterior_.shape:
             figures |= _label_accuracy(OF_LABELS + found[1], last, value, part)
     return figures
+
+
+def planted_figures(model: Any, part: Part) -> Figures:
+    """What a method says of workers' expertise and items' difficulty, beside what was planted or is true.
+
+    expertise_error: the mean distance, over workers and classes, of the chance of a right label on the easiest items;
+    of methods that know no difficulty, on all items. difficulty_rank: Spearman's correlation. difficulty_error: how far
+    the share of right labels that an item's difficulty makes one expect is from the share that is right, as in `ece`.
+    """
+    last, figures = _last(model), {}
+    if "expertise" in part.planted:
+        figures["expertise_error"] = float(np.abs(_expertise(last, part) - part.planted["expertise"]).mean())
+    if "difficulty" in part.planted and hasattr(last, "difficulty_"):
+        from scipy.stats import spearmanr
+
+        found, planted = last.difficulty_, part.planted["difficulty"]
+        differ = np.ptp(found) > 0 and np.ptp(planted) > 0
+        figures["difficulty_rank"] = float(spearmanr(found, planted).statistic) if differ else 0.0
+    if hasattr(last, "item_accuracy_") and part.has_truth.any():
+        figures["difficulty_error"] = _difficulty_error(last, part)
+    return figures
+
+
+def _expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
+    """(n_workers, n_classes) how often labels are right: what a method says, or what its posterior does."""
+    if hasattr(last, "expertise_"):
+        return np.asarray(last.expertise_)
+    of_posterior = worker_confusions(part.annotations, last.posterior_, strength=1e-6)[:-1]
+    return np.einsum("wcc->wc", getattr(last, "confusion_", of_posterior))
+
+
+def _difficulty_error(last: Any, part: Part, n_bins: int = 10) -> float:
+    votes, known = part.annotations, part.has_truth
+    assert part.y_train is not None
+    is_right = (votes.classes[votes.label] == part.y_train[votes.item])[known[votes.item]].astype(float)
+    expected = last.item_accuracy_[votes.item][known[votes.item]]
+    order = np.argsort(expected, kind="stable")
+    gaps = np.array_split((expected - is_right)[order], min(n_bins, len(order)))
+    return float(sum(abs(gap.sum()) for gap in gaps) / len(order))
 
 
 def _last(model: Any) -> Any:

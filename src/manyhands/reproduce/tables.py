@@ -28,8 +28,10 @@ METRICS = (
     "log_loss",
     "ece",
     "label_accuracy",
+    "label_auc",
     "fit_seconds",
 )
+OF_SOME = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods that know of it, where it is known
 OF_ROUND = "round."  # and what a method says of its last round, such as round.heldout
 OF_HISTORY = "history."  # and what it noted last under this name while it trained
 STAGES = ("aggregator__", "classifier__")  # before the parameters of either of two stages, as scikit-learn nests them
@@ -242,18 +244,19 @@ def _of_stages(row: Row) -> list[str]:
 
 
 def is_metric(name: str) -> bool:
-    """Whether a table may name it: one of `METRICS`, or what only some methods tell.
+    """Whether a table may name it: one of `METRICS`, one of `OF_SOME`, or what only some methods tell.
 
     >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
     (True, True, True, False)
     """
     of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
-    return name in METRICS or of_method
+    return name in METRICS or name in OF_SOME or of_method
 
 
 def is_share(metric: str) -> bool:
     """Whether a metric lies between 0 and 1 and is shown as per cent."""
-    return metric.startswith(OF_LABELS) or (metric in METRICS and metric not in ("log_loss", "fit_seconds"))
+    no_share = ("log_loss", "fit_seconds", "difficulty_rank")
+    return metric.startswith(OF_LABELS) or (metric in METRICS + OF_SOME and metric not in no_share)
 
 
 def table_names() -> list[str]:

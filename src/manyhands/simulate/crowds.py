@@ -43,6 +43,7 @@ class Crowd:
     confusion : (n_workers, n_classes, n_classes) or None where a label depends on the item beyond its truth
     is_bad : (n_workers,) bool, the workers who were planted to do harm
     difficulty : (n_items,) or None; larger is harder
+    expertise : (n_workers, n_classes) or None; how often labels are right on the easiest items
     """
 
     annotations: Annotations
@@ -50,6 +51,7 @@ class Crowd:
     confusion: Array | None
     is_bad: npt.NDArray[np.bool_]
     difficulty: Array | None = None
+    expertise: Array | None = None
 
 
 def make_crowd(

@@ -125,7 +125,8 @@ def make_structural(
     label = (rng.random(right.shape) >= 1 - says_one).astype(
         np.int32
     )  # as RandomState.choice turns a draw into a label
-    return replace(_dense(codes, label), difficulty=1 - 4 * easiness)
+    own = np.diagonal(expertise, axis1=1, axis2=2)
+    return replace(_dense(codes, label), difficulty=1 - 4 * easiness, expertise=own)
 
 
 def make_nonstructural(

@@ -1,0 +1,86 @@
+"""Fixed difficulty EM without features: its E step by hand, its limit (Dawid-Skene), and its difficulty."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from manyhands import GLAD, Annotations, VoteDifficultyEM
+from manyhands.noise import labels_beforehand
+from manyhands.noise.difficulty import p_right
+from manyhands.priors import class_prior
+from manyhands.simulate import make_crowd
+from manyhands.table_model import fit_table
+from reference import slow_difficulty as slow
+
+
+def test_a_weighted_vote_by_hand():
+    """Two classes, three workers: abilities from the vote shares, easiness from the shrunk ones."""
+    votes = Annotations.from_matrix([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 1, 0]])
+    model = VoteDifficultyEM(floor=0.0).fit(votes)
+    share = np.array([2 / 3, 0, 1, 1 / 3])  # of class 1
+    shrunk = (3 * share + 0.5) / 4
+    np.testing.assert_allclose(model.difficulty_, 1 - 4 * (shrunk - 0.5) ** 2)
+    said = np.array([[1, 0, 1, 0], [1, 0, 1, 1], [0, 0, 1, 0]])  # by worker
+    sensitivity = ((said * share).sum(1) + 1) / (share.sum() + 1.5)
+    specificity = (((1 - said) * (1 - share)).sum(1) + 1) / ((1 - share).sum() + 1.5)
+    np.testing.assert_allclose(model.expertise_, np.column_stack([specificity, sensitivity]))
+    triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
+    d, alike = (1 - model.difficulty_) / 4, np.ones((3, 2, 2))
+    posterior, evidence = slow.believe(np.full((4, 2), np.log(0.5)), triples, model.ability_, alike, d)
+    np.testing.assert_allclose(model.posterior_, posterior)
+    assert model.log_likelihood_ == pytest.approx(evidence)
+
+
+class Weighted:
+    """Confusion matrices with the same labels beforehand."""
+
+    pseudo = labels_beforehand(3, 1.0, 0.5)
+
+    def solve(self, counts, previous):
+        told = counts + self.pseudo
+        return np.log(told) - np.log(told.sum(axis=2, keepdims=True))
+
+    def log_table(self, params):
+        return params
+
+    def log_penalty(self, params):
+        return float((self.pseudo * params).sum())
+
+
+def test_equal_difficulties_are_dawid_skene():
+    """With the same labels beforehand in every cell, the same objective and the same posterior."""
+    crowd = make_crowd(150, 8, 3, 6, accuracy=0.75, random_state=0)
+    ours = VoteDifficultyEM(difficulty="constant", errors="free", tol=0, max_iter=3000).fit(crowd.annotations)
+    theirs = fit_table(crowd.annotations, Weighted(), class_prior("uniform", 3, 0.01), max_iter=3000, tol=0)
+    np.testing.assert_allclose(ours.posterior_, theirs.final.posterior, atol=1e-7)
+    np.testing.assert_allclose(ours.expertise_, np.einsum("wcc->wc", np.exp(theirs.log_table)), atol=1e-7)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"floor": 0.0}, {"difficulty": "posterior", "tol": 1e-3}])
+def test_planted_difficulty_is_ranked(parameters):
+    """Items that are said to be hard were made hard, with eight labels on each."""
+    crowd = make_crowd(400, 12, 4, 8, kind="difficulty", accuracy=0.95, random_state=1)
+    model = VoteDifficultyEM(**parameters).fit(crowd.annotations)
+    assert spearmanr(model.difficulty_, crowd.difficulty).statistic > 0.4
+    right = crowd.annotations.label == crowd.truth[crowd.annotations.item]
+    assert spearmanr(model.item_accuracy_, np.bincount(crowd.annotations.item, weights=right)).statistic > 0.2
+
+
+def test_a_new_item_is_as_hard_as_its_votes_are_split():
+    """Items that `fit` saw keep their difficulty; a stranger is as able as the others are on average."""
+    crowd = make_crowd(100, 6, 2, 6, accuracy=0.8, random_state=0)
+    model = VoteDifficultyEM(floor=0.0).fit(crowd.annotations)
+    proba = model.predict_proba(Annotations.from_triples(["new"], ["stranger"], [1]))
+    ability = model.ability_.mean(axis=0)
+    right = p_right(ability, 0.0625, 2)  # one vote and a shrunk share of 3/4
+    odds = right[1] / (1 - right[0])
+    assert proba[0, 1] == pytest.approx(odds / (1 + odds))
+
+
+def test_glad_says_how_many_labels_are_right():
+    """item_accuracy_ is the mean of its own model's chances."""
+    votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [-1, -1, -1]])
+    model = GLAD().fit(votes)
+    chance = 1 / (1 + np.exp(-model.ability_[None, :] / model.difficulty_[:, None]))
+    np.testing.assert_allclose(model.item_accuracy_[:2], chance[:2].mean(axis=1))
+    assert model.item_accuracy_[2] == pytest.approx(1 / (1 + np.exp(-model.ability_.mean() / model.difficulty_[2])))
