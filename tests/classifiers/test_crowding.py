@@ -1,59 +1,21 @@
-"""CrowdInG: who learns at which step and from what, its limit cases, and what its generator is good for."""
+"""CrowdInG: what it is at its limits, and what its generator is good for."""
 
 import numpy as np
 import pytest
 import torch
 
-from manyhands import Annotations, CrowdInG, CrowdLayer, MaxMIG, load_model
-from manyhands.classifiers import crowding
-from manyhands.classifiers.adversaries import Game
+from manyhands import Annotations, CrowdInG, CrowdLayer, MaxMIG, SelfCrowd, load_model
+from manyhands.classifiers import crowding, generated_labels
+from manyhands.classifiers.self_training import Yardstick
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.nn.backbones import Mean
-from manyhands.nn.losses import entropy
-from manyhands.nn.pairs import at
 from manyhands.simulate import thin
 from manyhands.testing.compare import quietly
 from manyhands.testing.crowds import feature_crowd, with_silence
-from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.learners import global_states
+from small_crowding import NETWORK, quick, sparse_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-NETWORK = QUICK | {"random_state": 0}
-FEW = {"generator_epochs": 5, "discriminator_epochs": 2, "adversarial_epochs": 2, "members": 1}
-FEW |= {"pretraining": "crowd-layer", "start": "identity"}
-
-
-def quick(**changes):
-    return CrowdInG(**(NETWORK | FEW | changes))
-
-
-def sparse_crowd(n_classes=3, n_items=60, accuracy=0.8, noise=0.0):
-    """Two labels on each item, most of them right; the more noise, the less features tell."""
-    X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=accuracy)
-    return blurred(X, noise), thin(votes, 0.6, random_state=0), truth
-
-
-def game_of(monkeypatch, **changes):
-    """The game as it stands before its first batch, and that batch."""
-    kept = []
-
-    def stop(self, game, bench):
-        kept.append((game, next(iter(bench.batches(batch_size=self.adversarial_batch_size)))))
-        return []
-
-    monkeypatch.setattr(crowding.CrowdInG, "_play", stop)
-    X, votes, _ = sparse_crowd(noise=3.0)
-    quick(**({"generator_learning_rate": 0.01, "generator_epochs": 20} | changes)).fit(X, votes)
-    torch.manual_seed(0)
-    return kept[0]
-
-
-def weights(*modules):
-    return [p.detach().clone() for module in modules for p in module.parameters()]
-
-
-def same(before, after):
-    return all(torch.equal(a, b) for a, b in zip(before, after))
 
 
 @pytest.mark.parametrize("pretraining, method", [("crowd-layer", CrowdLayer), ("max-mig", MaxMIG)])
@@ -72,6 +34,21 @@ def test_an_instance_as_pretraining_keeps_what_is_its_own():
         quick(pretraining=CrowdLayer(hidden=(3,))).fit(X, votes)
 
 
+def test_pretraining_shares_the_network_alone_and_is_checked(tmp_path):
+    """`selection` of both means something else in each; checkpoints of members keep apart."""
+    X, votes, _ = sparse_crowd(n_items=40)
+    inner = crowding.wrapped_method(CrowdInG(pretraining=SelfCrowd(), max_epochs=7), "pretraining")
+    assert inner.selection == "balanced" and inner.max_epochs == 7
+    with pytest.raises(ParameterError, match="'form' of CrowdLayer"):
+        quick(pretraining=CrowdLayer(form="zzz")).fit(X, votes)
+    with pytest.raises(ParameterError, match="'threshold' of CrowdInG is a share"):
+        quick(threshold=1.5).fit(X, votes)
+    settings = {"pretraining": SelfCrowd(rounds=1, round_patience=None), "members": 2, "adversarial_epochs": 1}
+    plain = quick(**settings).fit(X, votes)
+    kept = quick(**settings, checkpoint=tmp_path).fit(X, votes)
+    np.testing.assert_array_equal(plain.predict_proba(X), kept.predict_proba(X))
+
+
 def test_several_members_answer_with_their_mean():
     X, votes, _ = sparse_crowd()
     model = quick(members=2, adversarial_epochs=0).fit(X, votes)
@@ -80,91 +57,6 @@ def test_several_members_answer_with_their_mean():
         each = [net(torch.from_numpy(X).float()).softmax(1).numpy() for net in model.module_.network.networks]
     assert not np.allclose(*each, atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-6)
-
-
-def test_each_step_moves_one_network_and_no_other(monkeypatch):
-    game, batch = game_of(monkeypatch)
-    networks = {"network": game.network, "generator": game.generator, "discriminator": game.discriminator}
-    draw = game.draw(batch)
-    look, inform = game.costs(draw)
-    steps = {
-        "discriminator": lambda: game.learn_to_tell(draw),
-        "generator": lambda: game.learn_to_convince(draw, look + inform),
-        "network": lambda: game.learn_to_classify(draw, look),
-    }
-    for name, step in steps.items():
-        before = {n: weights(module) for n, module in networks.items()}
-        step()
-        moved = {n for n, module in networks.items() if not same(before[n], weights(module))}
-        assert moved == {name}
-    assert all(p.requires_grad for p in game.generator.parameters())
-
-
-def test_in_one_step_generator_and_classifier_learn_together(monkeypatch):
-    game, batch = game_of(monkeypatch, two_step=False)
-    before = weights(game.network), weights(game.generator)
-    found = game.play(batch)
-    assert not same(before[0], weights(game.network)) and not same(before[1], weights(game.generator))
-    assert "classifier" not in found
-
-
-@pytest.mark.parametrize("kind, threshold", [("quantile", 0.3), ("nats", 0.3)])
-def test_the_generator_learns_where_the_classifier_is_sure_and_the_classifier_elsewhere(monkeypatch, kind, threshold):
-    game, batch = game_of(monkeypatch, threshold=threshold, threshold_is=kind)
-    seen = {}
-    monkeypatch.setattr(Game, "learn_to_convince", lambda self, draw, cost: seen.setdefault("sure", draw) and {})
-    monkeypatch.setattr(Game, "learn_to_classify", lambda self, draw, cost: seen.setdefault("unsure", draw) and {})
-    game.play(batch)
-    h = {name: entropy(draw.log_z) for name, draw in seen.items()}
-    assert len(h["sure"]) and len(h["unsure"]) and h["sure"].max() <= h["unsure"].min()
-    assert len(h["sure"]) + len(h["unsure"]) == len(batch.item)
-    if kind == "quantile":
-        assert len(h["sure"]) == pytest.approx(threshold * len(batch.item), abs=1)
-    else:
-        assert h["sure"].max() <= threshold < h["unsure"].min()
-    for draw in seen.values():  # pairs still are those of their rows
-        again = game.generator(game.generator.context(draw.x), draw.log_z.exp(), draw.pairs, draw.noise)
-        torch.testing.assert_close(at(again, draw.label), draw.log_p0)
-
-
-def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
-    """Nothing but learning changes a probability: dropout is at rest, and noise is kept."""
-    game, batch = game_of(monkeypatch, dropout=0.5, inner_steps=1)
-    draw = game.draw(batch)
-    look, inform = game.costs(draw)
-    assert game.learn_to_convince(draw, look)["generator_ratio"].item() == pytest.approx(1.0, abs=1e-5)
-    draw = game.draw(batch)
-    assert game.learn_to_classify(draw, look)["classifier_ratio"].item() == pytest.approx(1.0, abs=1e-5)
-    assert torch.isfinite(look).all() and torch.isfinite(inform).all() and (look >= 0).all() and (inform >= 0).all()
-
-
-def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_never_labelled_pairs(monkeypatch):
-    game, batch = game_of(monkeypatch)
-    chosen = {}
-    see = game.discriminator.logits
-
-    def noted(seen, pairs):
-        chosen["pairs"] = pairs
-        return see(seen, pairs)
-
-    game.discriminator.logits = noted
-    draw = game.draw(batch)
-    game.learn_to_tell(draw)
-    n = len(draw.authentic_label)
-    authentic, fake = chosen["pairs"].at(slice(0, n)), chosen["pairs"].at(slice(n, None))
-    labelled = set(zip(authentic.row.tolist(), authentic.worker.tolist()))
-    assert not labelled & set(zip(fake.row.tolist(), fake.worker.tolist()))
-    counts = torch.bincount(authentic.worker, minlength=game.generator.n_workers)
-    missing = len(batch.item) - counts
-    assert torch.bincount(fake.worker, minlength=len(counts)).tolist() == torch.minimum(counts, missing).tolist()
-
-
-def test_sure_labels_are_likelier_examples_unless_chosen_at_random(monkeypatch):
-    for selection in ("entropy", "random"):
-        game, batch = game_of(monkeypatch, selection=selection)
-        draw = game.draw(batch)
-        finite = draw.log_weight[torch.isfinite(draw.log_weight)]
-        assert (finite.std() > 0.03) == (selection == "entropy")
 
 
 def test_the_generator_foretells_labels_better_than_how_often_each_worker_gives_them():
@@ -179,28 +71,6 @@ def test_the_generator_foretells_labels_better_than_how_often_each_worker_gives_
     assert found > by_habit + 0.1
 
 
-def test_a_discriminator_tells_labels_that_nobody_would_give(monkeypatch):
-    game, batch = game_of(monkeypatch, generator_epochs=0)
-    told = [game.learn_to_tell(game.draw(batch)) for _ in range(40)]
-    assert told[-1]["discriminator"] < told[0]["discriminator"]
-    assert told[-1]["seen_as_authentic"] > 0.6 and told[-1]["seen_as_generated"] > 0.6
-    assert told[-1]["information"] > told[0]["information"]
-
-
-def test_what_looks_authentic_becomes_more_probable(monkeypatch):
-    """Labels that cost less than the mean gain in the generator's steps, and in the classifier's."""
-    game, batch = game_of(monkeypatch, max_epochs=2)
-    for learn in (game.learn_to_convince, game.learn_to_classify):
-        draw = game.draw(batch)
-        cost = (draw.label == 0).float()
-        learn(draw, cost)
-        with torch.no_grad():
-            log_z = game.log_z(draw.x, None)
-            log_p = game.generator(game.generator.context(draw.x), log_z.exp(), draw.pairs, draw.noise)
-        gain = at(log_p, draw.label) - draw.log_p0
-        assert gain[cost == 0].mean() > 0 > gain[cost == 1].mean()
-
-
 def test_the_history_tells_of_every_stage():
     X, votes, _ = sparse_crowd()
     history = quick(validation=0.2, information=0.3).fit(X, votes).history_
@@ -211,15 +81,15 @@ def test_the_history_tells_of_every_stage():
     assert all(np.isfinite(figure) for epoch in history for figure in epoch.values())
 
 
-def test_a_game_that_makes_it_worse_ends_where_it_began():
+def test_a_game_that_makes_it_worse_ends_where_it_began(monkeypatch):
     """The state before the first epoch is a candidate of the stop rule."""
     X, votes, _ = sparse_crowd(n_items=100, noise=3.0)
-    start = quick(validation=0.2, adversarial_epochs=0).fit(X, votes)
-    ruined = {"classifier_learning_rate": 0.3, "inner_steps": 10, "threshold": 0.0, "patience": 1}
-    model = quick(validation=0.2, adversarial_epochs=3, **ruined).fit(X, votes)
-    np.testing.assert_array_equal(model.predict_proba(X), start.predict_proba(X))
-    to_the_end = quick(adversarial_epochs=3, **(ruined | {"patience": None})).fit(X, votes)
-    assert not np.allclose(to_the_end.predict_proba(X), start.predict_proba(X), atol=0.05)
+    start = quick(validation=0.2, adversarial_epochs=0).fit(X, votes).predict_proba(X)
+    fast = {"classifier_learning_rate": 0.1, "threshold": 0.0, "validation": 0.2, "adversarial_epochs": 3}
+    scores = iter([-1.0, -2.0, -3.0, -4.0, -1.0, -0.5, -3.0, -4.0])
+    monkeypatch.setattr(Yardstick, "measure", lambda self, network, rows: np.array([next(scores)]))
+    np.testing.assert_array_equal(quick(**fast).fit(X, votes).predict_proba(X), start)
+    assert not np.allclose(quick(**fast).fit(X, votes).predict_proba(X), start, atol=1e-3)  # its first epoch is best
 
 
 @pytest.mark.parametrize("part", ["sees_items", "sees_workers"])
@@ -282,6 +152,29 @@ def test_augmenting_without_a_limit_fills_every_pair():
     assert np.mean(again.predict(X) == model.predict(X)) > 0.6
 
 
+def test_workers_whose_items_stand_together_are_augmented_too(monkeypatch):
+    """Stretches of items are shuffled, so that a worker meets items that he did not label."""
+    monkeypatch.setattr(generated_labels, "_STRETCH", 20)
+    X, _, truth = feature_crowd(3, n_items=40)
+    worker = np.repeat(["a", "b"], 20)
+    votes = Annotations.from_triples(range(40), worker.tolist(), truth.tolist())
+    model = quietly(lambda: quick().fit(X, votes))
+    assert model.augment(X, votes, random_state=0).n_annotations > 60
+    for wrong in (0, 1.5):
+        with pytest.raises(ParameterError, match="'per_label' of augment must be"):
+            model.augment(X, votes, per_label=wrong)
+
+
+def test_asking_leaves_global_generators_alone():
+    X, votes, _ = sparse_crowd(n_items=20)
+    model = quick().fit(X, votes)
+    before = global_states()
+    model.explain_worker(votes.worker_ids[0], X)
+    model.least_sure(X, votes, n=2)
+    model.augment(X, votes)
+    assert global_states() == before
+
+
 def test_likeliest_labels_are_those_that_most_draws_give():
     X, votes, _ = sparse_crowd(n_items=20)
     model = quick(generator_epochs=60, generator_learning_rate=0.01).fit(X, votes)
@@ -300,8 +193,9 @@ def test_explaining_a_worker_gives_confusions_by_item():
     believed = model.predict_proba(X[:7]).argmax(axis=1)
     assert told[np.arange(7), believed, believed].mean() > 0.5
     assert np.ptp(told, axis=0).max() > 1e-3
-    with pytest.raises(AnnotationError, match="There is no worker 'nobody'"):
-        model.explain_worker("nobody", X)
+    for nobody in ("nobody", ["a list"]):
+        with pytest.raises(AnnotationError, match="There is no worker"):
+            model.explain_worker(nobody, X)
 
 
 def test_least_sure_are_unanswered_pairs_with_the_highest_entropy():
@@ -315,8 +209,9 @@ def test_least_sure_are_unanswered_pairs_with_the_highest_entropy():
     entropies = [found.entropy for found in every]
     assert entropies == sorted(entropies, reverse=True) and entropies[-1] >= 0 and entropies[0] <= np.log(3) + 1e-6
     assert model.least_sure(X, votes, n=3) == every[:3]
-    with pytest.raises(ParameterError, match="'n' of least_sure"):
-        model.least_sure(X, votes, n=0)
+    for n in (0, 2.5):
+        with pytest.raises(ParameterError, match="'n' of least_sure"):
+            model.least_sure(X, votes, n=n)
 
 
 def test_labels_of_strangers_are_refused():

@@ -45,6 +45,8 @@ def test_the_generator_is_its_slow_twin(x, pairs):
     ]
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.exp().sum(1).numpy(), 1.0, rtol=1e-6)
+    one = generated(generator, x, pairs, noise[0])  # one draw for all pairs
+    torch.testing.assert_close(one, generated(generator, x, pairs, noise[:1].expand(4, -1)))
 
 
 @pytest.mark.parametrize("spread", [None, torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])])

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from manyhands.classifiers.heard import Crowd, log_truth
 from manyhands.nn.batches import Batch
 from manyhands.nn.generated import Discriminator, Generator
-from manyhands.nn.losses import bandit_loss, entropy, gold_cross_entropy
+from manyhands.nn.losses import bandit_loss, entropy
 from manyhands.nn.pairs import Pairs, at, choose_pairs, draw_pairs, log_sureness, one_of_each
 from manyhands.nn.train import descend
 
@@ -32,6 +32,7 @@ _SPARSITY = 0.01  # weight of the discriminator's squared answers
 _FLOOR = 1e-3  # of D in a cost
 
 Figures = dict[str, torch.Tensor]
+Known = tuple[torch.Tensor, torch.Tensor]  # features and classes of items
 
 
 class Draw(NamedTuple):
@@ -47,6 +48,12 @@ class Draw(NamedTuple):
     log_p0: torch.Tensor  # (n_pairs,) of these labels, when they were drawn
     log_weight: torch.Tensor  # (n_pairs,) of being chosen as a generated example; -inf where there is a label
     gold: torch.Tensor | None
+
+    def known(self) -> Known | None:
+        """Features and classes of the rows whose class is known; None where none is."""
+        if self.gold is None or not bool((self.gold >= 0).any()):
+            return None
+        return self.x[self.gold >= 0], self.gold[self.gold >= 0]
 
     def part(self, which: torch.Tensor) -> tuple[Draw, torch.Tensor]:
         """The rows that a mask says with the pairs on them, and which pairs these are; authentic labels stay behind."""
@@ -148,7 +155,7 @@ class Game:
             "discriminator": told.detach() / 2,
             "seen_as_authentic": _mean((logit[is_real] > 0).float()),
             "seen_as_generated": _mean((logit[~is_real] <= 0).float()),
-            "information": (_mean(entropy(draw.log_z)[both.row]) - inform).detach(),
+            "information": _information(z, inform.detach()),
         }
 
     @torch.no_grad()
@@ -173,7 +180,7 @@ class Game:
         sure, on_sure = draw.part(is_sure)
         unsure, on_unsure = draw.part(~is_sure)
         found |= self.learn_to_convince(sure, cost[on_sure])
-        return found | self.learn_to_classify(unsure, look[on_unsure])
+        return found | self.learn_to_classify(unsure, look[on_unsure], draw.known())
 
     def is_sure(self, draw: Draw) -> torch.Tensor:
         """(n_rows,) of which items the classifier is sure."""
@@ -193,17 +200,18 @@ class Game:
             descend(self.generator_adam, loss)
         return {"generator": loss.detach(), "generator_ratio": _mean(log_ratio.detach().exp())}
 
-    def learn_to_classify(self, draw: Draw, cost: torch.Tensor) -> Figures:
-        """Steps of the classifier, the generator at rest: which z makes labels that look authentic more probable?"""
+    def learn_to_classify(self, draw: Draw, cost: torch.Tensor, known: Known | None = None) -> Figures:
+        """Steps of the classifier, the generator at rest: which z makes labels that look authentic more probable?
+
+        Of `known` items the class is known; they are sure ones, so that they are not among those drawn.
+        """
         self.generator.eval().requires_grad_(False)
         context = self.generator.context(draw.x)
         for _ in range(self.settings.inner_steps):
-            self.network.eval()
-            logits = self.network(draw.x)
-            log_p = self.generator(context, logits.softmax(1), draw.pairs, draw.noise)
+            log_p = self.generator(context, self.log_z(draw.x, draw.gold).exp(), draw.pairs, draw.noise)
             log_ratio = at(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
-            descend(self.network_adam, loss + gold_cross_entropy(logits, draw.gold))
+            descend(self.network_adam, loss + self._gold_loss(known))
         self.generator.requires_grad_(True)
         return {"classifier": loss.detach(), "classifier_ratio": _mean(log_ratio.detach().exp())}
 
@@ -211,13 +219,12 @@ class Game:
         """The one-step update: generator and classifier at once, on all items."""
         self.generator.eval()
         for _ in range(self.settings.inner_steps):
-            self.network.eval()
-            logits = self.network(draw.x)
-            log_p = self.generator(self.generator.context(draw.x), logits.softmax(1), draw.pairs, draw.noise)
+            z = self.log_z(draw.x, draw.gold).exp()
+            log_p = self.generator(self.generator.context(draw.x), z, draw.pairs, draw.noise)
             log_ratio = at(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             self.generator_adam.zero_grad(set_to_none=True)
-            descend(self.network_adam, loss + gold_cross_entropy(logits, draw.gold))
+            descend(self.network_adam, loss + self._gold_loss(draw.known()))
             self.generator_adam.step()
         return {"generator": loss.detach(), "generator_ratio": _mean(log_ratio.detach().exp())}
 
@@ -225,9 +232,21 @@ class Game:
         """Features and gold of a batch, and the batch with workers numbered among those with a label."""
         return self.crowd.bench.x(batch), self.crowd.bench.gold(batch), self.crowd.numbered(batch)
 
+    def _gold_loss(self, known: Known | None) -> torch.Tensor | float:
+        if known is None:
+            return 0.0
+        return F.cross_entropy(self.network(known[0]), known[1])
+
     def _bandit(self, cost: torch.Tensor, log_ratio: torch.Tensor) -> torch.Tensor:
         multiplier = _mean(cost) if self.settings.multiplier is None else self.settings.multiplier
         return bandit_loss(cost, log_ratio, multiplier, self.settings.clip)
+
+
+def _information(z: torch.Tensor, inform: torch.Tensor) -> torch.Tensor:
+    """What labels tell of the truth, in nats, at least: H(mean z) less what is left open; 0 where there are none."""
+    if len(z) == 0:
+        return z.sum()
+    return entropy(z.mean(0, keepdim=True).clamp(min=1e-12).log()).squeeze(0) - inform
 
 
 def _mean(values: torch.Tensor) -> torch.Tensor:

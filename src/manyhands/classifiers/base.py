@@ -101,9 +101,8 @@ class FeatureMethod(Parameters, ABC):
     def _fit(self, task: Task) -> Self:
         self._store(task, self._learn(task))
         for code_word, sentence in self.notes_.items():
-            warnings.warn(
-                f"{code_word}: {sentence}", CrowdWarning, stacklevel=3
-            )  # it is the caller of `fit` who is told
+            # It is the caller of `fit` who is told.
+            warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
         return self
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:

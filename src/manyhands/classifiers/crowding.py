@@ -33,7 +33,7 @@ from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS
 from manyhands.classifiers.self_training import Yardstick
 from manyhands.classifiers.wrapping import wrapped_method
-from manyhands.exceptions import AlignmentError
+from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.nn.backbones import Mean
 from manyhands.nn.batches import Batch
 from manyhands.nn.generated import Discriminator, Generator, GeneratorBehind, label_spread
@@ -90,21 +90,23 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
     generator_epochs, discriminator_epochs : of their own training before the game
     adversarial_epochs : of the game, at most; 0 leaves the classifier as it was trained first
     adversarial_batch_size : items in a batch from step 2 on
-    classifier_learning_rate, generator_learning_rate, discriminator_learning_rate : of Adam in the game
-    discriminator_decay : of the discriminator's weights; 0.01 in the authors' code, which leaves it too weak to judge
+    classifier_learning_rate : of Adam in the game
+    generator_learning_rate, discriminator_learning_rate : of Adam, before the game too
+    discriminator_decay : of the discriminator's weights; 0.01 in the authors' code, which in long games holds it back
     backbone, hidden, dropout, batch_norm : the classifier, as in `NetworkClassifier`
     learning_rate, batch_size, max_epochs : of its pre-training
-    patience : every training stops after so many epochs without a better likelihood of held-out labels, and gives back
-        the best; the game may end where it began. None trains to the end
+    patience : every training but the discriminator's stops after so many epochs without a better likelihood of held-out
+        labels, and gives back the best; the game may end where it began. None trains to the end
     validation : share of the labels held out for that
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
 
     Attributes
     ----------
-    history_ : epochs of all trainings in their order. Those of the game have "discriminator", "seen_as_authentic" and
-        "seen_as_generated" (the shares that the discriminator tells right), "information" (what generated and authentic
-        labels tell of the truth, in nats), "generator" and "classifier" losses, "generator_ratio" and
-        "classifier_ratio" (mean importance weights after the last step, before clipping)
+    history_ : epochs of all trainings in their order. Those of the game have "discriminator" (its loss),
+        "seen_as_authentic", "seen_as_generated" (the shares that the discriminator tells right), "information" (what generated and authentic
+        labels tell of the truth, in nats, at least; noise where `information=0` teaches nobody), "generator" and
+        "classifier" losses, "generator_ratio" and "classifier_ratio" (mean importance weights after the last step,
+        before clipping)
 
     Examples
     --------
@@ -220,6 +222,11 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
             without it, every worker is known by who he is
         """
         task = self._task(X, annotations, gold)
+        if self.threshold_is == "quantile" and self.threshold > 1:
+            raise ParameterError(
+                f"The parameter 'threshold' of CrowdInG is a share of the items where threshold_is is 'quantile', "
+                f"and must be at most 1. Got {self.threshold!r}."
+            )
         if worker_features is not None:
             task = replace(task, worker_features=_checked(worker_features, annotations.n_workers))
         return self._fit(task)
@@ -232,9 +239,8 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
         history = [epoch for learned in first for epoch in learned.history] + self._learn_to_generate(game)
         if self.adversarial_epochs > 0:
             history = history + self._play(game, bench)
-        known = bench.task.worker_features
-        everybody = None if known is None else torch.from_numpy(known).float()
-        return Learned(GeneratorBehind(game.network, game.generator.for_all(game.crowd.place, everybody)), history)
+        generator = game.generator.for_all(game.crowd.place, _standard_features(game.crowd))
+        return Learned(GeneratorBehind(game.network, generator), history)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> GeneratorBehind:
         made = [super(CrowdInG, self)._new_module(row_shape, n_classes, n_workers) for _ in range(self.members)]
@@ -245,9 +251,9 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
 
     def _game(self, bench: Bench, network: nn.Module) -> Game:
         """Step 2 and 3: the networks beside the classifier."""
-        crowd, known = Crowd.of(bench), None
-        if bench.task.worker_features is not None:
-            known = torch.from_numpy(bench.task.worker_features[crowd.heard]).float()
+        crowd = Crowd.of(bench)
+        everybody = _standard_features(crowd)
+        known = None if everybody is None else everybody[crowd.heard]
         sizes = math.prod(bench.task.rows.shape), bench.n_classes, len(crowd.heard)
         spread = torch.from_numpy(label_spread(bench.annotations)).float() if self.label_correlation else None
         generator = Generator(*sizes, known, sees_items=self.sees_items, sees_workers=self.sees_workers)
@@ -299,6 +305,16 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
             name="game",
             start_counts=True,
         )
+
+
+def _standard_features(crowd: Crowd) -> torch.Tensor | None:
+    """(n_workers, n) what is known of the workers, each column with mean 0 and spread 1 over those with a label."""
+    known = crowd.bench.task.worker_features
+    if known is None:
+        return None
+    heard = known[crowd.heard]
+    spread = heard.std(axis=0)
+    return torch.from_numpy((known - heard.mean(axis=0)) / np.where(spread > 0, spread, 1.0)).float()
 
 
 def _checked(worker_features: npt.ArrayLike, n_workers: int) -> npt.NDArray[np.float64]:

@@ -46,6 +46,8 @@ _LOOKED_AT = 8  # pairs for each that is filled in
 _BYTES = 100  # that a filled-in pair takes while the crowd layer learns from it
 _GRAPH_ITEMS, _GAN_ITEMS = 4096, 256  # in a batch
 
+_EPOCHS = ("generator_epochs", "discriminator_epochs", "adversarial_epochs")
+
 Triples = npt.NDArray[np.int64]  # (n, 3): item, worker, label
 
 
@@ -133,7 +135,7 @@ class FilledCrowdLayer(NetworkClassifier):
         answers, before = learn(crowd, layer)
         filled = self._fill_in(crowd, answers)
         completed = bench.annotations.with_more(*filled.T)
-        last = replace(bench, method=layer, annotations=completed, stage="filled-")
+        last = replace(bench, method=layer, annotations=completed, stage=f"{bench.stage}filled-")
         network, noise = last.network(), layer._started_layer(replace(bench, method=layer))  # judged by what was said
         history = before + layer._learn_layers(last, network, noise)
         nothing = bench.annotations.keep(np.zeros(0, np.intp))
@@ -212,7 +214,9 @@ class FilledCrowdLayer(NetworkClassifier):
     def _learn_by_generator(self, crowd: Crowd, method: Any) -> tuple[Answers, History]:
         named, bench = isinstance(self.filler, str), crowd.bench
         paper = {"pretraining": "crowd-layer", "members": 1}  # the generator is what is compared, not its start
-        crowding = self._with_my_parameters("crowding", **paper) if named else wrapped_method(self, "filler")
+        crowding = (
+            self._with_my_parameters("crowding", **paper) if named else wrapped_method(self, "filler", also=_EPOCHS)
+        )
         with torch_seeded(bench.rng):  # it draws a code for everybody, silent ones too: nothing later may show that
             learned = crowding._learn_network(replace(bench, method=crowding))
         module = learned.module.eval()
@@ -233,7 +237,7 @@ def _among(batch: Batch, pairs: Pairs, n_rows: int) -> torch.Tensor:
 
 
 def _first_layer(crowd: Crowd, method: Any) -> tuple[Layer, History]:
-    bench = replace(crowd.bench, method=method, stage="first-")
+    bench = replace(crowd.bench, method=method, stage=f"{crowd.bench.stage}first-")
     network, noise = bench.network(), method._started_layer(bench)
     history = method._learn_layers(bench, network, noise)
     return Layer(crowd, network, noise), history

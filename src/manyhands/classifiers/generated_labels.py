@@ -22,7 +22,7 @@ from manyhands.nn.networks import as_tensor
 from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
 from manyhands.nn.unanswered import guess_unanswered
 from manyhands.randomness import Seed, make_generator, torch_seeded
-from manyhands.validation import check_annotations
+from manyhands.validation import Constraint, Maybe, Number, check_annotations
 
 _STRETCH = 1024  # items looked at together
 _LOOKED_AT = 8  # pairs for each that is chosen
@@ -64,12 +64,15 @@ class GeneratedLabels(CrowdClassifier):
         likeliest : the most probable label instead of one drawn by its probability
         random_state : seed of what is chosen and drawn
         """
+        _refuse_unless(Maybe(Number(whole=True, least=1)), per_label, "per_label", "augment")
         rows, known = self._known(X, annotations)
         rng, heard = make_generator(random_state), np.unique(known.worker).astype(np.intp)
         found = [np.zeros((0, 3), np.int64)]
         with torch_seeded(rng), torch.no_grad():
             fill = self._filler(rows, known, heard)
-            for batch in AnnotationBatches(known, _STRETCH, items=np.arange(known.n_items)):
+            # Shuffled: of a worker whose items stand together, some are then in other stretches than his labels.
+            items, device = np.arange(known.n_items), self.module_.device
+            for batch in AnnotationBatches(known, _STRETCH, rng, items=items, device=device):
                 found.append(fill(batch, per_label, likeliest, rng))
         both = known.with_more(*np.concatenate(found).T)
         ids = {"item_ids": annotations.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
@@ -77,8 +80,10 @@ class GeneratedLabels(CrowdClassifier):
 
     def _filler(self, rows: Rows, known: Annotations, heard: npt.NDArray[np.intp]) -> Callable[..., Triples]:
         """From a batch of items to the items, workers and labels of what is generated for them."""
-        place, module, n_heard = torch.full((known.n_workers,), -1), self.module_, len(heard)
+        module, n_heard = self.module_, len(heard)
+        place = torch.full((known.n_workers,), -1)
         place[torch.from_numpy(heard)] = torch.arange(n_heard)
+        place = place.to(module.device)
         generator = module.generator.for_all(torch.from_numpy(heard))
 
         def fill(batch: Batch, per_label: int | None, likeliest: bool, rng: np.random.Generator) -> Triples:
@@ -87,14 +92,14 @@ class GeneratedLabels(CrowdClassifier):
             pairs, answered = draw_pairs(batch, n_heard, looked_at, rng)
             pairs = pairs.at(~answered)
             x = as_tensor(rows, batch.item, module.device)
-            log_p = generator(generator.context(x), module.proba(x), pairs, generator.draw_noise(pairs)).cpu()
-            wanted = torch.full((n_heard,), len(batch.item))
+            log_p = generator(generator.context(x), module.proba(x), pairs, generator.draw_noise(pairs))
+            wanted = torch.full((n_heard,), len(batch.item), device=module.device)
             if per_label is not None:
                 wanted = per_label * torch.bincount(batch.worker, minlength=n_heard)
             chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
             label = log_p[chosen].argmax(1) if likeliest else one_of_each(log_p[chosen])
-            row, worker = pairs.row[chosen].numpy(), heard[pairs.worker[chosen].numpy()]
-            return np.column_stack([batch.item[row], worker, label.numpy()])
+            row, worker, said = (column.cpu().numpy() for column in (*pairs.at(chosen), label))
+            return np.column_stack([batch.item[row], heard[worker], said])
 
         return fill
 
@@ -105,15 +110,15 @@ class GeneratedLabels(CrowdClassifier):
         is an extrapolation: the generator has hardly met such an item.
         """
         rows = self._like_fitted(X)
-        column = {name: w for w, name in enumerate(self.worker_ids_.tolist())}.get(worker)
-        if column is None:
+        ids = self.worker_ids_.tolist()
+        if worker not in ids:
             raise AnnotationError(
                 f"There is no worker {worker!r} among those whom this {type(self).__name__} has seen."
             )
         n_classes = len(self.classes_)
         found = np.empty((len(rows), n_classes, n_classes))
         for truth in range(n_classes):
-            answers = self._answers(rows, np.array([column]), partial(_sure_of, truth, n_classes))
+            answers = self._answers(rows, np.array([ids.index(worker)]), partial(_sure_of, truth, n_classes))
             for first in range(0, len(rows), _STRETCH):
                 item = np.arange(first, min(first + _STRETCH, len(rows)))
                 found[item, truth] = answers(item)[:, :, 0].exp().numpy()
@@ -124,8 +129,7 @@ class GeneratedLabels(CrowdClassifier):
 
         Asked are the workers who have a label in these annotations.
         """
-        if n < 1:
-            raise ParameterError(f"The parameter 'n' of least_sure must be a whole number at least 1. Got {n!r}.")
+        _refuse_unless(Number(whole=True, least=1), n, "n", "least_sure")
         rows, known = self._known(X, annotations)
         heard = np.unique(known.worker).astype(np.intp)
         answers = self._answers(rows, heard, self.module_.proba)
@@ -144,14 +148,15 @@ class GeneratedLabels(CrowdClassifier):
         """From items to (n_items, n_classes, n_workers) log-probabilities, the generator's noise averaged out."""
         generator = self.module_.generator.for_all(torch.from_numpy(worker))
         drawn = torch.randn(_DRAWS, generator.n_classes, generator=torch.Generator().manual_seed(0))
+        device = self.module_.device
 
         @torch.no_grad()
         def answers(item: npt.NDArray[np.intp]) -> torch.Tensor:
-            x = as_tensor(rows, item, self.module_.device)
+            x = as_tensor(rows, item, device)
             row, column = np.divmod(np.arange(len(item) * len(worker)), len(worker))
-            pairs = Pairs(torch.from_numpy(row), torch.from_numpy(column))
+            pairs = Pairs(torch.from_numpy(row).to(device), torch.from_numpy(column).to(device))
             context, z = generator.context(x), truth(x)
-            each = [generator(context, z, pairs, noise.expand(len(row), -1)).cpu() for noise in drawn]
+            each = [generator(context, z, pairs, noise).cpu() for noise in drawn.to(device)]
             log_p = torch.logsumexp(torch.stack(each), 0) - np.log(_DRAWS)
             return log_p.view(len(item), len(worker), -1).transpose(1, 2)
 
@@ -176,3 +181,8 @@ class GeneratedLabels(CrowdClassifier):
 def _sure_of(truth: int, n_classes: int, x: torch.Tensor) -> torch.Tensor:
     """(n_rows, n_classes) z of items that are all of one class."""
     return torch.zeros(len(x), n_classes, device=x.device).index_fill(1, torch.tensor(truth, device=x.device), 1.0)
+
+
+def _refuse_unless(constraint: Constraint, value: Any, name: str, where: str) -> None:
+    if not constraint.allows(value):
+        raise ParameterError(f"The parameter {name!r} of {where} must be {constraint}. Got {value!r}.")

@@ -172,7 +172,11 @@ class SelfCrowd(NetworkClassifier):
             method = type(method)(**(method.get_params(deep=False) | few))
         weight = None if self.pseudo_weight == 1 else labels.weight(self.pseudo_weight)
         return replace(
-            bench, method=method, annotations=labels.all, weight=weight, stage=f"round-{len(labels.guesses)}-"
+            bench,
+            method=method,
+            annotations=labels.all,
+            weight=weight,
+            stage=f"{bench.stage}round-{len(labels.guesses)}-",
         )
 
     def _guess(self, bench: Bench, network: nn.Module, noise: nn.Module, labels: Labels) -> Iterator[Guesses]:

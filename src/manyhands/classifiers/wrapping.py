@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from manyhands import registry
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.exceptions import ParameterError
 from manyhands.parameters import Parameters
 
 
-def wrapped_method(owner: Parameters, parameter: str) -> Any:
-    """The method that `parameter` names or is, with all parameters that it shares with its owner as the owner's are.
+def wrapped_method(owner: Parameters, parameter: str, also: Sequence[str] = ()) -> Any:
+    """The method that `parameter` names or is, with the network's parameters, `start` and `also` as its owner's are.
 
     An instance keeps what is its own; what it has otherwise than by default and otherwise than its owner is refused,
     since one of the two would be ignored.
@@ -20,7 +22,8 @@ def wrapped_method(owner: Parameters, parameter: str) -> Any:
     inner = getattr(owner, parameter)
     theirs = owner.get_params(deep=False)
     kind = registry.get(inner) if isinstance(inner, str) else type(inner)
-    shared = {name: theirs[name] for name in kind._parameter_names() if name in theirs}
+    wanted = {*NETWORK_CONSTRAINTS, "start", *also}
+    shared = {name: theirs[name] for name in kind._parameter_names() if name in theirs and name in wanted}
     if isinstance(inner, str):
         return registry.create(inner, **shared)
     given, default = inner.get_params(deep=False), kind._defaults()
@@ -31,7 +34,9 @@ def wrapped_method(owner: Parameters, parameter: str) -> Any:
                 f"The {parameter} of a {whose} has {name}={given[name]!r}; give {name} to {whose} instead, "
                 f"which makes the networks."
             )
-    return kind(**(given | shared))
+    made = kind(**(given | shared))
+    made._check_parameters()
+    return made
 
 
 def _plain(value: Any) -> Any:

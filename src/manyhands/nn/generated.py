@@ -32,12 +32,16 @@ _DROPOUT = 0.5
 class WorkerCodes(nn.Module):
     """(n_workers, size) a code for every worker: free, or read from what is known of him."""
 
-    def __init__(self, n_workers: int, size: int, known: torch.Tensor | None = None) -> None:
+    def __init__(
+        self, n_workers: int, size: int, known: torch.Tensor | None = None, codes: torch.Tensor | None = None
+    ) -> None:
         super().__init__()
         self.known: torch.Tensor | None
         self.register_buffer("known", known, persistent=False)
         self.read = None if known is None else nn.Linear(known.shape[1], size)
-        self.free = None if known is not None else nn.Parameter(torch.randn(n_workers, size) / size**0.5)
+        if codes is None and known is None:
+            codes = torch.randn(n_workers, size) / size**0.5
+        self.free = None if codes is None else nn.Parameter(codes)
 
     def forward(self) -> torch.Tensor:
         if self.free is not None:
@@ -95,9 +99,14 @@ class Generator(nn.Module):
         return Context(row, self.worker(self.codes()))
 
     def forward(self, context: Context, z: torch.Tensor, pairs: Pairs, noise: torch.Tensor) -> torch.Tensor:
-        """(n_pairs, n_classes) log-probabilities, given z (n_rows, n_classes) and noise (n_pairs, n_classes)."""
-        row = context.row + self.truth(z)
-        hidden = row.index_select(0, pairs.row) + context.worker.index_select(0, pairs.worker) + self.noise(noise)
+        """(n_pairs, n_classes) log-probabilities, given z (n_rows, n_classes) and noise.
+
+        Noise is (n_pairs, n_classes), or one draw (n_classes,) for all of them, which is cheaper.
+        """
+        row, added = context.row + self.truth(z), self.noise(noise)
+        row = row + added if noise.ndim == 1 else row
+        hidden = row.index_select(0, pairs.row) + context.worker.index_select(0, pairs.worker)
+        hidden = hidden if noise.ndim == 1 else hidden + added
         logits: torch.Tensor = self.out(F.relu(hidden))
         return logits.log_softmax(1)
 
@@ -117,8 +126,7 @@ class Generator(nn.Module):
             code = torch.cat([code, code.mean(0, keepdim=True)])[place]
             if self.codes.read is not None and known is not None:
                 code = self.codes.read(known.to(code.device)).detach()
-            wider.codes = WorkerCodes(len(place), code.shape[1])
-            wider.codes.free = nn.Parameter(code)
+            wider.codes = WorkerCodes(len(code), code.shape[1], codes=code)
         return wider
 
 
