@@ -36,11 +36,3 @@ def game_of(monkeypatch, **changes):
     quick(**({"generator_learning_rate": 0.01, "generator_epochs": 20} | changes)).fit(X, votes)
     torch.manual_seed(0)
     return kept[0]
-
-
-def weights(*modules):
-    return [p.detach().clone() for module in modules for p in module.parameters()]
-
-
-def same(before, after):
-    return all(torch.equal(a, b) for a, b in zip(before, after))

@@ -13,6 +13,14 @@ from small_crowding import game_of, quick, sparse_crowd
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+def weights(*modules):
+    return [p.detach().clone() for module in modules for p in module.parameters()]
+
+
+def same(before, after):
+    return all(torch.equal(a, b) for a, b in zip(before, after))
+
+
 def test_each_step_moves_one_network_and_no_other(monkeypatch):
     game, batch = game_of(monkeypatch)
     networks = {"network": game.network, "generator": game.generator, "discriminator": game.discriminator}

@@ -103,10 +103,10 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
     Attributes
     ----------
     history_ : epochs of all trainings in their order. Those of the game have "discriminator" (its loss),
-        "seen_as_authentic", "seen_as_generated" (the shares that the discriminator tells right), "information" (what generated and authentic
-        labels tell of the truth, in nats, at least; noise where `information=0` teaches nobody), "generator" and
-        "classifier" losses, "generator_ratio" and "classifier_ratio" (mean importance weights after the last step,
-        before clipping)
+        "seen_as_authentic" and "seen_as_generated" (the shares that it tells right), "information" (what authentic and
+        generated labels tell of the truth, in nats, at least; noise where `information=0` teaches nobody), "generator"
+        and "classifier" (losses), "generator_ratio" and "classifier_ratio" (mean importance weights after the last
+        step, before clipping)
 
     Examples
     --------
