@@ -53,6 +53,17 @@ class Saddle:
         return np.array([x + self.speed * x * (1 - x)]), -1000.0 + x * x / 2 - x**3 / 3
 
 
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_each_entry_of_the_history_knows_its_pass(accelerate):
+    """Passes in vain have no entry; the last entry need not be of the last pass."""
+    model, start = model_of(hard_crowd(3))
+    recorder = Recorder(model)
+    found = run_em(recorder, start, max_iter=60, tol=0, accelerate=accelerate)
+    assert found.history == [recorder.objectives[number] for number in found.kept]
+    assert found.n_iter == recorder.passes and found.kept == sorted(set(found.kept))
+    assert (len(found.kept) < found.n_iter) == accelerate
+
+
 @given(votes=annotations(max_items=10, max_workers=5))
 @settings(max_examples=60)
 def test_objective_never_falls(votes):

@@ -34,6 +34,7 @@ from manyhands.noise.difficulty import (
     log_votes,
     p_right,
     shrunk_share,
+    vote_easiness,
     with_floor,
 )
 from manyhands.priors import gold_offset
@@ -89,12 +90,19 @@ class DifficultySteps(Generic[V]):
     difficulty: str
     floor: float | None  # None is estimated
     prior: str = "classifier"  # or "votes": what stands for f in the E step
-    likelihood: dict[float, float] = field(default_factory=dict)  # objective -> log p(labels)
+    likelihood: list[float] = field(default_factory=list)  # log p(labels) after each pass of the present run
 
-    def run(self, start: Array, *, max_iter: int, tol: float, what: str) -> EMResult[DifficultyParams[V]]:
-        """EM from this posterior; what moves under its feet is not extrapolated."""
+    def run(
+        self, start: Array, *, max_iter: int, tol: float, what: str
+    ) -> tuple[EMResult[DifficultyParams[V]], list[float]]:
+        """EM from this posterior, and log p(labels) at each entry of its history.
+
+        What moves under its feet is not extrapolated.
+        """
+        self.likelihood.clear()
         moves = self.difficulty in MOVING and self.floor != 1
-        return run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not moves, what=what)
+        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not moves, what=what)
+        return found, [self.likelihood[number] for number in found.kept]
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
@@ -112,7 +120,7 @@ class DifficultySteps(Generic[V]):
         objective = evidence + self.model.log_penalty(params.workers, self.first)
         if self.prior == "classifier":  # else f has no part in it
             objective += self.view.log_penalty(params.view)
-        self.likelihood[objective] = evidence
+        self.likelihood.append(evidence)
         return posterior.ravel(), objective
 
     def easiness(self, posterior: Array, view: V) -> Array:
@@ -121,7 +129,7 @@ class DifficultySteps(Generic[V]):
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":
             return easiness(np.exp(self.view.log_proba(view)))
-        return easiness(posterior if self.difficulty == "posterior" else shrunk_share(self.model.votes))
+        return easiness(posterior) if self.difficulty == "posterior" else vote_easiness(self.model.votes)
 
     def log_prior(self, view: V) -> Array:
         """(n_items, n_classes) what is believed of the items before their labels."""

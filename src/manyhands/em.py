@@ -37,12 +37,16 @@ class Steps(Protocol[P]):
 
 @dataclass(frozen=True)
 class EMResult(Generic[P]):
-    """Where EM ended: the last entry of `history` is the objective at `params`."""
+    """Where EM ended: the last entry of `history` is the objective at `params`.
+
+    A pass that led nowhere has no entry: `kept` says which pass, counted from 0, is behind each.
+    """
 
     params: P
     history: list[float]
     n_iter: int
     converged: bool
+    kept: list[int]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ def run_em(
     accelerate : extrapolate from every pair of passes (SQUAREM)
     what : the name under which progress is reported
 
-    The objective never falls from one entry of the history to the next.
+    The objective never falls from one entry of the history to the next, if `maximise` does not lower it. Steps that may
+    (generalised EM, where parameters are solved for with others that then move) should not be accelerated; a pass that
+    fell counts as one that gained nothing, so that EM stops once counts are still too.
     """
     n_iter = 0
 
@@ -85,22 +91,25 @@ def run_em(
         return _Point(statistics, params, *steps.expect(params))
 
     here = one_pass(start, None)
-    history = [here.objective]
+    history, kept = [here.objective], [0]
     rule = StopRule(tol)
     while n_iter < max_iter and not rule.reached:
         ahead = one_pass(here.statistics, here.params)
         history.append(ahead.objective)
+        kept.append(n_iter - 1)
         rule.watch(here, ahead)
         if accelerate and n_iter < max_iter and not rule.reached:
             far = one_pass(_extrapolate(here, ahead), ahead.params)
             if far.objective >= ahead.objective:  # otherwise the pass was in vain, and we go on from `ahead`
                 history.append(far.objective)
+                kept.append(n_iter - 1)
                 ahead = far
                 if n_iter < max_iter:  # one plain pass settles the small counts before the next leap
                     ahead = one_pass(far.statistics, far.params)
                     history.append(ahead.objective)
+                    kept.append(n_iter - 1)
         here = ahead
-    return EMResult(here.params, history, n_iter, rule.reached)
+    return EMResult(here.params, history, n_iter, rule.reached, kept)
 
 
 class StopRule:

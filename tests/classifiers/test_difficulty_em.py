@@ -66,7 +66,7 @@ def test_one_pass_is_that_of_the_plain_loops(difficulty):
     model, start = ability_model(method, votes), first_guess(votes, None)
     steps = DifficultySteps(model, Regression(X, 0.1, 5, 3), None, model.start(start), difficulty, method.floor)
     params = steps.maximise(start.ravel(), None)
-    posterior, objective = steps.expect(params)
+    posterior, _ = steps.expect(params)
     proba = np.exp(steps.view.log_proba(params.view))
     share = (vote_share(votes) * votes.n_labels[:, None] + 1 / 3) / (votes.n_labels[:, None] + 1)
     q = {"classifier": proba, "votes": share, "posterior": start, "constant": np.eye(3)[[0] * 30]}[difficulty]
@@ -75,7 +75,7 @@ def test_one_pass_is_that_of_the_plain_loops(difficulty):
     alike, said = np.full((6, 3, 3), 0.5), list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     expected, evidence = slow.believe(np.log(proba), said, model.start(start).ability, alike, d)
     np.testing.assert_allclose(posterior.reshape(-1, 3), expected, rtol=1e-8)
-    assert steps.likelihood[objective] == pytest.approx(evidence, rel=1e-10)
+    assert steps.likelihood[-1] == pytest.approx(evidence, rel=1e-10)
 
 
 @pytest.mark.parametrize("update", ["mle", "map", "frozen"])
@@ -126,6 +126,32 @@ def test_items_without_labels_have_a_difficulty(method):
     assert d[-1] == pytest.approx(silent) and 1 / 3 < model.item_accuracy_[-1] <= 1
     assert model.expertise_[-1] == pytest.approx(2 / 3)  # the silent worker's
     np.testing.assert_allclose(model.posterior_[-1], model.predict_proba(X[-1:])[0], atol=1e-9)
+
+
+def test_an_item_with_nothing_but_gold_is_as_hard_as_the_others():
+    """Where difficulty comes from votes; what it is does not move those which have neither."""
+    X, votes, truth = overlapping(2)
+    label = np.full((80, 6), -1)
+    label[votes.item, votes.worker] = votes.label
+    label[:2] = -1
+    model = FixedDifficultyEM().fit(X, Annotations.from_matrix(label, classes=[0, 1]), gold={0: int(truth[0])})
+    usual = model.difficulty_[(label >= 0).any(axis=1)].mean()
+    assert model.difficulty_[:2] == pytest.approx([usual, usual])
+
+
+def test_likelihoods_are_those_of_the_passes_that_count():
+    """Wherever EM ends: an extrapolation that was undone has none, and neither has a run before."""
+    X, votes, _ = overlapping(3, 20)  # extrapolations end lower now and then
+    model, start = ability_model(DifficultyEM(difficulty="constant"), votes), first_guess(votes, None)
+    steps = DifficultySteps(model, Regression(X, 0.1, 5, 3), None, model.start(start), "constant", 1.0)
+    in_vain = 0
+    for passes in range(2, 16):
+        found, told = steps.run(start, max_iter=passes, tol=0, what="difficulty EM")
+        view, workers, d = found.params.view, found.params.workers, found.params.d
+        assert told[-1] == believe(steps.log_prior(view) + log_votes(votes, workers, d), None)[1]
+        assert len(told) == len(found.history)
+        in_vain += len(steps.likelihood) > found.kept[-1] + 1
+    assert in_vain > 0
 
 
 def test_gold_is_known_and_teaches():

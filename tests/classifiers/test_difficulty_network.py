@@ -8,6 +8,7 @@ from manyhands import AggNet, DifficultyNetwork
 from manyhands.classifiers.base import Task
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.difficulty_network import Belief
+from manyhands.exceptions import CrowdWarning
 from manyhands.nn.batches import AnnotationBatches
 from manyhands.nn.inputs import as_rows
 from manyhands.simulate import make_difficulty_gaussians
@@ -54,6 +55,24 @@ def test_held_out_labels_are_foretold_by_the_same_model(errors):
         for c in range(3):
             expected = np.log(slow.chance(belief.ability[w].tolist(), d, c, said, wrong[w], 3))
             assert float(found[a, c]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_held_out_labels_tell_epochs_apart_where_items_have_one_label():
+    """An item whose only label is held out is as hard as the others: were it guessed, every epoch would score alike."""
+    X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
+    first = np.flatnonzero(np.diff(votes.item, prepend=-1))
+    model = DifficultyNetwork(difficulty="votes", floor=0.0, patience=12, **SMALL)
+    with pytest.warns(CrowdWarning, match="no_redundancy"):
+        model.fit(X, votes.keep(first))
+    scores = np.array([entry["heldout"] for entry in model.history_])
+    assert np.ptp(scores) > 1e-4
+
+
+def test_items_without_votes_are_as_hard_as_the_others_for_a_network_too():
+    X, votes, _ = feature_crowd(2)
+    some = votes.keep(votes.item > 1)
+    model = DifficultyNetwork(difficulty="votes", floor=0.0, **SMALL | {"max_epochs": 2}).fit(X, some)
+    assert model.difficulty_[:2] == pytest.approx([model.difficulty_[2:].mean()] * 2)
 
 
 def test_equal_difficulties_are_aggnet():

@@ -45,9 +45,16 @@ def test_labels_without_structure_know_no_difficulty(folder):
     assert np.mean(votes.label == data.y_true[votes.item]) == pytest.approx(0.8, abs=0.07)
 
 
-@pytest.mark.parametrize("digits", [(4,), (4, 4), (4, 10), (1, 2, 3)])
+@pytest.mark.parametrize(
+    "digits", [(4,), (4, 4), (4, 10), (1, 2, 3), 4, None, "49", ("4", "9"), ([4], [9]), (4.0, 9), (True, 9), {4, 9}]
+)
 def test_what_are_no_two_digits_is_refused(folder, digits):
     with pytest.raises(ParameterError, match=r"digits must be two different digits, such as \(4, 9\)"):
         make_difficulty_images(digits=digits)
     with pytest.raises(ParameterError, match="'labels' of make_difficulty_images"):
         make_difficulty_images("other")
+
+
+def test_digits_may_come_in_any_sequence(folder):
+    one, two = (make_difficulty_images("non-structural", digits, 0) for digits in ([2, 7], np.array([2, 7])))
+    assert one.class_names == two.class_names == ("2", "7") and one.annotations == two.annotations

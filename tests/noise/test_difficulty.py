@@ -14,6 +14,7 @@ from manyhands.noise.difficulty import (
     log_votes,
     p_right,
     shrunk_share,
+    vote_easiness,
     with_floor,
 )
 from reference import slow_difficulty as slow
@@ -193,6 +194,19 @@ def test_intervals_hold_the_planted_expertise():
     assert np.median(wider) > np.median(high - low)
 
 
+def test_the_gaussian_makes_intervals_shorter():
+    """What it knows is known beside the labels: by its precision, and nothing is left to doubt where that is large."""
+    votes, ability, _, d, posterior = small(2, seed=1)
+    workers = Abilities(np.full_like(ability, 5.0), None)
+    wide, firm, firmest = (
+        np.subtract(*model_of(votes, update, precision=precision).intervals(workers, posterior, d)[::-1])
+        for update, precision in (("mle", 4.0), ("map", 4.0), ("map", 1e6))
+    )
+    assert (firm < wide).all() and (firmest < 0.005).all()
+    said = 2 * 1.959964 / np.sqrt(4.0)
+    assert (firm < 1.05 * said).all()  # labels on hard items tell little beside it
+
+
 def test_easiness_is_that_of_the_paper_with_two_classes():
     """(p - 1/2)^2; with more classes as the plain loops say; of a single one there is no question."""
     q = np.random.default_rng(0).dirichlet(np.ones(2), 10)
@@ -203,6 +217,13 @@ def test_easiness_is_that_of_the_paper_with_two_classes():
 
 
 def test_a_single_vote_proves_little():
-    """One vote more is spread over the classes; an item without votes is as hard as can be."""
+    """One vote more is spread over the classes; of an item without votes its share says nothing."""
     votes = Annotations.from_matrix([[1, -1, -1], [1, 1, 1], [-1, -1, -1]], classes=[0, 1])
     np.testing.assert_allclose(shrunk_share(votes)[:, 1], [0.75, 0.875, 0.5])
+
+
+def test_an_item_without_votes_is_as_hard_as_the_others():
+    """On average; where nobody has voted on anything, shares say that all classes are alike."""
+    votes = Annotations.from_matrix([[1, -1, -1], [1, 1, 1], [-1, -1, -1]], classes=[0, 1])
+    np.testing.assert_allclose(vote_easiness(votes), [0.0625, 0.140625, 0.1015625])
+    assert vote_easiness(votes[np.array([2])]).tolist() == [0.0]

@@ -19,7 +19,7 @@ from manyhands.annotations import Annotations
 from manyhands.difficulty_model import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, believe, results
 from manyhands.kernels import Array
 from manyhands.nn.crowd_em import first_guess
-from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_votes, shrunk_share, with_floor
+from manyhands.noise.difficulty import EASIEST, Abilities, log_votes, vote_easiness, with_floor
 from manyhands.priors import ClassPrior, class_prior
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
@@ -50,7 +50,10 @@ class VoteDifficultyEM(Aggregator):
     ability_ : (n_workers, n_classes), at least 0
     expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
         sensitivity and column 0 specificity
-    expertise_low_, expertise_high_ : its 95% interval, as if the items' easiness and the other workers were known
+    expertise_low_, expertise_high_ : its 95% interval, as if all else were known: other workers and the worker's other
+        classes, easiness, floor. Too short where labels are judged by an easiness that they made:
+        with "posterior", and with "votes" and "mle". Where abilities are frozen, how much the labels could tell,
+        around where they began
     difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
     floor_ : the floor in use
     item_accuracy_ : (n_items,) the share of its labels that is expected to be right
@@ -61,7 +64,7 @@ class VoteDifficultyEM(Aggregator):
     --------
     >>> from manyhands import Annotations, VoteDifficultyEM
     >>> votes = Annotations.from_matrix([[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1], [1, 1, 0, 0]])
-    >>> model = VoteDifficultyEM().fit(votes)
+    >>> model = VoteDifficultyEM(floor=0.0).fit(votes)
     >>> model.labels_[:3].tolist(), model.difficulty_.argsort().tolist()
     ([0, 1, 0], [1, 0, 2, 3])
     """
@@ -114,7 +117,7 @@ class VoteDifficultyEM(Aggregator):
         view = Frequencies(class_prior(self.prior, heard.n_classes, smoothing=0.01), heard.n_items)
         model, start = ability_model(self, heard), first_guess(heard, known)
         steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
-        found = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
+        found, likelihood = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
         workers, log_prior = found.params.workers, found.params.view
         d = np.full(annotations.n_items, found.params.d.mean())
         d[taught] = found.params.d
@@ -122,7 +125,7 @@ class VoteDifficultyEM(Aggregator):
         told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
             "class_prior_": np.exp(log_prior),
-            "log_likelihood_": steps.likelihood[found.history[-1]],
+            "log_likelihood_": likelihood[-1],
             "_workers": _with_stranger(workers, np.unique(heard.worker)),
             "_d": d,
             "_log_prior": log_prior,
@@ -134,7 +137,7 @@ class VoteDifficultyEM(Aggregator):
         row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
         row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
-        new = with_floor(easiness(shrunk_share(annotations)), self.floor_) if self.difficulty == "votes" else new
+        new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
         return believe(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 

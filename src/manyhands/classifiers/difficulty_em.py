@@ -63,13 +63,15 @@ class DifficultyEM(CrowdClassifier):
 
     Items far from the classifier's border are easy, and there a worker's errors count against him; near it everybody
     guesses, and they hardly do. Two classes or many, sparse labels, gold. Items without labels and gold teach nothing.
-    Nobody is taken to be worse than a guess: where workers may be malicious, use `Raykar`, which this is where
-    `difficulty="constant"` and nobody is. Features are standardised inside, and `module_` takes them as given.
+    Nobody is taken to be worse than a guess: where workers may be malicious, use `Raykar`, which this is with
+    `difficulty="constant"` and `errors="free"` where nobody is. Features are standardised inside, and `module_` takes
+    them as given.
 
     Parameters
     ----------
     difficulty : where the easiness of items comes from: the "classifier", the "votes", the "posterior" of the last
-        pass, which confirms itself, or "constant", all alike
+        pass, which confirms itself, or "constant", all alike. By votes, items without any are as hard as the others are
+        on average
     prior : what the E step believes of an item before its labels: the "classifier", or the shares of its "votes" as in
         the paper's Algorithm 3, where the classifier then has no say
     floor : the easiness of the hardest items as a share of that of the easiest: 0 as in the paper, where they are
@@ -87,7 +89,8 @@ class DifficultyEM(CrowdClassifier):
     standardise : divide features by their spreads; False is better where all have one unit: pixels, words, activations
     newton_steps : of the regression in each M step, at most
     max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
-    n_init : starts; the first is from the vote shares, the others are random
+    n_init : starts; the first is from the vote shares, the others are random. Where the vote is wrong on most gold
+        items beyond chance, what gold says of the workers is one more
     random_state : seed of the random starts
 
     Attributes
@@ -95,7 +98,10 @@ class DifficultyEM(CrowdClassifier):
     ability_ : (n_workers, n_classes), at least 0
     expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
         sensitivity and column 0 specificity
-    expertise_low_, expertise_high_ : its 95% interval, as if the items' easiness and the other workers were known
+    expertise_low_, expertise_high_ : its 95% interval, as if all else were known: other workers and the worker's other
+        classes, easiness, floor and classifier. Too short where labels are judged by an easiness that they made:
+        with "posterior", and with "votes" and "mle". Where abilities are frozen, how much the labels could tell,
+        around where they began
     difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
     floor_ : the floor in use
     item_accuracy_ : (n_items,) the share of its labels that is expected to be right
@@ -178,14 +184,15 @@ class DifficultyEM(CrowdClassifier):
         random = make_generator(self.random_state).spawn(self.n_init - 1)
         starts = guesses(heard, known, model.beforehand, random)
         runs = [steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM") for start in starts]
-        best = max(runs, key=lambda run: run.history[-1])
+        best, likelihood = max(runs, key=lambda run: run[0].history[-1])
         weights, workers = turned.in_raw_features(best.params.view), best.params.workers
         log_f = log_proba(X, weights, n_classes)
         d = easiness_of_all(self.difficulty, np.exp(log_f), taught, best.params)
         log_prior = safe_log(shrunk_share(votes)) if self.prior == "votes" else log_f
         posterior, _ = believe(log_prior + log_votes(votes, workers, d), gold)
         told = results(ability_model(self, votes), workers, posterior, d)
-        history = [{"objective": value, "log_likelihood": steps.likelihood[value]} for value in best.history]
+        both = zip(best.history, likelihood, strict=True)
+        history = [{"objective": value, "log_likelihood": evidence} for value, evidence in both]
         told |= {f"{name}_": np.array([entry[name] for entry in history]) for name in history[0]}
         told |= {"floor_": best.params.floor, "ridge_": ridge}
         notes = {} if best.converged else {"not_converged": NOT_CONVERGED.format(best.n_iter)}

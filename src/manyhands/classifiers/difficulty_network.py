@@ -32,7 +32,7 @@ from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.networks import probabilities
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
-from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_others, log_votes, shrunk_share, with_floor
+from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_others, log_votes, vote_easiness, with_floor
 from manyhands.validation import Constraint, Number, OneOf
 
 
@@ -54,7 +54,8 @@ class DifficultyNetwork(NetworkClassifier):
     Attributes
     ----------
     ability_, expertise_, expertise_low_, expertise_high_, difficulty_, floor_, item_accuracy_ : as in `DifficultyEM`
-    log_likelihood_ : log p(labels learnt from | X), exactly, after each epoch up to the one that was kept; it may fall
+    log_likelihood_ : log p(labels learnt from | X), exactly, after each epoch up to the one that was kept, before its
+        M step of the abilities; it may fall
 
     Examples
     --------
@@ -118,7 +119,7 @@ class DifficultyNetwork(NetworkClassifier):
     def _believed(self, bench: Bench, network: nn.Module, belief: Belief) -> tuple[Array, dict[str, Array | float]]:
         """The posterior of all labels, and what it says of workers and items."""
         votes, proba, workers = bench.task.annotations, probabilities(network, bench.task.rows), belief.workers()
-        d = easiness(shrunk_share(votes)) if self.difficulty == "votes" else belief.easiness(proba)
+        d = vote_easiness(votes) if self.difficulty == "votes" else belief.easiness(proba)
         d = with_floor(d, float(belief.floor))
         posterior, _ = believe(safe_log(proba) + log_votes(votes, workers, d), bench.task.gold)
         told = results(ability_model(self, votes), workers, posterior, d)
@@ -137,7 +138,7 @@ class Belief(nn.Module):
     def __init__(self, bench: Bench, method: DifficultyNetwork) -> None:
         super().__init__()
         self.method, self.gold, self.votes = method, bench.task.gold, bench.annotations
-        self.model, self.by_votes = ability_model(method, self.votes), easiness(shrunk_share(self.votes))
+        self.model, self.by_votes = ability_model(method, self.votes), vote_easiness(self.votes)
         start = first_guess(self.votes, self.gold)
         self.first = self.model.start(start)
         self.register_buffer("posterior", torch.from_numpy(start))

@@ -11,7 +11,7 @@ from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, log_proba
 from manyhands.nn.turned_rows import TurnedRows, turn
 
-_RIDGE = 0.1  # of the features' variances together: chosen by held-out labels of ten crowds
+_RIDGE = 0.1  # of the features' variances together: chosen for `Raykar`, by held-out labels of ten crowds
 
 
 def prepare(X: Any, standardise: bool, ridge: float | None) -> tuple[TurnedRows, float]:

@@ -1,12 +1,14 @@
 """Difficulty EM's crowds on images: two digits that are hard to tell apart, harder where a network is unsure.
 
-The images come from the folder in MANYHANDS_DATA.
+The images come from the folder in MANYHANDS_DATA. That network is cross-fitted on the truth of all items of both
+digits, those to test on included: it is a property of the simulated crowd, and no method sees it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from manyhands.datasets.simulated import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate import make_nonstructural, make_structural
-from manyhands.validation import Constraint, OneOf, RandomState, check_parameters
+from manyhands.validation import Constraint, Number, OneOf, RandomState, check_parameters
 
 _TESTED = 0.25  # share of the items
 _FOLDS = 5
@@ -32,7 +34,8 @@ def make_difficulty_images(
     ----------
     labels : {"structural", "non-structural"}
         The first are right with sigma(ability * (p - 1/2)^2), where p is what a network says of an item that it was not
-        trained on; the others are wrong by chance. See `simulate.make_structural` and `simulate.make_nonstructural`.
+        trained on, though it was on others, which may be tested on; the second are wrong by chance. See
+        `simulate.make_structural` and `simulate.make_nonstructural`.
     digits : the digit of class 0 and that of class 1
     random_state : int, Generator or None
         Decides which quarter of the items is tested on, and how workers err.
@@ -47,7 +50,7 @@ def make_difficulty_images(
         "random_state": RandomState(),
     }
     check_parameters("make_difficulty_images", {"labels": labels, "random_state": random_state}, constraints)
-    if len(digits) != 2 or len({*digits} & {*range(10)}) != 2:
+    if not _are_two_digits(digits):
         raise ParameterError(f"digits must be two different digits, such as (4, 9). Got {digits!r}.")
     rng = make_generator(random_state)
     X, y = _pair(digits)
@@ -60,6 +63,14 @@ def make_difficulty_images(
     names = (str(digits[0]), str(digits[1]))
     description = f"USPS, {names[0]} against {names[1]}, with {labels} labels of a simulated crowd."
     return as_dataset("usps", description, crowd, crowd.annotations, X[train], y[train], X[test], y[test], names)
+
+
+def _are_two_digits(digits: Any) -> bool:
+    digit = Number(whole=True, least=0, most=9)
+    told = digits.tolist() if isinstance(digits, np.ndarray) else digits
+    if not isinstance(told, Sequence) or len(told) != 2:
+        return False
+    return all(digit.allows(value) for value in told) and told[0] != told[1]
 
 
 def _pair(digits: Sequence[int]) -> tuple[Array, Array]:

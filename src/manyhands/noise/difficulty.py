@@ -9,8 +9,8 @@ guess. This is no table, since it looks at the item; given d, it is a logistic r
 worker and class, whose optimum Newton's method finds.
 
 A worker's labels are joined by `right` and `wrong` labels beforehand, on the easiest items, in every class: of somebody
-who gave few labels these decide. With all d = 1/4 that is `ConfusionNoise` with the same labels beforehand, wherever
-nobody is worse than a guess.
+who gave few labels these decide. With all d = 1/4 and free errors that is `ConfusionNoise` with the same labels
+beforehand, wherever nobody is worse than a guess.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.kernels import Array, em_pass, pack, sums_by, weighted_votes
@@ -57,6 +58,18 @@ def shrunk_share(votes: Annotations) -> Array:
     return (counts + 1 / votes.n_classes) / (votes.n_labels[:, None] + 1)
 
 
+def vote_easiness(votes: Annotations) -> Array:
+    """(n_items,) d from the vote shares; items without any vote are as the others are on average.
+
+    They are not as hard as can be: that nobody has looked at an item says nothing of it.
+    """
+    d = easiness(shrunk_share(votes))
+    heard = votes.n_labels > 0
+    if heard.any():
+        d[~heard] = d[heard].mean()
+    return d
+
+
 @dataclass(frozen=True, eq=False)
 class Abilities:
     """What is believed of the workers."""
@@ -90,6 +103,15 @@ def p_right(ability: Array, d: Array | float, n_classes: int) -> Array:
 def log_others(n_classes: int) -> float:
     """The log of how many classes a wrong label has to choose from."""
     return float(np.log(max(n_classes - 1, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """The labels as a class sees them, gathered once for all steps; an entry each."""
+
+    is_right: npt.NDArray[np.bool_]  # if that class is the truth
+    d: Array  # of the item
+    weight: Array  # how much that class is believed to be the truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +188,17 @@ class AbilityModel:
     def intervals(self, workers: Abilities, posterior: Array, d: Array) -> tuple[Array, Array]:
         """(n_workers, n_classes) each, where abilities may lie, at 95%.
 
-        By the observed information: what complete labels would tell, less what is not known of the truth (Louis 1982).
-        Other workers and the items' easiness are taken as known, so intervals are rather too short than too long.
+        By the observed information: what complete labels would tell, and the Gaussian of `map`, less what is not known
+        of the truth (Louis 1982). Taken as known are the other workers, the worker's own ability in other classes, the
+        items' easiness, the floor and the classifier, so intervals are rather too short than too long. They are too
+        short where labels are judged by an easiness that they made: from the posterior, or from votes with `mle`.
+        Frozen abilities are no optimum: their intervals say how much the labels could tell, around where they began.
         """
         low, high = np.empty_like(workers.ability), np.empty_like(workers.ability)
         for c in range(self.votes.n_classes):
-            ability = workers.ability[:, c]
-            _, bend, doubt = self._slopes(c, posterior, d, ability)
-            told = np.maximum(bend - doubt, 1e-12)
-            spread = _NORMAL / np.sqrt(told)
+            ability, said = workers.ability[:, c], self._gather(c, posterior, d)
+            _, bend = self._slopes(said, ability)
+            spread = _NORMAL / np.sqrt(np.maximum(bend + self._pull - self._doubt(said, ability), 1e-12))
             low[:, c], high[:, c] = ability - spread, ability + spread
         return np.clip(low, 0.0, self.most), np.clip(high, 0.0, self.most)
 
@@ -203,9 +227,10 @@ class AbilityModel:
         """
         found = np.empty_like(ability)
         for c in range(self.votes.n_classes):
+            said = self._gather(c, posterior, d)
             at, low, high = ability[:, c].copy(), np.full(len(ability), -1.0), np.full(len(ability), self.most + 1)
             for _ in range(_NEWTON_STEPS):
-                slope, bend, _ = self._slopes(c, posterior, d, at)
+                slope, bend = self._slopes(said, at)
                 slope -= self._pull * (at - first[:, c])
                 low, high = np.where(slope > 0, at, low), np.where(slope < 0, at, high)
                 step = np.clip(slope / np.maximum(bend + self._pull, 1e-300), -_LONGEST_STEP, _LONGEST_STEP)
@@ -219,19 +244,27 @@ class AbilityModel:
             found[:, c] = at
         return found
 
-    def _slopes(self, c: int, posterior: Array, d: Array, ability: Array) -> tuple[Array, Array, Array]:
-        """(n_workers,) each: slope and curvature of the expected log-likelihood, and the variance of the slope.
+    def _gather(self, c: int, posterior: Array, d: Array) -> Said:
+        item = self.votes.item
+        return Said(self.votes.label == c, d[item], posterior[item, c])
 
-        The variance is over what the truth may be.
-        """
-        votes, n_workers = self.votes, self.votes.n_workers
-        x, weight = d[votes.item], posterior[votes.item, c]
-        right = p_right(ability[votes.worker], x, votes.n_classes)
-        score = ((votes.label == c) - right) * x
+    def _slopes(self, said: Said, ability: Array) -> tuple[Array, Array]:
+        """(n_workers,) each: slope and curvature of the expected log-likelihood, labels beforehand included."""
+        worker, (right, score) = self.votes.worker, self._scores(said, ability)
         own_right, own_wrong = self._own
-        easy = p_right(ability, EASIEST, votes.n_classes)
-        slope = sums_by(votes.worker, weight * score, n_workers)
+        easy = p_right(ability, EASIEST, self.votes.n_classes)
+        slope = sums_by(worker, said.weight * score, len(ability))
         slope += (own_right - (own_right + own_wrong) * easy) * EASIEST
-        bend = sums_by(votes.worker, weight * right * (1 - right) * x**2, n_workers)
+        bend = sums_by(worker, said.weight * right * (1 - right) * said.d**2, len(ability))
         bend += (own_right + own_wrong) * easy * (1 - easy) * EASIEST**2
-        return slope, bend, sums_by(votes.worker, weight * (1 - weight) * score**2, n_workers)
+        return slope, bend
+
+    def _doubt(self, said: Said, ability: Array) -> Array:
+        """(n_workers,) the variance of the slope over what the truth may be."""
+        _, score = self._scores(said, ability)
+        return sums_by(self.votes.worker, said.weight * (1 - said.weight) * score**2, len(ability))
+
+    def _scores(self, said: Said, ability: Array) -> tuple[Array, Array]:
+        """The chance that each label is right, and its slope, if the class is the truth."""
+        right = p_right(ability[self.votes.worker], said.d, self.votes.n_classes)
+        return right, (said.is_right - right) * said.d

@@ -45,7 +45,9 @@ def check_held_out_labels_teach_nothing(method: Parameters) -> None:
     if "patience" not in method.get_params(deep=False):
         return
     X, votes, _ = feature_crowd(3, accuracy=0.7)
-    one_round = {"round_patience": None, "generator_epochs": 1, "adversarial_epochs": 1}
+    # A game may end where it began, and then what is trained after it differs: with a filler, none is played.
+    has_filler = "filler" in method.get_params(deep=False)
+    one_round = {"round_patience": None, "generator_epochs": 1, "adversarial_epochs": 0 if has_filler else 1}
     settings = {"dropout": 0.3, "validation": 0.2, "patience": 100} | known_to(method, one_round)
     # Of one epoch the rule can choose no other, so whatever is trained after it must be the same too.
     one, other = (learn(method, X, labels, max_epochs=1, **settings) for labels in (votes, _changed(votes, 0.2)))
