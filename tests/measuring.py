@@ -1,6 +1,7 @@
 """What the tests of `reproduce` share: small tables, results made up, and processes that end badly."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -94,6 +95,7 @@ def command_that_sleeps(*arguments):
     from manyhands.reproduce import runner
 
     runner._work = sleeps
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests in the background may ignore it
     sys.exit(run(list(arguments)))
 
 
