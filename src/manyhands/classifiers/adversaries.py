@@ -208,7 +208,7 @@ class Game:
         self.generator.eval().requires_grad_(False)
         context = self.generator.context(draw.x)
         for _ in range(self.settings.inner_steps):
-            log_p = self.generator(context, self.log_z(draw.x, draw.gold).exp(), draw.pairs, draw.noise)
+            log_p = self.generator(context, self._z(draw), draw.pairs, draw.noise)
             log_ratio = at(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             descend(self.network_adam, loss + self._gold_loss(known))
@@ -219,8 +219,7 @@ class Game:
         """The one-step update: generator and classifier at once, on all items."""
         self.generator.eval()
         for _ in range(self.settings.inner_steps):
-            z = self.log_z(draw.x, draw.gold).exp()
-            log_p = self.generator(self.generator.context(draw.x), z, draw.pairs, draw.noise)
+            log_p = self.generator(self.generator.context(draw.x), self._z(draw), draw.pairs, draw.noise)
             log_ratio = at(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             self.generator_adam.zero_grad(set_to_none=True)
@@ -231,6 +230,11 @@ class Game:
     def _read(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor | None, Batch]:
         """Features and gold of a batch, and the batch with workers numbered among those with a label."""
         return self.crowd.bench.x(batch), self.crowd.bench.gold(batch), self.crowd.numbered(batch)
+
+    def _z(self, draw: Draw) -> torch.Tensor:
+        """(n_rows, n_classes) what the classifier says now, with its gradient; what is known stays as it is."""
+        z: torch.Tensor = self.network.eval()(draw.x).softmax(1)
+        return z if draw.gold is None else torch.where((draw.gold >= 0).unsqueeze(1), draw.log_z.exp(), z)
 
     def _gold_loss(self, known: Known | None) -> torch.Tensor | float:
         if known is None:

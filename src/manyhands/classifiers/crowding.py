@@ -233,7 +233,8 @@ class CrowdInG(GeneratedLabels, NetworkClassifier):
 
     def _learn_network(self, bench: Bench) -> Learned:
         base = wrapped_method(self, "pretraining")
-        first = [base._learn_network(replace(bench, method=base, stage=f"start-{m}-")) for m in range(self.members)]
+        stages = [f"{bench.stage}start-{member}-" for member in range(self.members)]
+        first = [base._learn_network(replace(bench, method=base, stage=stage)) for stage in stages]
         network = first[0].module if self.members == 1 else Mean([learned.module for learned in first])
         game = self._game(bench, network)
         history = [epoch for learned in first for epoch in learned.history] + self._learn_to_generate(game)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -34,7 +35,7 @@ from manyhands.classifiers.network import NetworkClassifier, NetworkParameters
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS
 from manyhands.classifiers.wrapping import wrapped_method
 from manyhands.nn.batches import Batch
-from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
+from manyhands.nn.pairs import Pairs, fill_in
 from manyhands.nn.train import History
 from manyhands.randomness import torch_seeded
 from manyhands.validation import Constraint, Maybe, NameOr, Number, Switch, check_memory
@@ -42,7 +43,6 @@ from manyhands.validation import Constraint, Maybe, NameOr, Number, Switch, chec
 _FILLERS = ("self", "graph", "gan", "generator")
 _STRETCH = 1024  # items whose pairs are looked at together
 _NUMBERS = 1 << 19  # log-probabilities held at a time where all pairs are filled in
-_LOOKED_AT = 8  # pairs for each that is filled in
 _BYTES = 100  # that a filled-in pair takes while the crowd layer learns from it
 _GRAPH_ITEMS, _GAN_ITEMS = 4096, 256  # in a batch
 
@@ -151,21 +151,13 @@ class FilledCrowdLayer(NetworkClassifier):
         """Step 2, with a generator of its own: how much is drawn here shows in nothing else."""
         bench, n_heard = crowd.bench, len(crowd.heard)
         rng = np.random.default_rng(bench.rng.integers(2**63))
-        looked_at, stretch = None, max(1, _NUMBERS // max(n_heard * bench.n_classes, 1))
-        if self.per_label is not None:
-            looked_at, stretch = _LOOKED_AT * self.per_label, _STRETCH
+        stretch = max(1, _NUMBERS // max(n_heard * bench.n_classes, 1)) if self.per_label is None else _STRETCH
+        how: dict[str, Any] = {"per_label": self.per_label, "likeliest": self.likeliest}
         found = [np.zeros((0, 3), np.int64)]
         with torch_seeded(rng), torch.no_grad():
             both = (crowd.batches(votes, stretch) for votes in (bench.annotations, crowd.heldout))
             for batch, heldout in zip(*both):
-                pairs, answered = draw_pairs(batch, n_heard, looked_at, rng)
-                pairs = pairs.at(~(answered | _among(heldout, pairs, len(batch.item))))
-                log_p = answers(batch, pairs)
-                if self.per_label is not None:
-                    wanted = self.per_label * torch.bincount(batch.worker, minlength=n_heard)
-                    chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
-                    pairs, log_p = pairs.at(chosen), log_p[chosen]
-                label = log_p.argmax(1) if self.likeliest else one_of_each(log_p)
+                pairs, label = fill_in(batch, n_heard, partial(answers, batch), rng, taken=heldout, **how)
                 row, worker, said = (column.cpu().numpy() for column in (*pairs, label))
                 found.append(np.column_stack([batch.item[row], crowd.heard[worker], said]))
         return np.concatenate(found)
@@ -229,11 +221,6 @@ class FilledCrowdLayer(NetworkClassifier):
             return log_p
 
         return answers, learned.history
-
-
-def _among(batch: Batch, pairs: Pairs, n_rows: int) -> torch.Tensor:
-    """(n_pairs,) which of these pairs have a label in the batch."""
-    return torch.isin(pairs.worker * n_rows + pairs.row, batch.worker * n_rows + batch.row)
 
 
 def _first_layer(crowd: Crowd, method: Any) -> tuple[Layer, History]:

@@ -19,13 +19,12 @@ from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.generated import GeneratorBehind
 from manyhands.nn.inputs import Rows
 from manyhands.nn.networks import as_tensor
-from manyhands.nn.pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
+from manyhands.nn.pairs import Pairs, fill_in
 from manyhands.nn.unanswered import guess_unanswered
 from manyhands.randomness import Seed, make_generator, torch_seeded
 from manyhands.validation import Constraint, Maybe, Number, check_annotations
 
 _STRETCH = 1024  # items looked at together
-_LOOKED_AT = 8  # pairs for each that is chosen
 _DRAWS = 8  # of the generator's noise, over which its answers are averaged where they are not drawn
 
 
@@ -87,18 +86,16 @@ class GeneratedLabels(CrowdClassifier):
         generator = module.generator.for_all(torch.from_numpy(heard))
 
         def fill(batch: Batch, per_label: int | None, likeliest: bool, rng: np.random.Generator) -> Triples:
-            batch = batch._replace(worker=place[batch.worker])
-            looked_at = None if per_label is None else _LOOKED_AT * per_label
-            pairs, answered = draw_pairs(batch, n_heard, looked_at, rng)
-            pairs = pairs.at(~answered)
-            x = as_tensor(rows, batch.item, module.device)
-            log_p = generator(generator.context(x), module.proba(x), pairs, generator.draw_noise(pairs))
-            wanted = torch.full((n_heard,), len(batch.item), device=module.device)
-            if per_label is not None:
-                wanted = per_label * torch.bincount(batch.worker, minlength=n_heard)
-            chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
-            label = log_p[chosen].argmax(1) if likeliest else one_of_each(log_p[chosen])
-            row, worker, said = (column.cpu().numpy() for column in (*pairs.at(chosen), label))
+            batch, x = batch._replace(worker=place[batch.worker]), as_tensor(rows, batch.item, module.device)
+
+            def answers(pairs: Pairs) -> torch.Tensor:
+                found: torch.Tensor = generator(
+                    generator.context(x), module.proba(x), pairs, generator.draw_noise(pairs)
+                )
+                return found
+
+            pairs, label = fill_in(batch, n_heard, answers, rng, per_label=per_label, likeliest=likeliest)
+            row, worker, said = (column.cpu().numpy() for column in (*pairs, label))
             return np.column_stack([batch.item[row], heard[worker], said])
 
         return fill

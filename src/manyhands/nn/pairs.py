@@ -5,6 +5,7 @@ How many pairs are drawn goes with the labels of the batch; items x workers are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import entropy
 
+_LOOKED_AT = 8  # pairs for each that is filled in
 _TINY = 1e-6  # an entropy of 0 has no logarithm
 
 
@@ -84,6 +86,41 @@ def choose_pairs(pairs: Pairs, log_weight: torch.Tensor, wanted: torch.Tensor) -
     size = torch.bincount(pairs.worker, minlength=len(wanted))
     rank = torch.arange(len(order), device=order.device) - (size.cumsum(0) - size)[pairs.worker[order]]
     return order[(rank < wanted[pairs.worker[order]]) & (log_weight[order] > -torch.inf)]
+
+
+def fill_in(
+    batch: Batch,
+    n_workers: int,
+    answers: Callable[[Pairs], torch.Tensor],
+    rng: np.random.Generator,
+    *,
+    per_label: int | None,
+    likeliest: bool,
+    taken: Batch | None = None,
+) -> tuple[Pairs, torch.Tensor]:
+    """Pairs of a batch without a label, and a label for each.
+
+    Parameters
+    ----------
+    batch : items with their labels; workers are numbered from 0 to n_workers - 1
+    n_workers : how many
+    answers : from pairs to (n_pairs, n_classes) log-probabilities of their labels
+    rng : draws the pairs that are looked at; torch's own generator draws the rest
+    per_label : so many for every label that a worker has here, the surer the likelier; None fills in all pairs
+    likeliest : the most probable label, or else one drawn by its probability
+    taken : further labels of the same items, on whose pairs none is filled in
+    """
+    pairs, answered = draw_pairs(batch, n_workers, None if per_label is None else _LOOKED_AT * per_label, rng)
+    if taken is not None:
+        n_rows = len(batch.item)
+        answered |= torch.isin(pairs.worker * n_rows + pairs.row, taken.worker * n_rows + taken.row)
+    pairs = pairs.at(~answered)
+    log_p = answers(pairs)
+    if per_label is not None:
+        wanted = per_label * torch.bincount(batch.worker, minlength=n_workers)
+        chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
+        pairs, log_p = pairs.at(chosen), log_p[chosen]
+    return pairs, log_p.argmax(1) if likeliest else one_of_each(log_p)
 
 
 def _gumbel(like: torch.Tensor) -> torch.Tensor:
