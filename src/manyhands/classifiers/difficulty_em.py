@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypedDict, Unpack
 import numpy as np
 
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.regression import as_module, module_proba, n_columns, prepare
+from manyhands.classifiers.regression import as_module, lesson_of, module_proba, n_columns
 from manyhands.difficulty_model import (
     ABILITY_CONSTRAINTS,
     DIFFICULTIES,
@@ -30,12 +30,12 @@ from manyhands.difficulty_model import (
     results,
 )
 from manyhands.kernels import Array
-from manyhands.nn.crowd_em import first_guess, guesses
+from manyhands.nn.crowd_em import first_guess
 from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
 from manyhands.noise import safe_log
 from manyhands.noise.difficulty import log_votes, shrunk_share
-from manyhands.randomness import Seed, make_generator
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, Switch
 
 
@@ -174,29 +174,27 @@ class DifficultyEM(CrowdClassifier):
         self.random_state = random_state
 
     def _learn(self, task: Task) -> Learned:
-        X, votes, gold, n_classes = as_matrix(task.rows), task.annotations, task.gold, task.annotations.n_classes
-        taught = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
-        heard, known = votes[taught], None if gold is None else gold[taught]
-        turned, ridge = prepare(X[taught], self.standardise, self.ridge)
-        view, model = Regression(turned.X, ridge, self.newton_steps, n_classes), ability_model(self, heard)
-        first = model.start(first_guess(heard, known))
-        steps = DifficultySteps(model, view, known, first, self.difficulty, self.floor, self.prior)
-        random = make_generator(self.random_state).spawn(self.n_init - 1)
-        starts = guesses(heard, known, model.beforehand, random)
+        X, votes, n_classes = as_matrix(task.rows), task.annotations, task.annotations.n_classes
+        lesson = lesson_of(task, X, self)
+        view = Regression(lesson.rows.X, lesson.ridge, self.newton_steps, n_classes)
+        model = ability_model(self, lesson.votes)
+        first = model.start(first_guess(lesson.votes, lesson.gold))
+        steps = DifficultySteps(model, view, lesson.gold, first, self.difficulty, self.floor, self.prior)
+        starts = lesson.starts(model.beforehand, self)
         runs = [steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM") for start in starts]
         best, likelihood = max(runs, key=lambda run: run[0].history[-1])
-        weights, workers = turned.in_raw_features(best.params.view), best.params.workers
+        weights, workers = lesson.rows.in_raw_features(best.params.view), best.params.workers
         log_f = log_proba(X, weights, n_classes)
-        d = easiness_of_all(self.difficulty, np.exp(log_f), taught, best.params)
+        d = easiness_of_all(self.difficulty, np.exp(log_f), lesson.items, best.params)
         log_prior = safe_log(shrunk_share(votes)) if self.prior == "votes" else log_f
-        posterior, _ = believe(log_prior + log_votes(votes, workers, d), gold)
+        posterior, _ = believe(log_prior + log_votes(votes, workers, d), task.gold)
         told = results(ability_model(self, votes), workers, posterior, d)
         both = zip(best.history, likelihood, strict=True)
         history = [{"objective": value, "log_likelihood": evidence} for value, evidence in both]
         told |= {f"{name}_": np.array([entry[name] for entry in history]) for name in history[0]}
-        told |= {"floor_": best.params.floor, "ridge_": ridge}
+        told |= {"floor_": best.params.floor, "ridge_": lesson.ridge}
         notes = {} if best.converged else {"not_converged": NOT_CONVERGED.format(best.n_iter)}
-        return Learned(as_module(weights, n_classes, ridge), history, posterior, told, notes)
+        return Learned(as_module(weights, n_classes, lesson.ridge), history, posterior, told, notes)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)

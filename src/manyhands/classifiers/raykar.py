@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.regression import as_module, module_proba, n_columns, prepare
+from manyhands.classifiers.regression import as_module, lesson_of, module_proba, n_columns
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Array, Packed, pack
-from manyhands.nn.crowd_em import Gold, believe, class_names, guesses, log_confusions
+from manyhands.nn.crowd_em import Gold, believe, class_names, log_confusions
 from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
 from manyhands.noise import labels_beforehand
-from manyhands.randomness import Seed, make_generator
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
 
 
@@ -101,17 +101,15 @@ class Raykar(CrowdClassifier):
         self.random_state = random_state
 
     def _learn(self, task: Task) -> Learned:
-        X, votes, gold, n_classes = as_matrix(task.rows), task.annotations, task.gold, task.annotations.n_classes
-        taught = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
-        heard, known = votes[taught], None if gold is None else gold[taught]
-        turned, ridge = prepare(X[taught], self.standardise, self.ridge)
-        active = np.bincount(heard.worker, minlength=heard.n_workers) > 0
-        steps = RaykarSteps(turned.X, pack(heard), known, active, n_columns(n_classes), ridge, self)
-        random = make_generator(self.random_state).spawn(self.n_init - 1)
-        runs = [steps.run(start) for start in guesses(heard, known, steps.pseudo, random)]
+        X, n_classes = as_matrix(task.rows), task.annotations.n_classes
+        lesson = lesson_of(task, X, self)
+        active = np.bincount(lesson.votes.worker, minlength=lesson.votes.n_workers) > 0
+        packed, ridge = pack(lesson.votes), lesson.ridge
+        steps = RaykarSteps(lesson.rows.X, packed, lesson.gold, active, n_columns(n_classes), ridge, self)
+        runs = [steps.run(start) for start in lesson.starts(steps.pseudo, self)]
         best = max(runs, key=lambda run: run.history[-1])
-        weights, table = turned.in_raw_features(best.params.weights), best.params.log_table
-        posterior, _ = believe(pack(votes), table, log_proba(X, weights, n_classes), gold)
+        weights, table = lesson.rows.in_raw_features(best.params.weights), best.params.log_table
+        posterior, _ = believe(pack(task.annotations), table, log_proba(X, weights, n_classes), task.gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
         history = [{"objective": value} for value in best.history]
         return Learned(as_module(weights, n_classes, ridge), history, posterior, results)

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from manyhands.annotations import Annotations
+from manyhands.classifiers.base import Task
 from manyhands.kernels import Array
+from manyhands.nn.crowd_em import Gold, guesses
 from manyhands.nn.inputs import Rows
 from manyhands.nn.softmax_regression import as_matrix, log_proba
 from manyhands.nn.turned_rows import TurnedRows, turn
+from manyhands.randomness import Seed, make_generator
 
 _RIDGE = 0.1  # of the features' variances together: chosen for `Raykar`, by held-out labels of ten crowds
 
 
-def prepare(X: Any, standardise: bool, ridge: float | None) -> tuple[TurnedRows, float]:
-    """Rows that are centred and turned, and the ridge in use."""
-    turned = turn(X, standardise=standardise)
-    return turned, float(ridge or _RIDGE * turned.variance or 1.0)  # without any variance, it matters to nothing
+class RegressionMethod(Protocol):
+    """A method with these parameters."""
+
+    ridge: float | None
+    standardise: bool
+    n_init: int
+    random_state: Seed
+
+
+class Lesson(NamedTuple):
+    """What teaches a regression within EM: the items with a label or gold, and no others."""
+
+    items: npt.NDArray[np.intp]  # (n_taught,) which ones of the task
+    votes: Annotations
+    gold: Gold
+    rows: TurnedRows
+    ridge: float  # the one in use
+
+    def starts(self, pseudo: Array, method: RegressionMethod) -> list[Array]:
+        """(n_taught, n_classes) each, where EM begins: as `guesses` says, with `n_init - 1` draws."""
+        random = make_generator(method.random_state).spawn(method.n_init - 1)
+        return guesses(self.votes, self.gold, pseudo, random)
+
+
+def lesson_of(task: Task, X: Any, method: RegressionMethod) -> Lesson:
+    """What a task has to teach; `X` are its rows as a matrix."""
+    votes, gold = task.annotations, task.gold
+    items = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
+    rows = turn(X[items], standardise=method.standardise)
+    ridge = float(method.ridge or _RIDGE * rows.variance or 1.0)  # without any variance, it matters to nothing
+    return Lesson(items, votes[items], None if gold is None else gold[items], rows, ridge)
 
 
 def n_columns(n_classes: int) -> int:
