@@ -51,7 +51,7 @@ def test_markdown_shows_all_of_it(shown):
     for sentence in ("The crowd is made up.", COMMAND, "c0ffeec0ffee", "2 cores, x86_64", "4, from 1000 to 1003"):
         assert sentence in text
     assert "a|b on crowd: ValueError: no luck" in text and "oracle: it sees the truth" in text
-    assert "held-out labels of workers decide" in text and "log loss" not in text
+    assert "during a run sees any truth: held-out labels of workers decide" in text and "log loss" not in text
 
 
 def test_truth_of_validation_items_is_marked():

@@ -25,7 +25,7 @@ _MANY = 100  # from here on, decimals of what is no share say nothing
 _MOST_PAIRS = 20
 _MEASURED = ("dataset", "row", "x", "metric", "n", "mean", "sd")
 _SHOWN = (*_MEASURED, "published", "published_sd", "difference", "margin", "verdict")
-_NO_TRUTH = "Neither stopping nor the choice of settings sees any truth: held-out labels of workers decide."
+_NO_TRUTH = "No fit, stopping or choice of settings during a run sees any truth: held-out labels of workers decide."
 _WITH_TRUTH = "As in the paper, settings are chosen by the truth of validation items, which a real crowd does not have."
 
 
