@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from manyhands.representation.center import Center as Center
     from manyhands.representation.contrastive import Contrastive as Contrastive
     from manyhands.representation.lifted import Lifted as Lifted
+    from manyhands.representation.neucrowd import NeuCrowd as NeuCrowd
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
 
@@ -86,6 +87,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MBEM": "manyhands.classifiers.mbem",
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "MaxMIG": "manyhands.classifiers.max_mig",
+    "NeuCrowd": "manyhands.representation.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "RLL": "manyhands.representation.rll",

@@ -26,6 +26,7 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _FILLED = "manyhands.classifiers.filled_in:FilledCrowdLayer"  # four ways of filling in
+_NEUCROWD = "manyhands.representation.neucrowd:NeuCrowd"  # a learner of representations that classifies too
 
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adaptive-difficulty-em": ("manyhands.classifiers.difficulty_em:DifficultyEM", {}),
@@ -44,6 +45,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "iced": ("manyhands.classifiers.iced:ICED", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
+    "neucrowd": (_NEUCROWD, {}),
     "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
     "self-crowd": ("manyhands.classifiers.self_crowd:SelfCrowd", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
@@ -55,6 +57,7 @@ _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "center": ("manyhands.representation.center:Center", {}),
     "contrastive": ("manyhands.representation.contrastive:Contrastive", {}),
     "lifted": ("manyhands.representation.lifted:Lifted", {}),
+    "neucrowd": (_NEUCROWD, {}),
     "rll": ("manyhands.representation.rll:RLL", {}),
     "triplet": ("manyhands.representation.triplet:Triplet", {}),
 }

@@ -24,10 +24,12 @@ def build(
     hidden: Sequence[int] = (128,),
     dropout: float = 0.5,
     batch_norm: bool = False,
+    activation: type[nn.Module] = nn.ReLU,
 ) -> nn.Module:
     """The network of this name, or what the caller's function makes of (n_features or shape, n_classes).
 
-    `shape` is that of one row of X. The network must give one logit per class and row.
+    `shape` is that of one row of X. The network must give one logit per class and row. The activation is that
+    of a perceptron.
     """
     if isinstance(backbone, nn.Module):
         raise ParameterError(
@@ -39,11 +41,13 @@ def build(
     if backbone == "convnet":
         return convnet(shape, n_classes, hidden=hidden, dropout=dropout)
     size = int(torch.Size(shape).numel())
-    return mlp((size, *hidden, n_classes), dropout=dropout, batch_norm=batch_norm)
+    return mlp((size, *hidden, n_classes), dropout=dropout, batch_norm=batch_norm, activation=activation)
 
 
-def mlp(sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False) -> nn.Sequential:
-    """Linear layers of these sizes, input and output included; ReLU and dropout behind all but the last.
+def mlp(
+    sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False, activation: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
+    """Linear layers of these sizes, input and output included; activation and dropout behind all but the last.
 
     >>> mlp((4, 3, 2), dropout=0)
     Sequential(
@@ -57,7 +61,7 @@ def mlp(sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False) ->
     for before, after in pairwise(sizes[:-1]):
         layers += [nn.Linear(before, after)]
         layers += [nn.BatchNorm1d(after)] if batch_norm else []
-        layers += [nn.ReLU()]
+        layers += [activation()]
         layers += [nn.Dropout(dropout)] if dropout else []
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 

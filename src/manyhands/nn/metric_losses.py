@@ -88,12 +88,19 @@ def triplet_center_loss(
 def tuplet_loss(
     similarity: torch.Tensor, confidence: torch.Tensor, scale: float, *, inside: bool = False
 ) -> torch.Tensor:
-    """Mean over tuplets of -log p(positive), both arguments (n, 1 + n_negatives) with the positive first.
+    """The mean of `tuplet_losses`."""
+    return tuplet_losses(similarity, confidence, scale, inside=inside).mean()
+
+
+def tuplet_losses(
+    similarity: torch.Tensor, confidence: torch.Tensor, scale: float, *, inside: bool = False
+) -> torch.Tensor:
+    """(n,) -log p(positive) of each tuplet, both arguments (n, 1 + n_negatives) with the positive first.
 
     p_j ~ w_j exp(scale R_j) as in RLL, or exp(scale w_j R_j) with the confidence `inside`, as in NeuCrowd.
     """
     weighted = confidence * similarity if inside else similarity + confidence.clamp(min=_TINY).log() / scale
-    return -(scale * weighted).log_softmax(1)[:, 0].mean()
+    return -(scale * weighted).log_softmax(1)[:, 0]
 
 
 def _same(target: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ yardstick for all losses. (With a variance for each of 32 correlated dimensions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -83,14 +83,19 @@ class Lesson:
 
     def train(
         self,
-        step: Callable[[ClassBatch], Any],
+        step: Callable[[Any], Any],
         modules: Mapping[str, nn.Module],
         optimizers: Mapping[str, torch.optim.Optimizer],
+        batches: Iterable[Any] | None = None,
         **results: Callable[[], Any],
     ) -> Learned:
-        """Train, and say what was learnt: `modules["network"]` is the embedding; results are asked for at the end."""
+        """Train, and say what was learnt: `modules["network"]` is the embedding; results are asked for at the end.
+
+        Batches are those of a few classes, or others that the step knows.
+        """
         network, bench = modules["network"], self.bench
-        history = bench.train(step, modules, optimizers, evaluate=lambda: self._foretold(network), batches=self.batches)
+        batches = self.batches if batches is None else batches
+        history = bench.train(step, modules, optimizers, evaluate=lambda: self._foretold(network), batches=batches)
         first = self.aggregator
         if bench.heldout is not None:
             first = infer_truth(self.labels, bench.task, bench.task.annotations, bench.rng)  # now of all labels

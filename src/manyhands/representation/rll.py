@@ -20,7 +20,6 @@ from torch import nn
 
 from manyhands.classifiers.base import Learned
 from manyhands.classifiers.bench import Bench
-from manyhands.kernels import Array
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
 from manyhands.nn.metric_losses import root, tuplet_loss
@@ -31,6 +30,7 @@ from manyhands.representation.base import (
     RepresentationParameters,
 )
 from manyhands.representation.network import Lesson
+from manyhands.representation.trust import confidence_of
 from manyhands.validation import Constraint, Maybe, Number, OneOf
 
 
@@ -44,7 +44,7 @@ class RLL(RepresentationLearner):
     similarity : "cosine" as in RLL, two networks and w exp(g R); "distance" as in NeuCrowd, one and exp(g w R)
     n_negatives : items of other classes in a tuplet
     scale : g; None is 10 for the cosine and 2 for the distance
-    confidence : "bayesian" (v + pi d) / 2d, "mle" v / d, or "assurance" (K v / d - 1) / (K - 1), at least 0
+    confidence : "bayesian" (v + pi d) / 2d, "mle" v / d, or "assurance", as in `representation.trust`
     labels, embedding_size : the aggregator that gives items their classes; numbers in an embedding
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
     learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
@@ -121,19 +121,3 @@ def cosine_of_units(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 def closeness(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """1 - D."""
     return 1 - root((one - other).square().sum(-1))
-
-
-def confidence_of(lesson: Lesson, kind: str) -> Array:
-    """(n_items,) how far the class of each item is to be trusted; 1 where it is gold, NaN where there is none."""
-    votes, gold = lesson.bench.annotations, lesson.bench.task.gold
-    code = np.full(votes.n_items, -1)
-    code[lesson.items] = lesson.target
-    agreeing = np.bincount(votes.item, weights=votes.label == code[votes.item], minlength=votes.n_items)
-    share = agreeing / np.maximum(votes.n_labels, 1)
-    if kind == "bayesian":
-        share = (share + np.bincount(lesson.target, minlength=votes.n_classes)[code] / len(lesson.items)) / 2
-    elif kind == "assurance" and votes.n_classes > 1:
-        share = np.maximum((votes.n_classes * share - 1) / (votes.n_classes - 1), 0.0)
-    if gold is not None:
-        share = np.where(gold >= 0, 1.0, share)
-    return np.where(code >= 0, share, np.nan)
