@@ -36,7 +36,7 @@ class Candidate:
         model = registry.create(self.method, **parameters)
         if "random_state" in model.get_params(deep=False):
             model.set_params(random_state=seed)
-        if self.method not in registry.names("representation"):
+        if self.method in registry.names("classifier"):
             return model
         from sklearn.pipeline import make_pipeline
 

@@ -24,8 +24,10 @@ def test_classifier_keeps_its_promise(method, check, one_thread):
 @pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in testing.representation_checks()])
 @pytest.mark.parametrize("method", registry.names("representation"))
 def test_representation_keeps_its_promise(method, check, one_thread):
-    """The promise is the first line of the check's docstring."""
-    check(registry.create(method))
+    """The promise is the first line of the check's docstring; what all learners promise, a classifier has kept."""
+    of_classifiers = [function for _, function in testing.classifier_checks()]
+    if method not in registry.names("classifier") or check not in of_classifiers:
+        check(registry.create(method))
 
 
 def test_no_check_is_left_out():

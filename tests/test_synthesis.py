@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations, synthesis
+from manyhands.neighbours import nearest, nearest_others
 from manyhands.synthesis import (
     Recipe,
     augment,
     interpolate,
-    nearest,
-    nearest_others,
     numbers_wanted,
     plan,
     some,

@@ -111,6 +111,20 @@ def hold_out(
     return annotations.keep(np.sort(order[n_heldout:])), annotations.keep(np.sort(order[:n_heldout]))
 
 
+def split_items(
+    annotations: Annotations, n_folds: int, rng: np.random.Generator, settled: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.intp]:
+    """(n_annotations,) a fold for each label, all labels of an item in the same one.
+
+    The labels of items that are `settled` have no fold: they get -1.
+    """
+    asked = annotations.n_labels > 0 if settled is None else (annotations.n_labels > 0) & ~settled
+    items = rng.permutation(np.flatnonzero(asked))
+    fold = np.full(annotations.n_items, -1)
+    fold[items] = np.arange(len(items)) % n_folds
+    return fold[annotations.item]
+
+
 def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64]:
     """(n_annotations,) a fold for each label; the labels of one item fall into different folds where they can.
 

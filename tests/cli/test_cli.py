@@ -92,7 +92,9 @@ def test_methods_are_listed(capsys):
     """One line per method with its kind, and the default is marked."""
     assert run(["methods"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    kinds = {name: kind for kind in ("aggregator", "classifier", "representation") for name in registry.names(kind)}
+    every = ("aggregator", "classifier", "representation")
+    kinds = {name: "+".join(kind for kind in every if name in registry.names(kind)) for name in registry.names()}
+    assert kinds["neucrowd"] == "classifier+representation"
     assert [line.split()[:2] for line in lines] == [[name, kinds[name]] for name in registry.names()]
     assert next(line for line in lines if "(default)" in line).startswith(registry.DEFAULT)
     assert run(["methods", "--json"]) == 0

@@ -45,10 +45,10 @@ def test_confidence_by_hand(kind, expected):
 
 
 def test_assurance_of_many_classes():
-    """(K v / d - 1) / (K - 1), which is 1 where all agree and 0 where the class is no more than guessed."""
-    votes = Annotations.from_matrix([[0, 0, 0], [1, 1, 2], [2, 2, 2]])
-    found = quick(confidence="assurance", max_epochs=1).fit(np.eye(3), votes).confidence_
-    np.testing.assert_allclose(found, [1, (3 * 2 / 3 - 1) / 2, 1])
+    """The margin between the two largest counts over all votes: 1 where all agree, 0 at a tie."""
+    votes = Annotations.from_matrix([[0, 0, 0, 0], [1, 1, 1, 2], [2, 2, 1, 0], [0, 0, 1, 1]])
+    found = quick(confidence="assurance", max_epochs=1).fit(np.eye(4), votes).confidence_
+    np.testing.assert_allclose(found, [1, 2 / 4, 1 / 4, 0])
 
 
 def test_the_query_network_gives_the_embedding(tmp_path):

@@ -29,6 +29,7 @@ CELL = Cell(small_table(), BLOBS, SKENE, 1000)
         {"dataset": replace(BLOBS, remove=0.5)},
         {"dataset": replace(BLOBS, keep_one=False)},
         {"dataset": replace(BLOBS, arguments={"n_items": 61})},
+        {"dataset": replace(BLOBS, items=40)},
     ],
 )
 def test_what_decides_the_result_is_in_the_key(changed):
@@ -51,6 +52,13 @@ def test_what_was_measured_before_a_field_was_added_is_still_known(monkeypatch):
     monkeypatch.setattr(cells, "__version__", "0")
     assert CELL.key == "1887fc3313231d3d61dc"
     assert Cell(small_table(), FOLDED, LINEAR, 1000).key == "5075b40299e1105ccc28"
+
+
+def test_drawn_items_are_in_the_key_and_first_ones_are_as_before(monkeypatch):
+    """A set of which nothing is drawn has the key that it had before there was a choice."""
+    monkeypatch.setattr(cells, "__version__", "0")
+    first, drawn = (replace(CELL, dataset=replace(BLOBS, items=40, drawn=drawn)) for drawn in (False, True))
+    assert first.key == "5a8a53ea2de5d0081e8d" != drawn.key
 
 
 def test_the_regression_behind_two_stages_has_parameters_of_its_own():
@@ -152,6 +160,8 @@ def test_one_seed_is_enough_where_nothing_is_drawn():
     cells = cells_of(small_table(datasets=[fixed], seeds=3))
     assert [cell.row.name for cell in cells] == ["vote", "D&S", "D&S", "D&S"]
     assert len(cells_of(small_table([VOTE], [replace(fixed, remove=0.2)], seeds=3))) == 3
+    assert len(cells_of(small_table([VOTE], [replace(fixed, items=40)], seeds=3))) == 1
+    assert len(cells_of(small_table([VOTE], [replace(fixed, items=40, drawn=True)], seeds=3))) == 3
 
 
 @pytest.mark.parametrize(

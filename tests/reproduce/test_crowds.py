@@ -149,6 +149,38 @@ def test_the_first_items_can_be_learnt_from_alone():
         make_part(dataset(items=24), 1000)
 
 
+def test_items_can_be_drawn_by_the_seed():
+    """So many, each once and in their order, with their labels and truth; every item has the same chance."""
+    data = dataset(items=9, drawn=True, seeded=(), arguments={"test_part": True})
+    whole = make_part(dataset(seeded=()), 1000)
+    parts = [make_part(data, seed) for seed in range(1000, 1300)]
+    for part in parts[:20]:
+        rows = numbers(part.X)
+        assert len(rows) == 9 and rows == sorted(set(rows)) and len(part.X_test) == 4
+        assert part.annotations == whole.annotations[rows] and part.y_train.tolist() == whole.y_train[rows].tolist()
+    share = np.bincount(np.concatenate([numbers(part.X) for part in parts]), minlength=N_ITEMS) / 300
+    assert share.shape == (N_ITEMS,) and np.abs(share - 9 / N_ITEMS).max() < 0.12
+    assert len({tuple(numbers(part.X)) for part in parts}) > 290
+
+
+def test_the_seed_alone_draws_the_items():
+    """The same seed gives the same ones, whatever is removed or scaled; all of them are all of them."""
+    first, again, other = (numbers(make_part(dataset(items=9, drawn=True), seed).X) for seed in (1000, 1000, 1001))
+    assert first == again != other
+    removed = make_part(dataset(items=9, drawn=True, remove=0.5, features="standardised"), 1000)
+    assert removed.annotations.item_ids.tolist() == first
+    assert numbers(make_part(dataset(items=N_ITEMS, drawn=True), 1000).X) == list(range(N_ITEMS))
+    with pytest.raises(ParameterError, match="'toys' has 23 items to learn from, not 24"):
+        make_part(dataset(items=24, drawn=True), 1000)
+
+
+def test_drawn_items_are_not_tested_on():
+    """Of a set that is folded, they come from the other folds."""
+    part = make_part(dataset(items=9, drawn=True, folds=5), 1001)
+    assert numbers(part.X_test) == numbers(make_part(dataset(folds=5), 1001).X_test)
+    assert len(part.X) == 9 and not set(numbers(part.X)) & set(numbers(part.X_test))
+
+
 def test_quick_takes_few_items_from_first_to_last():
     """They have truth, if any has, and the test part stays."""
     part = make_part(dataset(quick_items=6, arguments={"test_part": True}), 1000, quick=True)

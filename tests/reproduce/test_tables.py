@@ -30,6 +30,7 @@ name = "blobs"
 make = "make_blobs"
 arguments = { n_items = 60, accuracy = 0.9 }
 items = 40
+drawn = true
 quick = { items = 20 }
 
 [[rows]]
@@ -81,7 +82,7 @@ def test_a_table_holds_what_its_text_says():
             False,
             80,
         ),
-        DataSet("blobs", None, "make_blobs", {"n_items": 60, "accuracy": 0.9}, items=40, quick_items=20),
+        DataSet("blobs", None, "make_blobs", {"n_items": 60, "accuracy": 0.9}, items=40, quick_items=20, drawn=True),
     )
     assert table.rows[0] == Row(
         "DL-MV",
@@ -134,6 +135,12 @@ MISTAKES = {
     "a number for a choice of features": ('"efficientnet"', "3", "no choice of features of labelme called 3"),
     "no kind of metric": ('["accuracy", "macro_f1"]', '["round.a b"]', "there is no metric 'round.a b'"),
     "one that is not one": ("keep_one = false", "keep_one = 0", "keep_one must be "),
+    "items drawn, but not how many": (
+        "items = 40\n",
+        "",
+        "data set 'blobs': drawn is without items; give items, how many are drawn",
+    ),
+    "neither drawn nor not": ("drawn = true", "drawn = 1", "drawn must be "),
     "no seed": ("seeds = 3", "seeds = 0", "seeds must be a whole number at least 1, not 0"),
     "half a seed": ("seeds = 3", "seeds = 2.5", "seeds must be a whole number at least 1, not 2.5"),
     "a seed that is true": ("seeds = 3", "seeds = true", "seeds must be a whole number at least 1, not True"),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier, Learned, Task
 from manyhands.classifiers.bench import Bench
 from manyhands.exceptions import ParameterError, TrainingError
@@ -131,7 +132,7 @@ class NetworkMethod(Parameters, ABC):
         identity = self._identity(task) if self.checkpoint is not None else {}
         folder = None if self.checkpoint is None else Path(self.checkpoint) / short_hash(repr(identity).encode())
         rng = make_generator(self.random_state)
-        training, heldout = hold_out(task.annotations, self.validation if self._compares() else 0.0, rng)
+        training, heldout = self._hold_out(task, self.validation if self._compares() else 0.0, rng)
         with torch_seeded(rng), suited_threads(self._work(task.rows.shape)):
             learned = self._learn_network(Bench(self, task, training, heldout, rng, device, identity, folder))
         _refuse_infinite(learned.module.eval(), task.rows)
@@ -141,6 +142,10 @@ class NetworkMethod(Parameters, ABC):
     def _compares(self) -> bool:
         """Whether held-out labels are to decide anything."""
         return self.patience is not None
+
+    def _hold_out(self, task: Task, share: float, rng: np.random.Generator) -> tuple[Annotations, Annotations | None]:
+        """Labels to learn from, and about this share of them for the stop rule, or None."""
+        return hold_out(task.annotations, share, rng)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         """An untrained `module_`, also for `load_model`; a method whose module is more than a backbone overrides it."""

@@ -15,7 +15,8 @@ def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON o
     """List all methods, one line each: its name, its kind and what it does.
 
     An aggregator needs labels alone (manyhands aggregate), a classifier features too (manyhands train); a
-    representation is learnt from both and stands before a classifier, in a Pipeline of scikit-learn.
+    representation is learnt from both and stands before a classifier, in a Pipeline of scikit-learn. What is a
+    classifier and a representation can do both.
 
     \b
     Examples:
@@ -23,11 +24,11 @@ def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON o
       manyhands methods --json
     """
     rows = {name: registry.summary(name) for name in registry.names()}
-    kinds = {name: kind for kind in _KINDS for name in registry.names(kind)}
+    kinds = {name: "+".join(kind for kind in _KINDS if name in registry.names(kind)) for name in rows}
     if as_json:
         print(json.dumps({"schema": 1, "default": registry.DEFAULT, "methods": rows, "kinds": kinds}))
         return
-    width, kind_width = max(map(len, rows)), max(map(len, _KINDS))
+    width, kind_width = max(map(len, rows)), max(map(len, kinds.values()))
     for name, sentence in rows.items():
         default = "  (default)" if name == registry.DEFAULT else ""
         print(f"{name:<{width}}  {kinds[name]:<{kind_width}}  {sentence}{default}")

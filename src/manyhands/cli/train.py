@@ -130,7 +130,7 @@ def _checked(methods: list[str], choose: bool) -> list[str]:
             raise ParameterError(
                 f"{name} looks at labels alone: use manyhands aggregate, or -m two-stage --set aggregator={name}."
             )
-        if name in registry.names("representation"):
+        if name in registry.names("representation") and name not in registry.names("classifier"):
             raise ParameterError(
                 f"{name} learns a representation, which has no labels to predict: use it in Python, in a Pipeline "
                 f"before a classifier."

@@ -2,8 +2,9 @@
 
     hardness(T) = v . relu( sum_p W_p S(e_p) + b ) + c
 
-S is one network for all items, and p the place in the tuplet. That is a perceptron on the joined S(e_1), S(e_2), ...,
-whose first layer is computed once for each item instead of once for each tuplet that the item is in.
+S is one network for all items, with a relu behind it, and p the place in the tuplet. That is a perceptron on the
+joined S(e_1), S(e_2), ..., whose first layer is computed once for each item instead of once for each tuplet that the
+item is in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class TupletSampler(nn.Module):
 
     Parameters
     ----------
-    network : S, from the features of an item to `size` numbers
+    network : from the features of an item to the `size` numbers of S
     n_places : items in a tuplet
     """
 

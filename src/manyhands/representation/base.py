@@ -69,16 +69,11 @@ class RepresentationLearner(NetworkMethod, FeatureMethod):
         rows = self._like_fitted(X)
         if len(rows) == 0:
             return np.zeros((0, self.embedding_size))
-        return np.asarray(outputs(self._embedder(), rows).numpy())
+        return np.asarray(outputs(self.module_, rows).numpy())
 
     def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
         """`fit`, then the embedding of each row."""
         return self.fit(X, annotations, gold).transform(X)
-
-    def _embedder(self) -> nn.Module:
-        """The network from features to embeddings: all of `module_`, or that part of it."""
-        module: nn.Module = self.module_
-        return module
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return super()._new_module(row_shape, self.embedding_size, n_workers)

@@ -1,9 +1,15 @@
-"""Logistic regression behind an embedding, its C chosen by cross-validation, as the last layer of a network."""
+"""Logistic regression behind an embedding, as the last layer of a network, and the C by which it foretells best.
+
+    minimise  C sum_ik -r_ik log softmax(V e_i / s + b)_k  +  |V|^2 / 2
+
+r are the classes of the items, and s^2 is the variance of all columns of e together: so one C means the same whatever
+their number and scale.
+"""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,86 +17,109 @@ import torch
 from torch import nn
 
 from manyhands.kernels import Array
+from manyhands.nn.inputs import Rows
+from manyhands.nn.networks import outputs
+from manyhands.nn.softmax_regression import climb
+from manyhands.nn.turned_rows import turn
 
-CS = tuple(float(c) for c in np.logspace(-4, 4, 9))
+Places = npt.NDArray[np.intp]
+
+CS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _FOLDS = 5
-_TINY = 1e-6  # the least probability of a class in a fold's score
+_STEPS = 30  # of Newton; the regression of one C begins where that of the smaller one ended
 _NEVER = -1e4  # the logit of a class that was never met: its probability is 0
 
 
-class LinearHead(NamedTuple):
-    """A logistic regression: logits = weight e + bias, and the C it was fitted with."""
+class Seen(nn.Module):
+    """What a regression sees of an item: its embedding, and the features beside it if there are `n_features`.
 
-    weight: Array  # (n_classes, embedding_size)
-    bias: Array  # (n_classes,)
-    C: float
+    Features are scaled by `ratio`, so that both parts vary equally.
+    """
+
+    ratio: torch.Tensor
+
+    def __init__(self, embedder: nn.Module, n_features: int) -> None:
+        super().__init__()
+        self.embedder, self.n_features = embedder, n_features
+        self.register_buffer("ratio", torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        embedding: torch.Tensor = self.embedder(x)
+        return torch.hstack([embedding, self.ratio * x.flatten(1)]) if self.n_features else embedding
+
+    def balance(self, rows: Rows, items: Places) -> Array:
+        """(n, n_columns) these items as the regression sees them, from now on with a ratio that is right for them."""
+        found = outputs(self, rows, items).numpy()
+        if self.n_features:
+            variance = found.var(axis=0)
+            own, other = float(variance[: -self.n_features].sum()), float(variance[-self.n_features :].sum())
+            ratio = np.sqrt(own / other) if own > 0 and other > 0 else 1.0
+            found[:, -self.n_features :] *= ratio
+            self.ratio.mul_(ratio)
+        return np.asarray(found)
 
 
 class Classified(nn.Module):
-    """An embedding with a linear layer behind it; the embedding alone is `embedder`."""
+    """An embedding with a linear layer behind it; the embedding alone is `seen.embedder`."""
 
-    def __init__(self, embedder: nn.Module, embedding_size: int, n_classes: int) -> None:
+    def __init__(self, seen: Seen, embedding_size: int, n_classes: int) -> None:
         super().__init__()
-        self.embedder = embedder
-        self.head = nn.Linear(embedding_size, n_classes)
+        self.seen = seen
+        self.head = nn.Linear(embedding_size + seen.n_features, n_classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.head(self.embedder(x))
+        logits: torch.Tensor = self.head(self.seen(x))
         return logits
 
     @torch.no_grad()
-    def take(self, head: LinearHead) -> None:
-        """Classify by this regression from now on."""
-        self.head.weight.copy_(torch.from_numpy(head.weight))
-        self.head.bias.copy_(torch.from_numpy(head.bias))
+    def classify_by(self, weights: Array) -> None:
+        """Take the weights of a regression (embedding_size + 1, n_classes), the intercepts last."""
+        self.head.weight.copy_(torch.from_numpy(weights[:-1].T))
+        self.head.bias.copy_(torch.from_numpy(weights[-1]))
 
 
-def fit_head(embedding: Array, target: npt.NDArray[np.integer], n_classes: int, rng: np.random.Generator) -> LinearHead:
-    """The regression of classes on an embedding, with the C by which left-out items were foretold best.
+class Sight(NamedTuple):
+    """One view of the items: where they are in an embedding, which of them teach, and which of them are foretold."""
 
-    Folds have equal shares of every class. With a single class there is nothing to tell apart.
-    """
-    met, code = np.unique(target, return_inverse=True)
-    weight, bias = np.zeros((n_classes, embedding.shape[1])), np.full(n_classes, _NEVER)
-    bias[met] = 0.0
-    if len(met) < 2:
-        return LinearHead(weight, bias, float("nan"))
-    best = CS[int(np.argmax(_foretold(embedding, code, rng)))]
-    (model,) = _path(embedding, code, (best,))
-    coefficients, intercept = model.coef_, model.intercept_
-    if len(met) == 2:  # scikit-learn has one row for two classes
-        coefficients, intercept = np.vstack([-coefficients, coefficients]) / 2, np.hstack([-intercept, intercept]) / 2
-    weight[met], bias[met] = coefficients, intercept
-    return LinearHead(weight, bias, best)
+    embedding: Array  # (n, embedding_size)
+    taught: Places
+    asked: Places
 
 
-def _foretold(embedding: Array, code: npt.NDArray[np.intp], rng: np.random.Generator) -> Array:
-    """(len(CS),) the mean log-probability of the classes of left-out items, for each C."""
-    shuffled = rng.permutation(len(code))
-    fold = np.empty(len(code), np.intp)
-    fold[shuffled[np.argsort(code[shuffled], kind="stable")]] = np.arange(len(code)) % _FOLDS  # class after class
+def choose_strength(sights: Sequence[Sight], target: Array) -> float:
+    """The C by which regressions on the items that teach foretell best the others' classes, over all sights."""
     total = np.zeros(len(CS))
-    for out in range(_FOLDS):
-        left, kept = np.flatnonzero(fold == out), np.flatnonzero(fold != out)
-        if len(left) == 0 or len(np.unique(code[kept])) < 2:
-            continue
-        for c, model in enumerate(_path(embedding[kept], code[kept], CS)):
-            proba = np.zeros((len(left), code.max() + 1))
-            proba[:, model.classes_] = model.predict_proba(embedding[left])
-            total[c] += np.log(np.maximum(proba[np.arange(len(left)), code[left]], _TINY)).sum()
-    return total / len(code)
+    for embedding, taught, asked in sights:
+        wanted = target[asked]
+        for c, weights in enumerate(regressions(embedding[taught], target[taught], CS)):
+            scores = embedding[asked] @ weights[:-1] + weights[-1]
+            log_p = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+            total[c] += (wanted * np.maximum(log_p, np.log(1e-6))).sum()
+    return CS[int(np.argmax(total))]
 
 
-def _path(embedding: Array, code: npt.NDArray[np.intp], strengths: tuple[float, ...]) -> list[Any]:
-    """A regression for each C, each of which begins where the one before ended."""
-    from copy import deepcopy
+def folds(embedding: Array, target: Array, rng: np.random.Generator) -> list[Sight]:
+    """Five sights of one embedding, in each of which another fifth of every class is asked for."""
+    shuffled = rng.permutation(len(target))
+    fold = np.empty(len(target), np.intp)
+    fold[shuffled[np.argsort(target[shuffled].argmax(axis=1), kind="stable")]] = np.arange(len(target)) % _FOLDS
+    parts = [(np.flatnonzero(fold != out), np.flatnonzero(fold == out)) for out in range(min(_FOLDS, len(target)))]
+    return [Sight(embedding, taught, asked) for taught, asked in parts if len(taught)]
 
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
 
-    model, found = LogisticRegression(max_iter=1000, warm_start=True), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a C that lets weights grow without end is a bad one
-        for C in strengths:
-            found.append(deepcopy(model.set_params(C=C).fit(embedding, code)))
+def regressions(embedding: Array, target: Array, strengths: Sequence[float]) -> list[Array]:
+    """(embedding_size + 1, n_classes) for each C, in increasing order, the intercepts last; targets' rows sum to 1.
+
+    A class that no target names has no weight and no probability.
+    """
+    met = np.flatnonzero(target.any(axis=0))
+    rows = turn(embedding, standardise=False)
+    weights, found = np.zeros((rows.X.shape[1] + 1, len(met))), []
+    for C in strengths:
+        if len(met) > 1:
+            weights = climb(rows.X, target[:, met], weights, (rows.variance or 1.0) / C, _STEPS)
+        whole = np.zeros((embedding.shape[1] + 1, target.shape[1]))
+        whole[-1] = _NEVER
+        whole[:, met] = rows.in_raw_features(weights)
+        found.append(whole)
     return found

@@ -10,7 +10,7 @@ yardstick for all losses. (With a variance for each of 32 correlated dimensions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -83,27 +83,22 @@ class Lesson:
 
     def train(
         self,
-        step: Callable[[Any], Any],
+        step: Callable[[ClassBatch], Any],
         modules: Mapping[str, nn.Module],
         optimizers: Mapping[str, torch.optim.Optimizer],
-        batches: Iterable[Any] | None = None,
         **results: Callable[[], Any],
     ) -> Learned:
-        """Train, and say what was learnt: `modules["network"]` is the embedding; results are asked for at the end.
-
-        Batches are those of a few classes, or others that the step knows.
-        """
+        """Train, and say what was learnt: `modules["network"]` is the embedding; results are asked for at the end."""
         network, bench = modules["network"], self.bench
-        batches = self.batches if batches is None else batches
-        history = bench.train(step, modules, optimizers, evaluate=lambda: self._foretold(network), batches=batches)
+        history = bench.train(step, modules, optimizers, evaluate=lambda: self.foretold(network), batches=self.batches)
         first = self.aggregator
         if bench.heldout is not None:
             first = infer_truth(self.labels, bench.task, bench.task.annotations, bench.rng)  # now of all labels
         found = {name: result() for name, result in results.items()}
         return Learned(network, history, first.posterior_, {"aggregator_": first} | found, first.notes_)
 
-    def _foretold(self, network: nn.Module) -> float:
-        """Mean log-likelihood of the held-out labels."""
+    def foretold(self, network: nn.Module) -> float:
+        """The mean log-likelihood of the held-out labels, by an embedding."""
         from manyhands.nn.losses import log_mixture
         from manyhands.nn.networks import outputs
 

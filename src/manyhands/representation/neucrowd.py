@@ -17,29 +17,52 @@ crowdsourced labels, Knowledge and Information Systems.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
-from manyhands.classifiers.base import Learned
+from manyhands import registry
+from manyhands.annotations import Annotations
+from manyhands.classifiers.base import Learned, Task
 from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.network import NetworkClassifier
-from manyhands.consensus import pick_classes
-from manyhands.nn.backbones import build
+from manyhands.exceptions import ParameterError
+from manyhands.heldout import split_items
+from manyhands.kernels import Array
+from manyhands.nn.backbones import Mean, build
 from manyhands.nn.networks import outputs
 from manyhands.representation.base import (
     REPRESENTATION_CONSTRAINTS,
     RepresentationLearner,
 )
-from manyhands.representation.linear_head import Classified, fit_head
+from manyhands.representation.linear_head import Classified, Seen, Sight, choose_strength, folds, regressions
 from manyhands.representation.network import Lesson
-from manyhands.representation.neucrowd_epochs import ANCHORS, TupletEpochs
-from manyhands.representation.trust import CONFIDENCES
+from manyhands.representation.neucrowd_epochs import ANCHORS, Member, safe_now, train_together
+from manyhands.representation.trust import CONFIDENCES, confidence_of
 from manyhands.tuplets import RIVALS
 from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
 
+# What the paper and its code do where the defaults do otherwise; Adam and tanh stand for Adadelta and sigmoids, which
+# take many times as many steps.
+_AS_PUBLISHED: dict[str, Any] = {
+    "sampler": True,
+    "labels": "majority-vote",
+    "members": 1,
+    "soft": False,
+    "skip": False,
+    "embedding_size": 32,
+    "batch_size": 256,
+    "batches_per_epoch": 30,
+    "learning_rate": 1e-3,
+    "patience": 15,
+    "validation": 0.2,
+}
+
+_FEW = 5  # items in a fold, or a training would stop by chance
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}
 
 
@@ -67,18 +90,23 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     weight_decay : lambda, on the mean loss
     activation : "tanh" or "sigmoid" behind every layer, or "relu" behind all but the last
     optimizer : "adam" or "adadelta"
-    labels, embedding_size : the aggregator that gives items their classes; numbers in an embedding
+    members : so many embeddings are learnt; each leaves out all labels of some of the items, every item is left out
+        once, and by what is left out it is decided when they stop, and C. Answers are the means of theirs
+    soft : the regression learns what the aggregator believes of an item rather than its likeliest class
+    skip : the regression sees the features too, beside the embedding and as important
+    labels : the aggregator that gives items their classes
+    embedding_size : numbers in an embedding, shared out among the members
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops; a batch has
-        batch_size tuplets
+    learning_rate, batch_size, max_epochs, patience : how it is trained and when it stops; batch_size counts tuplets
+    validation : share of the items whose labels a single member leaves out; 0 leaves out none, of several members too
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
 
     Attributes
     ----------
     confidence_ : (n_items,) A of the items that were learnt from, NaN for the others
-    safe_ : (n_items,) whether an item is safe in the embedding that was learnt; False for those not learnt from
-    C_ : of the logistic regression; NaN where a single class was met
-    sampler_ : the sampling network, or None; not kept by `save`
+    safe_ : (n_items,) share of the members in whose embedding an item is safe; 0 for those not learnt from
+    C_ : of the logistic regression, as in `representation.linear_head`
+    samplers_ : the sampling networks, none without them; not kept by `save`
     history_ : "loss" of the embedding, "sampler" of the sampling network, "safe" the share of safe items
 
     Examples
@@ -112,6 +140,9 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         "weight_decay": Number(least=0),
         "activation": OneOf(tuple(_ACTIVATIONS)),
         "optimizer": OneOf(("adam", "adadelta")),
+        "members": Number(whole=True, least=1),
+        "soft": Switch(),
+        "skip": Switch(),
     }
 
     def __init__(
@@ -119,7 +150,7 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         n_tuple: int = 5,
         safety: bool = True,
         robust_anchor: bool = True,
-        sampler: bool = True,
+        sampler: bool = False,
         scale: float = 2.0,
         offset: float = 1.0,
         weighting: str = "inside",
@@ -131,16 +162,26 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         margin: float = 0.0,
         rival: str = "all",
         n_neighbors: int | None = None,
-        batches_per_epoch: int = 60,
+        batches_per_epoch: int = 5,
         weight_decay: float = 4e-3,
         activation: str = "tanh",
         optimizer: str = "adam",
+        members: int = 5,
+        soft: bool = True,
+        skip: bool = True,
         *,
-        batch_size: int = 256,
+        labels: Any = registry.DEFAULT,
+        embedding_size: int = 160,
+        learning_rate: float = 3e-3,
         max_epochs: int = 30,
+        patience: int | None = 5,
         **others: Any,
     ) -> None:
-        super().__init__(batch_size=batch_size, max_epochs=max_epochs, **others)
+        given: dict[str, Any] = {"labels": labels, "embedding_size": embedding_size, "learning_rate": learning_rate}
+        super().__init__(**given, max_epochs=max_epochs, patience=patience, **others)
+        self.members = members
+        self.soft = soft
+        self.skip = skip
         self.n_tuple = n_tuple
         self.safety = safety
         self.robust_anchor = robust_anchor
@@ -161,36 +202,112 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         self.activation = activation
         self.optimizer = optimizer
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        module: Any = bench.network()  # a `Classified`
-        epochs = TupletEpochs(self, Lesson(bench, self.labels), module.embedder)
-        learned = epochs.learn()
-        first = learned.results["aggregator_"]
-        items = np.flatnonzero(~first.unlabelled_)
-        target = pick_classes(first.posterior_[items], np.zeros(len(items), bool))[0]
-        embedding = outputs(module.embedder, bench.task.rows, items).numpy()
-        head = fit_head(embedding, target, bench.n_classes, bench.rng)
-        module.take(head)
-        return replace(learned, module=module, results=dict(learned.results) | {"C_": head.C})
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """With the settings of the paper and, where it is silent, of its code; the stop rule still sees no truth."""
+        return cls(**(_AS_PUBLISHED | changes))
 
-    def _embedder(self) -> nn.Module:
-        embedder: nn.Module = self.module_.embedder
-        return embedder
+    def _learn_network(self, bench: Bench) -> Learned:
+        module: Any = bench.network()  # a mean of `Classified`
+        members = [
+            Member(self, Lesson(own, self.labels), network.seen.embedder, size)
+            for own, network, size in zip(self._benches(bench), module.networks, self._sizes())
+        ]
+        history = train_together(members)
+        whole = Lesson(replace(bench, annotations=bench.task.annotations, heldout=None), self.labels)
+        confidence = confidence_of(whole, self.confidence, shrink=self.shrink)
+        safe = np.zeros(bench.task.annotations.n_items)
+        for network in module.networks:
+            safe[whole.items] += safe_now(self, whole, network.seen.embedder, confidence[whole.items]) / len(members)
+        results = {
+            "aggregator_": whole.aggregator,
+            "confidence_": confidence,
+            "safe_": safe,
+            "C_": self._classify(module.networks, members, whole),
+            "samplers_": [member.sampler for member in members if member.sampler is not None],
+        }
+        return Learned(module, history, whole.aggregator.posterior_, results, whole.aggregator.notes_)
+
+    def _hold_out(self, task: Task, share: float, rng: np.random.Generator) -> tuple[Annotations, Annotations | None]:
+        """Of a single member the share of items, of several none yet: each of them leaves out others."""
+        if self.members > 1 or share == 0:
+            return task.annotations, None
+        return _left_out(task, max(round(1 / share), 2), rng)[0]
+
+    def _benches(self, bench: Bench) -> list[Bench]:
+        """What each member learns from: several leave out all labels of some items, and every item is left out once."""
+        if self.members == 1 or not self._compares() or self.validation == 0:
+            return [bench] * self.members
+        parts = _left_out(bench.task, self.members, bench.rng)
+        return [replace(bench, annotations=kept, heldout=left) for kept, left in parts]
+
+    def _classify(self, networks: Sequence[Any], members: Sequence[Member], whole: Lesson) -> float:
+        """Fit the regression of each member to all items, with a C chosen for all of them; return that."""
+        posterior = whole.aggregator.posterior_[whole.items]
+        target = posterior if self.soft else np.eye(posterior.shape[1])[whole.target]
+        seen = [network.seen.balance(whole.bench.task.rows, whole.items) for network in networks]
+        sights: list[Sight] = []
+        for embedding, member in zip(seen, members):
+            taught = np.isin(whole.items, member.lesson.items)
+            if self.members == 1 or taught.all():
+                sights += folds(embedding, target, whole.bench.rng)
+            else:
+                sights += [Sight(embedding, np.flatnonzero(taught), np.flatnonzero(~taught))]
+        C = choose_strength(sights, target)
+        for network, embedding in zip(networks, seen):
+            network.classify_by(regressions(embedding, target, (C,))[0])
+        return C
+
+    def transform(self, X: Any) -> Array:
+        """(n_rows, embedding_size) the embeddings of each row by all members, side by side."""
+        rows = self._like_fitted(X)
+        if len(rows) == 0:
+            return np.zeros((0, self.embedding_size))
+        return np.hstack([outputs(network.seen.embedder, rows).numpy() for network in self.module_.networks])
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        network = self._new_network(row_shape, self.dropout)
-        free = [_ACTIVATIONS[self.activation]()] if self.activation != "relu" else []
-        dropped = [nn.Dropout(self.dropout)] if free and self.dropout else []
-        return Classified(nn.Sequential(network, *free, *dropped), self.embedding_size, n_classes)
+        n_features = math.prod(row_shape) if self.skip else 0
+        seen = [Seen(self._new_embedder(row_shape, size), n_features) for size in self._sizes()]
+        return Mean([Classified(own, size, n_classes) for own, size in zip(seen, self._sizes())])
 
-    def _new_network(self, row_shape: tuple[int, ...], dropout: float) -> nn.Module:
-        """From features to as many numbers as an embedding has."""
+    def _sizes(self) -> list[int]:
+        """How many numbers of an embedding each member has."""
+        if self.members > self.embedding_size:
+            raise ParameterError(
+                f"The embedding_size {self.embedding_size} is shared out among {self.members} members; raise it to "
+                f"that, or have fewer members."
+            )
+        each, more = divmod(self.embedding_size, self.members)
+        return [each + (m < more) for m in range(self.members)]
+
+    def _new_embedder(self, row_shape: tuple[int, ...], size: int) -> nn.Module:
+        network = self._new_network(row_shape, size, self.dropout)
+        if self.activation == "relu":
+            return network
+        dropped = [nn.Dropout(self.dropout)] if self.dropout else []
+        return nn.Sequential(network, _ACTIVATIONS[self.activation](), *dropped)
+
+    def _new_network(self, row_shape: tuple[int, ...], size: int, dropout: float) -> nn.Module:
+        """From features to so many numbers."""
         return build(
             self.backbone,
             row_shape,
-            self.embedding_size,
+            size,
             hidden=self.hidden,
             dropout=dropout,
             batch_norm=self.batch_norm,
             activation=_ACTIVATIONS[self.activation],
         )
+
+
+def _left_out(task: Task, n_folds: int, rng: np.random.Generator) -> list[tuple[Annotations, Annotations | None]]:
+    """For each fold of the items the labels of the others, and its own; None, and no fold, where items are few.
+
+    Gold teaches whatever is left out, so that items of known class are in no fold.
+    """
+    votes = task.annotations
+    fold = split_items(votes, n_folds, rng, None if task.gold is None else task.gold >= 0)
+    if np.count_nonzero(votes.n_labels) < _FEW * n_folds:
+        return [(votes, None)] * n_folds
+    parts = [(np.flatnonzero(fold != m), np.flatnonzero(fold == m)) for m in range(n_folds)]
+    return [(votes.keep(kept), votes.keep(left) if len(left) else None) for kept, left in parts]

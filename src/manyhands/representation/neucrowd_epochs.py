@@ -2,69 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
 from manyhands.nn.metric_losses import root, tuplet_losses
 from manyhands.nn.networks import as_tensor, outputs
-from manyhands.nn.train import descend
+from manyhands.nn.train import History, descend
 from manyhands.nn.tuplet_sampler import TupletSampler
 from manyhands.representation.network import Lesson
 from manyhands.representation.trust import confidence_of
 from manyhands.tuplets import Codes, Mask, Pool, choose_pool, safe_items
 
-if TYPE_CHECKING:
-    from manyhands.representation.neucrowd import NeuCrowd
-
 ANCHORS = ("weighted", "mean", "sum")
 
 
-class TupletEpochs:
-    """What `nn.train` walks through, and the step it takes on every batch.
+class Member:
+    """An embedding of a `NeuCrowd` and its sampling network, with the items that they learn from.
 
     Before the first step nothing is known of the embedding or of tuplets: all items are in the pool, and of the
     candidates the first ones are taken. Every switch leaves the draws of the others as they are.
     """
 
-    def __init__(self, method: NeuCrowd, lesson: Lesson, embedder: nn.Module) -> None:
+    def __init__(self, method: Any, lesson: Lesson, embedder: nn.Module, size: int) -> None:
         bench = lesson.bench
         self.method, self.lesson, self.bench, self.embedder = method, lesson, bench, embedder
-        self.confidence = confidence_of(lesson, method.confidence, shrink=method.shrink)
-        self.trust = torch.from_numpy(self.confidence[lesson.items]).float().to(bench.device)
-        self.optimizer = self._new_optimizer(embedder)
-        self.sampler, self.sampler_optimizer = None, None
+        self.confidence = confidence_of(lesson, method.confidence, shrink=method.shrink)[lesson.items]
+        self.trust = torch.from_numpy(self.confidence).float().to(bench.device)
+        self.optimizers = {"embedding": self._new_optimizer(embedder)}
+        self.sampler = None
         if method.sampler:
-            network = method._new_network(bench.task.rows.shape, 0.0)
-            self.sampler = TupletSampler(network, method.embedding_size, method.n_tuple).to(bench.device)
-            self.sampler_optimizer = self._new_optimizer(self.sampler)
+            with torch.random.fork_rng(devices=()):  # what the embedding draws is the same with and without
+                network = method._new_network(bench.task.rows.shape, size, dropout=0.0)
+                self.sampler = TupletSampler(network, size, method.n_tuple).to(bench.device)
+            self.optimizers["sampler"] = self._new_optimizer(self.sampler)
+        self.modules = {"network": embedder} | ({} if self.sampler is None else {"sampler": self.sampler})
         self.knows = False  # whether anything was learnt before this epoch
         self.safe_share = 1.0
-
-    def learn(self) -> Learned:
-        """Train both networks to the end."""
-        modules = {"network": self.embedder} | ({} if self.sampler is None else {"sampler": self.sampler})
-        optimizers = {"embedding": self.optimizer}
-        if self.sampler_optimizer is not None:
-            optimizers["sampler"] = self.sampler_optimizer
-        return self.lesson.train(
-            self.step,
-            modules,
-            optimizers,
-            batches=self,
-            confidence_=lambda: self.confidence,
-            safe_=self._safe_of_all,
-            sampler_=lambda: self.sampler,
-        )
 
     def __iter__(self) -> Iterator[Codes]:
         """(n_candidates, n_tuple) places among the items to learn from, for each batch of an epoch."""
         method, rng = self.method, self.bench.rng
-        self.knows = bool(self.optimizer.state)  # a fit that goes on after it was killed has its optimizer's state
+        self.knows = bool(self.optimizers["embedding"].state)  # also where a killed fit goes on
         pool = self._pool()
         turns = np.resize(rng.permutation(pool.anchor_codes()), method.batches_per_epoch)
         for own in turns.tolist():
@@ -81,10 +63,11 @@ class TupletEpochs:
         x = self._x(place)
         losses = self._losses(self.embedder(x)[tuplets], self.trust[chosen])
         told = {"loss": losses.detach().mean()}
-        descend(self.optimizer, losses.mean() + method.weight_decay * _squared_weights(self.embedder))
-        if self.sampler is not None and self.sampler_optimizer is not None:
+        penalty = method.weight_decay * _squared_weights(self.embedder)
+        descend(self.optimizers["embedding"], losses.mean() + penalty)
+        if self.sampler is not None:
             missed = (self.sampler(x, tuplets) - losses.detach()).square().mean()
-            told["sampler"] = descend(self.sampler_optimizer, missed)
+            told["sampler"] = descend(self.optimizers["sampler"], missed)
         return told | ({"safe": torch.tensor(self.safe_share)} if method.safety else {})
 
     def _losses(self, embedding: torch.Tensor, trust: torch.Tensor) -> torch.Tensor:
@@ -100,23 +83,10 @@ class TupletEpochs:
         code = self.lesson.batches.code
         if not (self.method.safety and self.knows):
             return Pool.of(code, np.ones(len(code), bool))
-        safe = self._safe()
+        safe = safe_now(self.method, self.lesson, self.embedder, self.confidence)
         self.safe_share = float(safe.mean())
         chosen = choose_pool(code, safe, self.method.unsafe_share, self.method.n_tuple, self.bench.rng)
         return Pool.of(code, chosen)
-
-    def _safe(self) -> Mask:
-        """(n,) which of the items to learn from are safe in the embedding as it is now."""
-        method, lesson = self.method, self.lesson
-        embedding = outputs(self.embedder, self.bench.task.rows, lesson.items).float().numpy()
-        k = int(np.sqrt(method.batch_size)) if method.n_neighbors is None else method.n_neighbors
-        trust = self.confidence[lesson.items]
-        return safe_items(embedding, lesson.batches.code, trust, k, margin=method.margin, rival=method.rival)
-
-    def _safe_of_all(self) -> Mask:
-        found = np.zeros(self.bench.task.annotations.n_items, bool)
-        found[self.lesson.items] = self._safe()
-        return found
 
     def _x(self, place: Codes) -> torch.Tensor:
         return as_tensor(self.bench.task.rows, self.lesson.items[place], self.bench.device)
@@ -125,6 +95,41 @@ class TupletEpochs:
         if self.method.optimizer == "adadelta":
             return torch.optim.Adadelta(module.parameters(), lr=self.method.learning_rate, rho=0.95, eps=1e-8)
         return self.bench.adam(module)
+
+
+def train_together(members: Sequence[Member]) -> History:
+    """All members in one loop, so that they stop together, where they foretell best what each of them left out."""
+    modules = {f"{name} {m}": module for m, member in enumerate(members) for name, module in member.modules.items()}
+    optimizers = {f"{name} {m}": o for m, member in enumerate(members) for name, o in member.optimizers.items()}
+
+    def step(batch: tuple[Codes, ...]) -> dict[str, torch.Tensor]:
+        told = [member.step(candidates) for member, candidates in zip(members, batch)]
+        return {name: torch.stack([each[name] for each in told]).mean() for name in told[0]}
+
+    def evaluate() -> float:
+        asked = [member.bench.heldout for member in members]
+        sizes = [0 if labels is None else labels.n_annotations for labels in asked]
+        found = [member.lesson.foretold(member.embedder) for member in members]
+        return float(np.average(found, weights=sizes))
+
+    return members[0].bench.train(step, modules, optimizers, evaluate=evaluate, batches=_Side(members))
+
+
+class _Side:
+    """Batches of all members, side by side."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+
+    def __iter__(self) -> Iterator[tuple[Codes, ...]]:
+        return zip(*self.members, strict=True)
+
+
+def safe_now(method: Any, lesson: Lesson, embedder: nn.Module, confidence: np.typing.NDArray[np.float64]) -> Mask:
+    """(n,) which of the items to learn from are safe in the embedding as it is now."""
+    embedding = outputs(embedder, lesson.bench.task.rows, lesson.items).float().numpy()
+    k = int(np.sqrt(method.batch_size)) if method.n_neighbors is None else method.n_neighbors
+    return safe_items(embedding, lesson.batches.code, confidence, k, margin=method.margin, rival=method.rival)
 
 
 def robust_anchor(embedding: torch.Tensor, trust: torch.Tensor, kind: str) -> torch.Tensor:

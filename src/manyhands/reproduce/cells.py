@@ -52,6 +52,8 @@ class Cell:
             data.pop("quick_items")
         if self.dataset.keep_one:  # as all cells did before there was a choice
             data.pop("keep_one")
+        if not self.dataset.drawn:
+            data.pop("drawn")
         row = {name: getattr(self.row, name) for name in ("method", "parameters", "choose", "then")}
         first = self.table.first_seed if self.dataset.folds else None  # decides which fold is tested on
         told = [data, row, self.seed, first, self.quick, __version__]
@@ -103,7 +105,8 @@ def _ends(rows: Sequence[Row]) -> list[Row]:
 
 def draws(dataset: DataSet, row: Row) -> bool:
     """Whether the seed can show in the result."""
-    fixed = (dataset.load is not None or not dataset.seeded) and not dataset.folds and not dataset.remove
+    same_items = not dataset.folds and not dataset.remove and not dataset.drawn
+    fixed = (dataset.load is not None or not dataset.seeded) and same_items
     return not fixed or _is_drawn(row)
 
 

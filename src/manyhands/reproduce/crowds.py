@@ -29,7 +29,12 @@ MAKERS: dict[str, Callable[..., Any]] = {
     name: getattr(module, name) for module in (simulate, datasets) for name in module.__all__ if name[:5] == "make_"
 }
 
-_FOLDS, _SEATS, _REMOVAL = 20261, 20262, 20263  # each draw has a generator of its own, whatever else a seed decides
+_FOLDS, _SEATS, _REMOVAL, _SUBSET = (
+    20261,
+    20262,
+    20263,
+    20264,
+)  # each draw has a generator of its own, whatever else a seed decides
 _APART = 1_000_000  # between the seeds that several arguments of one function get
 
 
@@ -72,7 +77,7 @@ def make_part(dataset: DataSet, seed: int, first_seed: int = FIRST_SEED, quick: 
     if dataset.folds is not None:
         part = _fold(part, dataset, (seed - first_seed) % dataset.folds)
     if dataset.items is not None:
-        part = part.with_items(_first(dataset, len(part.annotations)))
+        part = part.with_items(_items(dataset, len(part.annotations), seed))
     if dataset.remove:
         rng = np.random.default_rng([_REMOVAL, seed])
         part = replace(part, annotations=thin(part.annotations, dataset.remove, dataset.keep_one, rng))
@@ -145,10 +150,13 @@ def _fold(part: Part, dataset: DataSet, fold: int) -> Part:
     return replace(part.with_items(rest), X_test=part.X[out], y_test=part.y_train[out])
 
 
-def _first(dataset: DataSet, n_items: int) -> Index:
+def _items(dataset: DataSet, n_items: int, seed: int) -> Index:
+    """The first so many, or those that the seed draws, in their order."""
     assert dataset.items is not None
     if dataset.items > n_items:
         raise ParameterError(f"The data set {dataset.name!r} has {n_items} items to learn from, not {dataset.items}.")
+    if dataset.drawn:
+        return np.sort(np.random.default_rng([_SUBSET, seed]).permutation(n_items)[: dataset.items])
     return np.arange(dataset.items)
 
 

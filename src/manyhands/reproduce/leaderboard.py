@@ -111,10 +111,11 @@ def _has_some(table: Table, part: str, asked: set[str]) -> bool:
 
 def _learners() -> tuple[Row, ...]:
     """All classifiers and representation learners of the registry, with two stages spelled out."""
+    embedding = [name for name in registry.names("representation") if name not in registry.names("classifier")]
     return (
         *(Row(name, name) for name in registry.names("classifier") if name != "two-stage"),
         _OF_THE_COMMAND,
-        *(Row(f"{name}, then logistic regression", name, then=_LINEAR) for name in registry.names("representation")),
+        *(Row(f"{name}, then logistic regression", name, then=_LINEAR) for name in embedding),
         *(Row(name, "two-stage", parameters=parameters) for name, parameters in _TWO_STAGES.items()),
     )
 

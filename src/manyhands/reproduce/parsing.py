@@ -144,6 +144,9 @@ def _dataset(keys: Keys, name: str) -> DataSet:
     quick = Keys(keys.take("quick", Keyed(), {}), keys.table, f"{keys.part}, quick")
     quick_items = quick.take("items", _WHOLE, QUICK_ITEMS)
     quick.finish()
+    items, drawn = keys.take("items", _WHOLE, None), keys.take("drawn", Switch(), False)
+    if drawn and items is None:
+        keys.refuse("drawn is without items; give items, how many are drawn")
     return DataSet(
         name,
         load,
@@ -151,11 +154,12 @@ def _dataset(keys: Keys, name: str) -> DataSet:
         arguments,
         seeded,
         keys.take("features", OneOf(FEATURES), FEATURES[0]),
-        keys.take("items", _WHOLE, None),
+        items,
         keys.take("folds", Number(whole=True, least=2), None),
         float(keys.take("remove", Number(least=0, most=0.99), 0.0)),
         keys.take("keep_one", Switch(), True),
         quick_items,
+        drawn,
     )
 
 
@@ -262,7 +266,7 @@ def _of_point(published: Mapping[str, Any], at: Mapping[str, float]) -> dict[str
 def _check_method(keys: Keys, method: str, then: str | None) -> None:
     keys.check_known(method, registry.names(), "method")
     embeds = method in registry.names("representation")
-    if embeds and then is None:
+    if embeds and then is None and method not in registry.names("classifier"):
         keys.refuse(f"{method} learns no classes; say what classifies behind it: then = {_BEHIND_EMBEDDINGS[0]!r}")
     if then is not None and not embeds:
         keys.refuse(f"then is for learners of representations, and {method} is none; leave it out")

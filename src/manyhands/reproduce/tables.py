@@ -63,6 +63,7 @@ class DataSet:
     seeded : which arguments of the function get the cell's seed; without any, all seeds see the same data
     features : "as they are" or "standardised" by the training part
     items : learn from the first so many, or None for all
+    drawn : learn from so many that the seed draws instead
     folds : for sets without a test part: seed after seed, each of so many parts is tested on in turn
     remove : the share of the annotations taken away
     keep_one : whether every item keeps one of its annotations then
@@ -80,6 +81,7 @@ class DataSet:
     remove: float = 0.0
     keep_one: bool = True
     quick_items: int = QUICK_ITEMS
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
