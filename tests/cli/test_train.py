@@ -40,6 +40,15 @@ def test_a_network_predicts_the_same_in_a_fresh_process(job, capsys):
     assert there.stdout == here and len(here.splitlines()) == 41
 
 
+def test_a_representation_that_classifies_is_trained_as_any_classifier(job, capsys):
+    """NeuCrowd predicts by itself; one that does not is refused with what to do."""
+    small = ["-m", "neucrowd", "--set", "max_epochs=2", "--set", "members=2", "--set", "labels=majority-vote"]
+    assert train("-q", method=small) == 0
+    assert run(["evaluate", "model", "--features", "X.npz", "--truth", "truth.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] > 0.9
+    fails(capsys, 2, "triplet learns a representation", *arguments("X.npz", method=["-m", "triplet"]))
+
+
 def test_text_is_learnt_and_its_words_are_kept(job, capsys):
     """TF-IDF is the default for text; new texts are weighed with the old words."""
     assert train("--text", "body", features="texts.csv") == 0

@@ -21,7 +21,7 @@ M = TypeVar("M", bound=Parameters)
 # A network that learns the checks' data in a tenth of a second; a method takes those that it has.
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 _FEW_ROUNDS = {"rounds": 2, "members": 2, "generator_epochs": 2, "discriminator_epochs": 1, "adversarial_epochs": 2}
-_LITTLE_WORK = {"batches_per_epoch": 3, "labels": "majority-vote"}  # of learners of representations
+_LITTLE_WORK = {"batches_per_epoch": 1, "labels": "majority-vote"}  # of learners of representations
 
 
 def quick(method: M, /, **changes: Any) -> M:

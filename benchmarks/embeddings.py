@@ -1,0 +1,142 @@
+"""What NeuCrowd's embedding and its sampling network are worth: `python benchmarks/embeddings.py [--plot losses.svg]`.
+
+1. Logistic regression on the embedding and on the features, for 500 labels: two clusters in each of two classes, 20
+   informative features, five workers who err in a fifth of their labels. Accuracy on 1,000 new items, ten seeds.
+2. The paper's Figure 2: the losses of both networks, epoch by epoch, with and without each part, on Hotel.
+3. Whether the sampling network tells hard tuplets: the rank correlation of what it foretells with the losses of fresh
+   tuplets, and the mean loss of the quarter that it calls hardest beside that of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegressionCV
+
+from manyhands import MajorityVote, NeuCrowd, datasets
+from manyhands.annotations import Annotations
+from manyhands.nn.metric_losses import root, tuplet_losses
+from manyhands.representation.neucrowd_epochs import robust_anchor
+from manyhands.tuplets import Pool
+
+SWITCHES = {
+    "NeuCrowd": {},
+    "-SA": {"safety": False},
+    "-SA-RA": {"safety": False, "robust_anchor": False},
+    "-SA-RA-SN": {"safety": False, "robust_anchor": False, "sampler": False},
+}
+
+
+def five_hundred_labels(n_items: int, n_workers: int, seed: int) -> tuple[Any, Annotations, Any, Any]:
+    """Features, labels, and new items with their classes."""
+    X, y = make_classification(
+        n_items + 1000, 20, n_informative=20, n_redundant=0, n_clusters_per_class=2, random_state=seed
+    )
+    rng = np.random.default_rng(seed)
+    truth = y[:n_items, None].repeat(n_workers, axis=1)
+    labels = np.where(rng.random(truth.shape) < 0.2, 1 - truth, truth)
+    X = (X - X[:n_items].mean(axis=0)) / X[:n_items].std(axis=0)
+    return X[:n_items], Annotations.from_matrix(labels), X[n_items:], y[n_items:]
+
+
+def compare_with_features() -> None:
+    """Print the accuracy of a linear classifier on both."""
+    for n_items, n_workers in ((100, 5), (500, 1)):
+        found: dict[str, list[float]] = {}
+        for seed in range(9200, 9210):
+            X, votes, X_test, y_test = five_hundred_labels(n_items, n_workers, seed)
+            models = {
+                "embedding, as published": NeuCrowd.as_published(random_state=seed).fit(X, votes),
+                "embedding, our defaults": NeuCrowd(skip=False, random_state=seed).fit(X, votes),
+                "embedding and features, our defaults": NeuCrowd(random_state=seed).fit(X, votes),
+            }
+            vote = MajorityVote().fit(votes).labels_
+            features = LogisticRegressionCV(Cs=9, cv=5, l1_ratios=(0,), use_legacy_attributes=False).fit(X, vote)
+            found.setdefault("features", []).append(float(np.mean(features.predict(X_test) == y_test)))
+            for name, model in models.items():
+                found.setdefault(name, []).append(float(np.mean(model.predict(X_test) == y_test)))
+        print(f"{n_items} items with {n_workers} labels each:")
+        for name, accuracies in found.items():
+            print(f"  {name:38} {np.mean(accuracies):.3f} ± {np.std(accuracies, ddof=1):.3f}")
+
+
+def fit_hotel() -> Iterator[tuple[str, NeuCrowd, Any]]:
+    """NeuCrowd with and without its parts, as published, on Hotel."""
+    hotel = datasets.load("neucrowd_hotel")
+    X = (hotel.X - hotel.X.mean(axis=0)) / hotel.X.std(axis=0)
+    ones = hotel.votes[:, 1]
+    votes = Annotations.from_matrix(np.arange(hotel.votes.sum(axis=1).max()) < ones[:, None])
+    for name, switches in SWITCHES.items():
+        yield name, NeuCrowd.as_published(patience=None, random_state=0, **switches).fit(X, votes), X
+
+
+def show_losses(plot: str | None) -> None:
+    """Print the losses of some epochs, and what the sampling network knows at the end; draw all epochs."""
+    curves = {}
+    for name, model, X in fit_hotel():
+        curves[name] = model.history_
+        for key in ("loss", "sampler"):
+            if key in model.history_[0]:
+                said = "  ".join(f"{model.history_[epoch][key]:.3f}" for epoch in (0, 1, 2, 4, 9, 19, 29))
+                print(f"{name:10} {key:8} {said}   (epochs 1, 2, 3, 5, 10, 20, 30)")
+        if model.samplers_:
+            print(f"{name:10} " + judge_sampler(model, X))
+    if plot is not None:
+        draw(curves, plot)
+
+
+@torch.no_grad()
+def judge_sampler(model: NeuCrowd, X: Any) -> str:
+    """How well the sampling network foretells the losses of fresh tuplets."""
+    code = model.aggregator_.posterior_.argmax(axis=1)
+    pool, rng = Pool.of(code, np.ones(len(code), bool)), np.random.default_rng(1)
+    tuplets = np.vstack([pool.draw(own, 2000, model.n_tuple - 2, rng) for own in (0, 1)])
+    x = torch.from_numpy(X).float()
+    embedding, trust = torch.from_numpy(model.transform(X)), torch.from_numpy(model.confidence_)
+    anchors = embedding[tuplets[:, 0]].unsqueeze(1)
+    if model.robust_anchor:
+        halves = [robust_anchor(embedding[own[:, 0]], trust[own[:, 0]], "weighted") for own in np.split(tuplets, 2)]
+        anchors = torch.stack(halves).repeat_interleave(2000, 0).unsqueeze(1)
+    similarity = 1 - root((embedding[tuplets[:, 1:]] - anchors).square().sum(2))
+    losses = tuplet_losses(similarity, trust[tuplets[:, 1:]], model.scale, inside=True).numpy()
+    foretold = model.samplers_[0](x, tuplets).numpy()
+    hard = np.argsort(-foretold)[: len(foretold) // 4]
+    return (
+        f"fresh tuplets: rank correlation {spearmanr(foretold, losses).statistic:.2f}, mean loss of those called "
+        f"hardest {losses[hard].mean():.3f}, of all {losses.mean():.3f}"
+    )
+
+
+def draw(curves: dict[str, list[dict[str, float]]], path: str) -> None:
+    """Both losses by epoch."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "manyhands"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.2))
+    for axis, key, title in zip(axes, ("loss", "sampler"), ("embedding", "sampling network")):
+        for name, history in curves.items():
+            if key in history[0]:
+                axis.plot(range(1, len(history) + 1), [epoch[key] for epoch in history], label=name)
+        axis.set(title=f"Loss of the {title}", xlabel="epoch", yscale="log")
+        axis.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plot", help="where to draw the losses")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    compare_with_features()
+    show_losses(asked.plot)
