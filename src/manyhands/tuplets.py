@@ -23,6 +23,8 @@ Codes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 RIVALS = ("all", "strongest")
+_TIE = 1e-9  # sums of thirds and fifths are equal up to that; a tie is not safe
+_AT_ONCE = 4096  # items whose neighbours are heard together: classes may be many
 
 
 def safe_items(
@@ -37,17 +39,20 @@ def safe_items(
     margin : by how much its class must be ahead
     rival : ahead of "all" other classes together, or of the "strongest" one of them
     """
-    n_codes = int(code.max(initial=-1)) + 1
     neighbours = nearest_others(embedding, k)
-    voice = np.zeros((len(code), n_codes))
-    item = np.repeat(np.arange(len(code)), neighbours.shape[1])
-    flat = neighbours.ravel()
-    np.add.at(voice, (item, code[flat]), assurance[flat])
-    row = np.arange(len(code))
-    own = voice[row, code]
-    voice[row, code] = 0.0
-    against = voice.sum(axis=1) if rival == "all" else voice.max(axis=1, initial=0.0)
-    return np.asarray(own > against + margin)
+    starts = range(0, len(code), _AT_ONCE)
+    parts = [_leads(code[i : i + _AT_ONCE], neighbours[i : i + _AT_ONCE], code, assurance, rival) for i in starts]
+    return np.concatenate([np.zeros(0), *parts]) > margin + _TIE
+
+
+def _leads(own: Codes, neighbours: Codes, code: Codes, assurance: Array, rival: str) -> Array:
+    """(n,) by how much the neighbours of items of these classes speak more for these than for their rivals."""
+    voice = np.zeros((len(own), int(code.max()) + 1))
+    row = np.arange(len(own))
+    np.add.at(voice, (row[:, None], code[neighbours]), assurance[neighbours])
+    for_it = voice[row, own]
+    voice[row, own] = 0.0
+    return np.asarray(for_it - (voice.sum(axis=1) if rival == "all" else voice.max(axis=1)))
 
 
 def choose_pool(code: Codes, safe: Mask, unsafe_share: float, least: int, rng: np.random.Generator) -> Mask:

@@ -127,7 +127,7 @@ class NetworkMethod(Parameters, ABC):
             raise ParameterError(
                 f"A {type(self).__name__} with a checkpoint needs a random_state, or there is no same result."
             )
-        if self.batch_norm and min(self.batch_size, task.annotations.n_items) < 2:
+        if self.batch_norm and min(self.batch_size, _n_taught(task)) < 2:
             raise ParameterError("batch_norm compares the items of a batch: it needs two items and a batch_size of 2.")
         identity = self._identity(task) if self.checkpoint is not None else {}
         folder = None if self.checkpoint is None else Path(self.checkpoint) / short_hash(repr(identity).encode())
@@ -186,6 +186,12 @@ class NetworkClassifier(NetworkMethod, CrowdClassifier):
         from manyhands.nn.networks import probabilities
 
         return probabilities(module, rows)
+
+
+def _n_taught(task: Task) -> int:
+    """How many items have a label, or are gold."""
+    taught = task.annotations.n_labels > 0
+    return int(np.count_nonzero(taught if task.gold is None else taught | (task.gold >= 0)))
 
 
 def short_hash(content: Any) -> str:

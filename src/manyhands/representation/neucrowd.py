@@ -46,8 +46,9 @@ from manyhands.representation.trust import CONFIDENCES, confidence_of
 from manyhands.tuplets import RIVALS
 from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
 
-# What the paper and its code do where the defaults do otherwise; Adam and tanh stand for Adadelta and sigmoids, which
-# take many times as many steps.
+# What the paper and its code do where the defaults do otherwise. Adam and tanh stand for Adadelta and sigmoids, which
+# take many times as many steps; and an epoch is five batches where the code has 234, since the best embedding is found
+# within a hundred steps: of longer epochs the first is the best, and in that one no part of the method has begun.
 _AS_PUBLISHED: dict[str, Any] = {
     "sampler": True,
     "labels": "majority-vote",
@@ -56,9 +57,9 @@ _AS_PUBLISHED: dict[str, Any] = {
     "skip": False,
     "embedding_size": 32,
     "batch_size": 256,
-    "batches_per_epoch": 30,
     "learning_rate": 1e-3,
-    "patience": 15,
+    "max_epochs": 180,
+    "patience": 30,
     "validation": 0.2,
 }
 
@@ -67,10 +68,14 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmo
 
 
 class NeuCrowd(RepresentationLearner, NetworkClassifier):
-    """An embedding from a few hundred items, of tuplets that are safe, trusted and hard; and a classifier on it.
+    """Embeddings from a few hundred labelled items, of tuplets that are safe and trusted, and a classifier on them.
 
     It is both: `transform` gives the embedding, `predict` what logistic regression makes of it, fitted to the
-    aggregator's classes with the C by which cross-validation foretold them best.
+    aggregator's classes with the C by which it foretells best the classes of items that it left out.
+
+    `NeuCrowd.as_published()` is nearer to the paper: one embedding, hard tuplets chosen by a sampling network, classes
+    from the vote. By default there is no such network, since hard tuplets helped nowhere; there are several embeddings,
+    and the regression sees the features too (docs/results/neucrowd.md).
 
     Parameters
     ----------
@@ -82,23 +87,27 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     shrink : A of an item with d labels is multiplied by d / (d + 1)
     anchor : the robust anchor is the "weighted" mean of a batch's anchors, or their weighted "sum" as it is printed, or
         that sum over their number, the "mean"
-    hard_rate : so many times as many candidates as a batch has tuplets
+    hard_rate : so many times as many candidates as a batch has tuplets; they are drawn without a sampling network too
     unsafe_share : of the items that are not safe, so many are in the pool
     margin, rival, n_neighbors : an item is safe if its class is ahead by so much of "all" other classes, or of the
         "strongest" of them, among so many neighbours; None is the root of batch_size
-    batches_per_epoch : steps of each network in an epoch
+    batches_per_epoch : steps of each network in an epoch, with anchors of one class in each: of many classes an epoch
+        may see a few
     weight_decay : lambda, on the mean loss
-    activation : "tanh" or "sigmoid" behind every layer, or "relu" behind all but the last
+    activation : "tanh" or "sigmoid" behind every layer of a perceptron and behind the embedding, or "relu" behind all
+        but the last
     optimizer : "adam" or "adadelta"
     members : so many embeddings are learnt; each leaves out all labels of some of the items, every item is left out
         once, and by what is left out it is decided when they stop, and C. Answers are the means of theirs
     soft : the regression learns what the aggregator believes of an item rather than its likeliest class
-    skip : the regression sees the features too, beside the embedding and as important
+    skip : the regression sees the features too, beside the embedding and as important; they are then held as an array
+        of items x features for every member, sparse ones too
     labels : the aggregator that gives items their classes
     embedding_size : numbers in an embedding, shared out among the members
     backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
     learning_rate, batch_size, max_epochs, patience : how it is trained and when it stops; batch_size counts tuplets
-    validation : share of the items whose labels a single member leaves out; 0 leaves out none, of several members too
+    validation : about the share of the items whose labels a single member leaves out, one part of a whole number of
+        equal parts; 0 leaves out none, of several members too
     device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
 
     Attributes
@@ -140,7 +149,7 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         "weight_decay": Number(least=0),
         "activation": OneOf(tuple(_ACTIVATIONS)),
         "optimizer": OneOf(("adam", "adadelta")),
-        "members": Number(whole=True, least=1),
+        "members": Number(whole=True, least=1, most=1000),
         "soft": Switch(),
         "skip": Switch(),
     }
@@ -204,7 +213,7 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
-        """With the settings of the paper and, where it is silent, of its code; the stop rule still sees no truth."""
+        """With the settings of the paper or its code, as far as they make sense; the stop rule still sees no truth."""
         return cls(**(_AS_PUBLISHED | changes))
 
     def _learn_network(self, bench: Bench) -> Learned:
@@ -249,7 +258,7 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
         sights: list[Sight] = []
         for embedding, member in zip(seen, members):
             taught = np.isin(whole.items, member.lesson.items)
-            if self.members == 1 or taught.all():
+            if taught.all():
                 sights += folds(embedding, target, whole.bench.rng)
             else:
                 sights += [Sight(embedding, np.flatnonzero(taught), np.flatnonzero(~taught))]
@@ -307,7 +316,6 @@ def _left_out(task: Task, n_folds: int, rng: np.random.Generator) -> list[tuple[
     """
     votes = task.annotations
     fold = split_items(votes, n_folds, rng, None if task.gold is None else task.gold >= 0)
-    if np.count_nonzero(votes.n_labels) < _FEW * n_folds:
+    if len(np.unique(votes.item[fold >= 0])) < _FEW * n_folds:
         return [(votes, None)] * n_folds
-    parts = [(np.flatnonzero(fold != m), np.flatnonzero(fold == m)) for m in range(n_folds)]
-    return [(votes.keep(kept), votes.keep(left) if len(left) else None) for kept, left in parts]
+    return [(votes.keep(np.flatnonzero(fold != m)), votes.keep(np.flatnonzero(fold == m))) for m in range(n_folds)]

@@ -29,12 +29,8 @@ MAKERS: dict[str, Callable[..., Any]] = {
     name: getattr(module, name) for module in (simulate, datasets) for name in module.__all__ if name[:5] == "make_"
 }
 
-_FOLDS, _SEATS, _REMOVAL, _SUBSET = (
-    20261,
-    20262,
-    20263,
-    20264,
-)  # each draw has a generator of its own, whatever else a seed decides
+# Each draw has a generator of its own, whatever else a seed decides.
+_FOLDS, _SEATS, _REMOVAL, _SUBSET = 20261, 20262, 20263, 20264
 _APART = 1_000_000  # between the seeds that several arguments of one function get
 
 
