@@ -3,25 +3,21 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 from manyhands import Annotations, NeuCrowd, load_model
-from manyhands.exceptions import ParameterError
-from manyhands.nn.networks import probabilities
+from manyhands.nn.metric_losses import tuplet_losses
 from manyhands.representation import neucrowd_epochs
 from manyhands.representation.neucrowd_epochs import robust_anchor
 from manyhands.simulate import make_crowd
 from manyhands.testing.crowds import feature_crowd
-from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.learners import blurred
+from manyhands.tuplets import Pool
+from small_neucrowd import SMALL, quick
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-SMALL = QUICK | {"batches_per_epoch": 4, "max_epochs": 8, "labels": "majority-vote", "random_state": 0}
-
-
-def quick(**changes):
-    """A small learner with a seed: a single member, trained to the end, unless it is told otherwise."""
-    return NeuCrowd(**(SMALL | {"members": 1, "patience": None} | changes))
 
 
 def losses(model):
@@ -112,12 +108,29 @@ def test_losses_of_both_networks_are_in_the_history():
 
 @pytest.mark.parametrize("n_tuple", [3, 5, 12])
 def test_the_loss_falls(n_tuple):
-    """With tuplets of any size, and both networks learn: the sampling network's error falls as well."""
+    """With tuplets of any size."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    model = quick(n_tuple=n_tuple, sampler=True, max_epochs=15).fit(X, votes)
-    assert np.mean(losses(model)[-3:]) < 0.5 * losses(model)[0]
+    settings = {"hidden": (32,), "learning_rate": 0.01, "batch_size": 64, "safety": False}
+    model = quick(n_tuple=n_tuple, **settings, max_epochs=15).fit(blurred(X, 4.0), votes)
+    assert np.mean(losses(model)[-3:]) < 0.7 * np.mean(losses(model)[:3])
+
+
+def test_the_sampling_network_learns_which_tuplets_are_hard():
+    """Its error falls, and it foretells the order of fresh losses: it would not, were all answers drawn to the mean."""
+    X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
+    X = blurred(X, 1.5)
+    settings = {"sampler": True, "safety": False, "robust_anchor": False, "hard_rate": 1, "hidden": (32,)}
+    model = quick(**settings, batch_size=128, learning_rate=0.01, max_epochs=40).fit(X, votes)
     errors = [epoch["sampler"] for epoch in model.history_]
-    assert np.mean(errors[-3:]) < 0.5 * errors[0]
+    assert np.mean(errors[-3:]) < 0.5 * np.mean(errors[:3])
+    code = np.searchsorted(model.classes_, model.aggregator_.labels_)
+    tuplets = Pool.of(code, np.ones(120, bool)).draw(0, 400, 3, np.random.default_rng(1))
+    embedding, trust = torch.from_numpy(model.transform(X)), torch.from_numpy(model.confidence_)
+    similarity = 1 - (embedding[tuplets[:, 1:]] - embedding[tuplets[:, :1]]).norm(dim=2)
+    expected = tuplet_losses(similarity, trust[tuplets[:, 1:]], 2.0, inside=True)
+    with torch.no_grad():
+        foretold = model.samplers_[0](torch.from_numpy(X).float(), tuplets)
+    assert spearmanr(foretold, expected).statistic > 0.5
 
 
 def test_a_robust_anchor_lowers_the_loss():
@@ -168,89 +181,6 @@ def test_hard_tuplets_are_chosen_from_all_candidates(monkeypatch):
     X, votes, _ = feature_crowd(3)
     quick(sampler=True, hard_rate=7, batch_size=16, max_epochs=3).fit(X, votes)
     assert asked == [(7 * 16, 16, 16)] * (2 * SMALL["batches_per_epoch"])
-
-
-@pytest.fixture
-def lessons(monkeypatch):
-    """What each member learns from, in the order in which they are made."""
-    found = []
-    original = neucrowd_epochs.Member.__init__
-
-    def remember(self, method, lesson, *others):
-        found.append(lesson)
-        original(self, method, lesson, *others)
-
-    monkeypatch.setattr(neucrowd_epochs.Member, "__init__", remember)
-    return found
-
-
-def test_each_member_leaves_out_items_of_its_own(lessons):
-    """Every labelled item is left out by one member, with all its labels; gold items by none."""
-    X, votes, truth = feature_crowd(3, n_items=60)
-    gold = {votes.item_ids[0]: votes.classes[truth[0]]}
-    quick(members=4, patience=3, max_epochs=2).fit(X, votes, gold)
-    left = [set(lesson.bench.heldout.item.tolist()) for lesson in lessons]
-    assert sorted(item for items in left for item in items) == list(range(1, 60))
-    for lesson, items in zip(lessons, left):
-        assert not items & set(lesson.bench.annotations.item.tolist())
-        assert 0 in lesson.items and not items & set(lesson.items.tolist())
-
-
-def test_what_a_member_leaves_out_does_not_teach_it(lessons):
-    """Other labels there change what the stop rule sees, and not the network of that member."""
-    X, votes, _ = feature_crowd(3, n_items=60, accuracy=0.7)
-    one = quick(members=3, patience=3, max_epochs=1).fit(X, votes)
-    away = np.isin(votes.item, lessons[1].bench.heldout.item)
-    label = np.where(away, (votes.label + 1) % 3, votes.label)
-    ids = {"item_ids": votes.item_ids, "worker_ids": votes.worker_ids, "classes": votes.classes}
-    other = quick(members=3, patience=3, max_epochs=1).fit(X, Annotations(votes.item, votes.worker, label, **ids))
-    same = [
-        all(torch.equal(a, b) for a, b in zip(mine.seen.embedder.parameters(), theirs.seen.embedder.parameters()))
-        for mine, theirs in zip(one.module_.networks, other.module_.networks)
-    ]
-    assert same[1] and not same[0] and not same[2]
-    assert one.history_[0]["heldout"] != other.history_[0]["heldout"]
-
-
-def test_a_single_member_holds_out_whole_items():
-    """The share of items that is asked for, each with all of its labels."""
-    X, votes, _ = feature_crowd(3, n_items=60)
-    model = quick(patience=5, validation=0.2)
-    kept, left = model._hold_out(model._task(X, votes, None), 0.2, np.random.default_rng(0))
-    assert np.count_nonzero(left.n_labels) == 12 and np.count_nonzero(kept.n_labels) == 48
-    assert not np.any((left.n_labels > 0) & (kept.n_labels > 0))
-    assert "heldout" in model.fit(X, votes).history_[0]
-
-
-def test_few_items_are_not_left_out():
-    """Where folds would be of fewer than five items, all members learn from all of them."""
-    X, votes, _ = feature_crowd(2, n_items=12)
-    assert "heldout" not in quick(members=4, patience=3, max_epochs=2).fit(X, votes).history_[0]
-
-
-def test_the_embedding_is_shared_out_among_the_members():
-    """7 numbers of 3 members: three, two and two of them."""
-    X, votes, _ = feature_crowd(3)
-    model = quick(members=3, embedding_size=7, max_epochs=2).fit(X, votes)
-    parts = [network.seen.embedder(torch.from_numpy(X).float()).detach() for network in model.module_.networks]
-    assert [part.shape[1] for part in parts] == [3, 2, 2]
-    np.testing.assert_allclose(model.transform(X), torch.hstack(parts).numpy(), atol=1e-6)
-
-
-def test_more_members_than_numbers_are_refused():
-    """One sentence says which of both to change."""
-    X, votes, _ = feature_crowd(2)
-    with pytest.raises(ParameterError, match=r"embedding_size 3 .*4 members"):
-        quick(members=4, embedding_size=3).fit(X, votes)
-
-
-def test_predictions_are_the_mean_of_the_members():
-    """Each classifies by a regression of its own, with the C that they share."""
-    X, votes, _ = feature_crowd(3, accuracy=0.8)
-    model = quick(members=3, patience=3).fit(X, votes)
-    rows = model._like_fitted(X)
-    each = [probabilities(network, rows) for network in model.module_.networks]
-    np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("skip", [False, True])
@@ -310,3 +240,73 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
     np.testing.assert_array_equal(again.safe_, model.safe_)
     np.testing.assert_array_equal(again.confidence_, model.confidence_)
     assert again.C_ == model.C_ and not hasattr(again, "samplers_")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"margin": 2.0},
+        {"rival": "strongest"},
+        {"n_neighbors": 2},
+        {"unsafe_share": 0.5},
+        {"shrink": True},
+        {"anchor": "mean"},
+        {"weight_decay": 0.1},
+        {"scale": 4.0},
+        {"confidence": "mle"},
+        {"hard_rate": 2},
+        {"optimizer": "adadelta"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_setting_reaches_the_training(change):
+    """It changes what is learnt."""
+    X, votes, _ = feature_crowd(3, n_items=90, accuracy=0.5)
+    X = blurred(X, 2.0)
+    settings = {"max_epochs": 3, "n_neighbors": 9, "learning_rate": 0.01}
+    plain, changed = (quick(**settings | more).fit_transform(X, votes) for more in ({}, change))
+    assert not np.array_equal(plain, changed)
+
+
+def test_neighbours_pool_and_optimizer_by_default(monkeypatch):
+    """As many neighbours as the root of a batch; a class keeps all its items below a tuplet's worth; the code's rho."""
+    asked = []
+    original_safe, original_pool = neucrowd_epochs.safe_items, neucrowd_epochs.choose_pool
+
+    def safe(embedding, code, trust, k, **others):
+        asked.append(k)
+        return original_safe(embedding, code, trust, k, **others)
+
+    def pool(code, safe, share, least, rng):
+        asked.append(least)
+        return original_pool(code, safe, share, least, rng)
+
+    monkeypatch.setattr(neucrowd_epochs, "safe_items", safe)
+    monkeypatch.setattr(neucrowd_epochs, "choose_pool", pool)
+    X, votes, _ = feature_crowd(2)
+    quick(batch_size=26, n_tuple=7, max_epochs=2).fit(X, votes)
+    assert asked == [5, 7, 5]  # once in training, and once for safe_
+    made = []
+    original = torch.optim.Adadelta
+    monkeypatch.setattr(torch.optim, "Adadelta", lambda *a, **others: made.append(others) or original(*a, **others))
+    quick(optimizer="adadelta", max_epochs=1, learning_rate=0.5).fit(X, votes)
+    assert made == [{"lr": 0.5, "rho": 0.95, "eps": 1e-8}]
+
+
+def test_weights_are_penalised_and_biases_are_not():
+    """The squares of all weights, layer by layer."""
+    module = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 4))
+    expected = sum(float((layer.weight.detach() ** 2).sum()) for layer in (module[0], module[2]))
+    assert float(neucrowd_epochs._squared_weights(module).detach()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_embeddings_are_bounded_but_by_relu():
+    """tanh and sigmoid stand behind the embedding too, with dropout; behind relu's last layer stands nothing."""
+    X, votes, _ = feature_crowd(2)
+    for activation, low, high in (("tanh", -1, 1), ("sigmoid", 0, 1)):
+        model = quick(activation=activation, dropout=0.3).fit(X, votes)
+        found = model.transform(X)
+        assert found.min() >= low and found.max() <= high
+        assert isinstance(model.module_.networks[0].seen.embedder[-1], nn.Dropout)
+    free = quick(activation="relu").fit(X, votes).transform(X)
+    assert free.min() < 0 and free.max() > 1
