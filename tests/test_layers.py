@@ -32,6 +32,7 @@ SIDEWAYS = {
         ("classifiers", "registry"),
         ("representation", "aggregation"),
         ("representation", "classifiers"),
+        ("representation", "registry"),
     }
     | {(a, b) for a in BESIDE for b in SECOND | BESIDE},
     3: {("cli", other) for other in THIRD}
