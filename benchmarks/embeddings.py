@@ -74,7 +74,7 @@ def fit_hotel() -> Iterator[tuple[str, NeuCrowd, Any]]:
     ones = hotel.votes[:, 1]
     votes = Annotations.from_matrix(np.arange(hotel.votes.sum(axis=1).max()) < ones[:, None])
     for name, switches in SWITCHES.items():
-        yield name, NeuCrowd.as_published(patience=None, random_state=0, **switches).fit(X, votes), X
+        yield name, NeuCrowd.as_published(patience=None, max_epochs=30, random_state=0, **switches).fit(X, votes), X
 
 
 def show_losses(plot: str | None) -> None:
