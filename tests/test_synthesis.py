@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyhands import Annotations, synthesis
+from manyhands import Annotations, neighbours, synthesis
 from manyhands.neighbours import nearest, nearest_others
 from manyhands.synthesis import (
     Recipe,
@@ -107,7 +107,8 @@ def test_many_candidates_are_sampled(monkeypatch):
     assert len(set(found.tolist())) == 7 and (np.diff(found) > 0).all()
     monkeypatch.setattr(synthesis, "MOST_CANDIDATES", 4)
     asked = []
-    monkeypatch.setattr(synthesis, "nearest", lambda points, *a: asked.append(len(points)) or nearest(points, *a))
+    for module in (synthesis, neighbours):
+        monkeypatch.setattr(module, "nearest", lambda points, *a: asked.append(len(points)) or nearest(points, *a))
     votes, _ = easy_crowd(2, n_items=30)
     wanted = np.array([0, 9])
     candidates = [np.arange(15), np.arange(15, 30)]
@@ -162,8 +163,8 @@ def test_points_are_labelled_as_sparsely_as_items():
 def test_neighbours_without_labels_give_none():
     """And no neighbours, no labels."""
     votes = Annotations.from_matrix([[0, -1], [-1, -1]], classes=[0, 1])
-    for neighbours in (np.array([[1], [1]]), np.zeros((2, 0), int), np.zeros((0, 3), int)):
-        labels = synthetic_labels(votes, neighbours, "mode", draws())
+    for nearby in (np.array([[1], [1]]), np.zeros((2, 0), int), np.zeros((0, 3), int)):
+        labels = synthetic_labels(votes, nearby, "mode", draws())
         assert len(labels.point) == len(labels.worker) == len(labels.label) == 0
     assert synthetic_labels(votes, np.array([[0], [1]]), "mode", draws()).point.tolist() == [0]
 

@@ -124,9 +124,9 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     >>> from manyhands import Annotations, NeuCrowd
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
-    >>> model = NeuCrowd(embedding_size=2, max_epochs=3, random_state=0).fit(X, votes)
+    >>> model = NeuCrowd(labels="majority-vote", embedding_size=10, random_state=0).fit(X, votes)
     >>> model.transform(X).shape, model.predict(X[[0, 39]]).tolist()
-    ((40, 2), [0, 1])
+    ((40, 10), [0, 1])
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
