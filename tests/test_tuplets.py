@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyhands import tuplets
 from manyhands.tuplets import RIVALS, Pool, choose_pool, safe_items
 from reference.slow_tuplets import slow_pool, slow_safe
 from strategies import seeds
@@ -44,6 +45,23 @@ def test_a_tie_is_not_safe():
     assert safe_items(points, np.array([0, 0, 1]), np.array([1.0, 0.5, 0.5]), 2).tolist() == [False, True, False]
     assert not safe_items(points, np.zeros(3, int), np.zeros(3), 2).any()
     assert safe_items(points[:1], np.zeros(1, int), np.ones(1), 5).tolist() == [False]
+
+
+def test_a_tie_up_to_rounding_is_not_safe():
+    """A fifth and a tenth for its class weigh three tenths against it, though as floats they sum to more."""
+    embedding = np.array([[0.0], [0.1], [0.2], [0.3]], np.float32)
+    assert 0.2 + 0.1 > 0.3
+    assert not safe_items(embedding, np.array([0, 0, 0, 1]), np.array([1.0, 0.2, 0.1, 0.3]), 3)[0]
+
+
+def test_many_items_are_heard_in_parts(monkeypatch):
+    """And nothing of that shows."""
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(40, 2)).astype(np.float32), rng.integers(3, size=40), rng.random(40)
+    whole = safe_items(*given, 5)
+    monkeypatch.setattr(tuplets, "_AT_ONCE", 7)
+    np.testing.assert_array_equal(safe_items(*given, 5), whole)
+    assert 0 < whole.mean() < 1
 
 
 def test_the_nearest_speak_and_the_item_itself_does_not():
