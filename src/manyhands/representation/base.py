@@ -69,11 +69,15 @@ class RepresentationLearner(NetworkMethod, FeatureMethod):
         rows = self._like_fitted(X)
         if len(rows) == 0:
             return np.zeros((0, self.embedding_size))
-        return np.asarray(outputs(self.module_, rows).numpy())
+        return np.hstack([outputs(embedder, rows).numpy() for embedder in self._embedders()])
 
     def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
         """`fit`, then the embedding of each row."""
         return self.fit(X, annotations, gold).transform(X)
+
+    def _embedders(self) -> list[nn.Module]:
+        """The networks whose outputs, side by side, are the embedding; a method whose module is more overrides it."""
+        return [self.module_]
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return super()._new_module(row_shape, self.embedding_size, n_workers)

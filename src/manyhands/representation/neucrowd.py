@@ -32,13 +32,8 @@ from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.network import NetworkClassifier
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import split_items
-from manyhands.kernels import Array
 from manyhands.nn.backbones import Mean, build
-from manyhands.nn.networks import outputs
-from manyhands.representation.base import (
-    REPRESENTATION_CONSTRAINTS,
-    RepresentationLearner,
-)
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.linear_head import Classified, Seen, Sight, choose_strength, folds, regressions
 from manyhands.representation.network import Lesson
 from manyhands.representation.neucrowd_epochs import ANCHORS, Member, safe_now, train_together
@@ -219,8 +214,8 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     def _learn_network(self, bench: Bench) -> Learned:
         module: Any = bench.network()  # a mean of `Classified`
         members = [
-            Member(self, Lesson(own, self.labels), network.seen.embedder, size)
-            for own, network, size in zip(self._benches(bench), module.networks, self._sizes())
+            Member(self, lesson, network.seen.embedder, size)
+            for lesson, network, size in zip(self._lessons(bench), module.networks, self._sizes())
         ]
         history = train_together(members)
         whole = Lesson(replace(bench, annotations=bench.task.annotations, heldout=None), self.labels)
@@ -243,12 +238,12 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
             return task.annotations, None
         return _left_out(task, max(round(1 / share), 2), rng)[0]
 
-    def _benches(self, bench: Bench) -> list[Bench]:
+    def _lessons(self, bench: Bench) -> list[Lesson]:
         """What each member learns from: several leave out all labels of some items, and every item is left out once."""
         if self.members == 1 or not self._compares() or self.validation == 0:
-            return [bench] * self.members
+            return [Lesson(bench, self.labels)] * self.members  # the truth is inferred once for all
         parts = _left_out(bench.task, self.members, bench.rng)
-        return [replace(bench, annotations=kept, heldout=left) for kept, left in parts]
+        return [Lesson(replace(bench, annotations=kept, heldout=left), self.labels) for kept, left in parts]
 
     def _classify(self, networks: Sequence[Any], members: Sequence[Member], whole: Lesson) -> float:
         """Fit the regression of each member to all items, with a C chosen for all of them; return that."""
@@ -267,12 +262,8 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
             network.classify_by(regressions(embedding, target, (C,))[0])
         return C
 
-    def transform(self, X: Any) -> Array:
-        """(n_rows, embedding_size) the embeddings of each row by all members, side by side."""
-        rows = self._like_fitted(X)
-        if len(rows) == 0:
-            return np.zeros((0, self.embedding_size))
-        return np.hstack([outputs(network.seen.embedder, rows).numpy() for network in self.module_.networks])
+    def _embedders(self) -> list[nn.Module]:
+        return [network.seen.embedder for network in self.module_.networks]
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         n_features = math.prod(row_shape) if self.skip else 0

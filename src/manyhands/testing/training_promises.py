@@ -18,7 +18,6 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Gold, Inference
 from manyhands.aggregation.majority_vote import MajorityVote
 from manyhands.annotations import Annotations
-from manyhands.heldout import hold_out
 from manyhands.parameters import Parameters
 from manyhands.randomness import Seed, make_generator
 from manyhands.testing.compare import assert_close, assert_equal, quietly, results_of
@@ -165,9 +164,7 @@ def check_what_is_wrapped_is_seeded(method: Parameters) -> None:
 
 def _changed(method: Any, X: Any, votes: Annotations) -> Annotations:
     """The same crowd, but that every label which a fit with seed 0 holds out names another class."""
-    task, rng = method._task(X, votes, None), np.random.default_rng(0)
-    hold = getattr(method, "_hold_out", lambda task, share, rng: hold_out(task.annotations, share, rng))
-    held_out = hold(task, method.validation, rng)[1]
+    held_out = method._hold_out(method._task(X, votes, None), method.validation, np.random.default_rng(0))[1]
     assert held_out is not None
     pairs = set(zip(held_out.item.tolist(), held_out.worker.tolist()))
     away = np.array([pair in pairs for pair in zip(votes.item.tolist(), votes.worker.tolist())])
