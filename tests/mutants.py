@@ -78,7 +78,17 @@ class Copy:
         """The exit code of pytest and what it said."""
         # No bytecode is written: two versions of a file may have the same size and time.
         environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        arguments = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", *options, *tests]
+        # An example that fails is enough: to make it smaller takes most of the time.
+        arguments = [
+            "-q",
+            "-rfE",
+            "--tb=line",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-profile=first-failure",
+            *options,
+            *tests,
+        ]
         command = [sys.executable, "-m", "pytest", *arguments]
         try:
             done = subprocess.run(
