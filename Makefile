@@ -25,12 +25,12 @@ within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
 
 # A part of the tests of every package: one network method stands for all of them.
 FAST := $(addprefix tests/,test_layers.py test_mutants.py test_kernels.py test_compiled.py test_em.py test_priors.py \
-	test_consensus.py test_annotations.py test_encoding.py test_sorting.py test_heldout.py test_writing.py test_registry.py \
-	noise aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py aggregation/test_ibcc.py \
-	metrics/test_truth.py metrics/test_alpha.py simulate/test_workers.py datasets/test_tables.py \
+	test_consensus.py test_annotations.py test_encoding.py test_sorting.py test_heldout.py test_writing.py \
+	noise aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py \
+	metrics/test_truth.py simulate/test_workers.py datasets/test_tables.py \
 	io/test_settling.py io/test_times.py io/test_json_files.py io/test_results.py io/test_write_back.py \
 	io/formats/test_long.py io/formats/test_wide.py cli/test_aggregate.py reproduce/test_verdicts.py \
-	nn/test_losses.py nn/test_noise_layers.py nn/test_batches.py classifiers/test_raykar.py classifiers/test_spee_lfc.py \
+	nn/test_losses.py nn/test_noise_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
 	representation/test_trust.py)
 
 .PHONY: demo test test-fast test-all test-slow mutants lint bench learners clean
