@@ -18,7 +18,8 @@ from reference.slow import slow_em_pass, slow_vote_pass, slow_vote_share
 from strategies import annotations, probability_rows, seeds, triples_of
 
 on_either_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-class_counts = st.sampled_from([*range(1, 13), 17])
+class_counts = st.sampled_from([*range(1, 13), 16, 17, 31, 34])
+needs_compiled = pytest.mark.skipif(kernels._fused is None, reason="the compiled pass was not built")
 
 
 @given(
@@ -34,6 +35,46 @@ def test_em_pass_equals_its_slow_twin(either_path, votes, seed, extra):
     log_prior = np.log(probability_rows(rng, votes.n_classes))
     offset = _offset(extra, votes, rng)
     _assert_pass_equals_twin(votes, log_table, log_prior, offset)
+
+
+@pytest.fixture
+def instruction_sets():
+    """The names of the compiled pass's instruction sets; the one in use is used again afterwards."""
+    before = kernels._fused.instruction_set()
+    yield kernels._fused.instruction_sets()
+    kernels._fused.use(before)
+
+
+@needs_compiled
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 24, 31, 50])
+def test_instruction_sets_give_the_same_bits(instruction_sets, n_classes):
+    """Every clone of the compiled pass: items without labels, an offset with gold, more than one block of items."""
+    votes, log_table, log_prior = _many_items(n_items=150, n_workers=5, n_classes=n_classes, n_labels=400)
+    rng = np.random.default_rng(n_classes)
+    offsets = (None, rng.normal(size=(150, n_classes)), _offset("gold", votes, rng))
+    found = []
+    for name in instruction_sets:
+        kernels._fused.use(name)
+        results = [em_pass(pack(votes), log_table, log_prior, offset, want_posterior=True) for offset in offsets]
+        found.append([[np.asarray(part).tobytes() for part in result] for result in results])
+        _assert_pass_equals_twin(votes, log_table, log_prior, None)
+    assert all(one == found[0] for one in found)
+    assert instruction_sets[-1] == "default"
+
+
+@needs_compiled
+def test_an_unknown_instruction_set_is_refused(instruction_sets):
+    """By the module, and by the variable that asks for one, in a sentence that names those there are."""
+    with pytest.raises(ValueError, match="no instruction set sse9"):
+        kernels._fused.use("sse9")
+    environment = os.environ | {"MANYHANDS_SIMD": "sse9", "MANYHANDS_PLAIN": ""}
+    command = [sys.executable, "-c", "import manyhands.kernels"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert f"MANYHANDS_SIMD is 'sse9', but this CPU and build have {', '.join(instruction_sets)}." in run.stderr
+    environment["MANYHANDS_SIMD"] = "default"
+    command[-1] += "; print(manyhands.kernels._fused.instruction_set())"
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert run.stdout == "default\n"
 
 
 @given(votes=annotations(max_items=12, n_classes=3), seed=seeds(), n_shards=st.integers(2, 6))

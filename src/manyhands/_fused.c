@@ -18,14 +18,14 @@
 
 #define BLOCK 64 /* items; 8^64 is still a double, so the evidence of a block is one logarithm */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__)
-#define VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTOR_CLONES
-#endif
+#define STRIP 16 /* doubles of a row that are held in registers at a time */
 
 /* GCC and Clang; for other compilers there is the plain path, since vectors below are an extension of these two. */
 #define INLINE static inline __attribute__((always_inline))
+typedef double V4 __attribute__((vector_size(32)));
+typedef double V2 __attribute__((vector_size(16)));
+typedef int64_t I4 __attribute__((vector_size(32)));
+typedef int64_t I2 __attribute__((vector_size(16)));
 
 typedef struct {
     const int32_t *code;     /* (n_annotations,) worker * K + label */
@@ -39,235 +39,47 @@ typedef struct {
     int64_t first, last;     /* the items to go through */
 } Pass;
 
-/* exp(x) for x <= 0 within 1 ulp: x = n log 2 + r, a polynomial in r, and n put into the exponent.
-   Free of branches, so that loops over it vectorise. Below -708 the result is 0. */
-INLINE double exp_of_negative(double x)
-{
-    const double to_integer = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
-    double bounded = x < -708.0 ? -708.0 : x;
-    double shifted = bounded * 1.4426950408889634074 + to_integer;
-    double n = shifted - to_integer;
-    double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-    double p = 1.0 / 479001600.0; /* Taylor to r^12: |r| <= log(2)/2, so the rest is below 2e-16 */
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    uint64_t bits, power;
-    memcpy(&power, &shifted, sizeof power);
-    memcpy(&bits, &p, sizeof bits);
-    bits += power << 52; /* the low bits of `shifted` are n */
-    double result;
-    memcpy(&result, &bits, sizeof result);
-    return x < -708.0 ? 0.0 : result;
-}
+/* One copy of the pass for each instruction set. Compile with -DNO_CLONES for the portable one alone. */
+#if defined(__x86_64__) && !defined(NO_CLONES)
+#define HAS_CLONES 1
+#define TARGET __attribute__((target("avx512f")))
+#define LANES 8
+#define NAMED(x) x##_avx512f
+#include "_pass.h"
+#define TARGET __attribute__((target("avx2")))
+#define LANES 4
+#define NAMED(x) x##_avx2
+#include "_pass.h"
+#endif
+#define TARGET
+#define LANES 2 /* SSE2 and NEON */
+#define NAMED(x) x##_portable
+#include "_pass.h"
 
-/* K < 16 doubles as at most four vectors, one for each binary digit of K: a row stays in registers. */
-typedef double V8 __attribute__((vector_size(64)));
-typedef double V4 __attribute__((vector_size(32)));
-typedef double V2 __attribute__((vector_size(16)));
+/* The copies, best first, and the one in use. */
 typedef struct {
-    V8 eight;
-    V4 four;
-    V2 two;
-    double one;
-} Row;
+    const char *name;
+    double (*run)(const Pass *pass, int K, double *space);
+} Clone;
 
-INLINE void load_row(Row *row, const double *from, const int K)
+static const Clone clones[] = {
+#ifdef HAS_CLONES
+    {"avx512f", run_for_avx512f},
+    {"avx2", run_for_avx2},
+#endif
+    {"default", run_for_portable},
+};
+static const Clone *in_use;
+
+static int is_supported(const Clone *clone)
 {
-    if (K & 8) memcpy(&row->eight, from, 64);
-    if (K & 4) memcpy(&row->four, from + (K & 8), 32);
-    if (K & 2) memcpy(&row->two, from + (K & 12), 16);
-    if (K & 1) row->one = from[K & 14];
-}
-
-INLINE void add_row(Row *row, const Row *more, const int K)
-{
-    if (K & 8) row->eight += more->eight;
-    if (K & 4) row->four += more->four;
-    if (K & 2) row->two += more->two;
-    if (K & 1) row->one += more->one;
-}
-
-INLINE void store_row(const Row *row, double *to, const int K)
-{
-    if (K & 8) memcpy(to, &row->eight, 64);
-    if (K & 4) memcpy(to + (K & 8), &row->four, 32);
-    if (K & 2) memcpy(to + (K & 12), &row->two, 16);
-    if (K & 1) to[K & 14] = row->one;
-}
-
-/* sum += the table's rows of all labels from begin to end */
-INLINE void add_labels(const Pass *pass, int64_t begin, int64_t end, const int K, double *sum)
-{
-    if (K < 16) {
-        Row total, label;
-        load_row(&total, sum, K);
-        for (int64_t a = begin; a < end; a++) {
-            load_row(&label, pass->table + (int64_t)pass->code[a] * K, K);
-            add_row(&total, &label, K);
-        }
-        store_row(&total, sum, K);
-    } else {
-        for (int64_t a = begin; a < end; a++) {
-            const double *label = pass->table + (int64_t)pass->code[a] * K;
-            for (int k = 0; k < K; k++)
-                sum[k] += label[k];
-        }
-    }
-}
-
-/* the counts' rows of all labels from begin to end += posterior */
-INLINE void count_labels(const Pass *pass, int64_t begin, int64_t end, const int K, const double *posterior)
-{
-    if (K < 16) {
-        Row share, count;
-        load_row(&share, posterior, K);
-        for (int64_t a = begin; a < end; a++) {
-            double *at = pass->counts + (int64_t)pass->code[a] * K;
-            load_row(&count, at, K);
-            add_row(&count, &share, K);
-            store_row(&count, at, K);
-        }
-    } else {
-        for (int64_t a = begin; a < end; a++) {
-            double *at = pass->counts + (int64_t)pass->code[a] * K;
-            for (int k = 0; k < K; k++)
-                at[k] += posterior[k];
-        }
-    }
-}
-
-/* Log scores of the items first .. first + n - 1, truth by truth: score[k * BLOCK + b]. */
-INLINE void gather(const Pass *pass, int64_t first, int n, const int K, double *score, double *row)
-{
-    for (int b = 0; b < n; b++) {
-        int64_t item = first + b;
-        for (int k = 0; k < K; k++)
-            row[k] = pass->log_prior[k];
-        if (pass->offset)
-            for (int k = 0; k < K; k++)
-                row[k] += pass->offset[item * K + k];
-        add_labels(pass, pass->start[item], pass->start[item + 1], K, row);
-        for (int k = 0; k < K; k++)
-            score[k * BLOCK + b] = row[k];
-    }
-}
-
-/* Turn scores into posteriors in place; leave each item's maximum and normaliser behind. */
-INLINE void normalise(const int K, double *score, double *top, double *sum)
-{
-    for (int b = 0; b < BLOCK; b++)
-        top[b] = score[b];
-    for (int k = 1; k < K; k++)
-        for (int b = 0; b < BLOCK; b++)
-            top[b] = score[k * BLOCK + b] > top[b] ? score[k * BLOCK + b] : top[b];
-    for (int b = 0; b < BLOCK; b++)
-        sum[b] = 0.0;
-    for (int k = 0; k < K; k++)
-        for (int b = 0; b < BLOCK; b++) {
-            score[k * BLOCK + b] = exp_of_negative(score[k * BLOCK + b] - top[b]);
-            sum[b] += score[k * BLOCK + b];
-        }
-    double scale[BLOCK];
-    for (int b = 0; b < BLOCK; b++)
-        scale[b] = 1.0 / sum[b];
-    for (int k = 0; k < K; k++)
-        for (int b = 0; b < BLOCK; b++)
-            score[k * BLOCK + b] *= scale[b];
-}
-
-/* Add each item's posterior to the rows of its labels. */
-INLINE void scatter(const Pass *pass, int64_t first, int n, const int K, const double *score, double *row)
-{
-    for (int b = 0; b < n; b++) {
-        int64_t item = first + b;
-        int64_t begin = pass->start[item], end = pass->start[item + 1];
-        for (int k = 0; k < K; k++)
-            row[k] = score[k * BLOCK + b];
-        if (pass->posterior)
-            for (int k = 0; k < K; k++)
-                pass->posterior[item * K + k] = row[k];
-        if (begin == end)
-            continue; /* no labels, no evidence */
-        for (int k = 0; k < K; k++)
-            pass->totals[k] += row[k];
-        count_labels(pass, begin, end, K, row);
-    }
-}
-
-/* Sum over labelled items of log p(labels); normalisers lie in [1, K], so a short product is safe. */
-INLINE double block_evidence(const Pass *pass, int64_t first, int n, const double *top, const double *sum)
-{
-    double total = 0.0, product = 1.0;
-    for (int b = 0; b < n; b++) {
-        if (pass->start[first + b] == pass->start[first + b + 1])
-            continue;
-        total += top[b];
-        product *= sum[b];
-        if (product > 1e250) {
-            total += log(product);
-            product = 1.0;
-        }
-    }
-    return total + log(product);
-}
-
-INLINE double run(const Pass *pass, const int K, double *score, double *row)
-{
-    double top[BLOCK], sum[BLOCK], evidence = 0.0;
-    memset(score, 0, sizeof(double) * BLOCK * (size_t)K);
-    for (int64_t first = pass->first; first < pass->last; first += BLOCK) {
-        int n = pass->last - first < BLOCK ? (int)(pass->last - first) : BLOCK;
-        gather(pass, first, n, K, score, row);
-        normalise(K, score, top, sum);
-        scatter(pass, first, n, K, score, row);
-        evidence += block_evidence(pass, first, n, top, sum);
-    }
-    return evidence;
-}
-
-#define SPECIALISED(K)                                              \
-    VECTOR_CLONES static double run_##K(const Pass *pass)           \
-    {                                                               \
-        double score[BLOCK * K], row[K];                            \
-        return run(pass, K, score, row);                            \
-    }
-SPECIALISED(2)
-SPECIALISED(3)
-SPECIALISED(4)
-SPECIALISED(5)
-SPECIALISED(6)
-SPECIALISED(7)
-SPECIALISED(8)
-SPECIALISED(10)
-
-VECTOR_CLONES static double run_any(const Pass *pass, int K, double *space)
-{
-    return run(pass, K, space, space + (size_t)BLOCK * K);
-}
-
-static double run_for(const Pass *pass, int K, double *space)
-{
-    switch (K) {
-    case 2: return run_2(pass);
-    case 3: return run_3(pass);
-    case 4: return run_4(pass);
-    case 5: return run_5(pass);
-    case 6: return run_6(pass);
-    case 7: return run_7(pass);
-    case 8: return run_8(pass);
-    case 10: return run_10(pass);
-    default: return run_any(pass, K, space);
-    }
+#ifdef HAS_CLONES
+    if (clone->run == run_for_avx512f)
+        return __builtin_cpu_supports("avx512f") != 0;
+    if (clone->run == run_for_avx2)
+        return __builtin_cpu_supports("avx2") != 0;
+#endif
+    return clone->run == run_for_portable;
 }
 
 /* Vote shares take the place of posteriors: how EM starts, and all there is to a majority vote. */
@@ -298,7 +110,7 @@ INLINE void count_votes(const Votes *votes, int64_t first, int64_t last, const i
             for (int k = 0; k < K; k++)
                 votes->share[item * K + k] = row[k];
         if (votes->counts)
-            count_labels(&counts, begin, end, K, row);
+            count_labels_portable(&counts, begin, end, K, row);
     }
 }
 
@@ -354,13 +166,13 @@ static PyObject *em_pass(PyObject *self, PyObject *args)
         || (view[OFFSET].obj && !is_table(&view[OFFSET], items, K))
         || (view[POSTERIOR].obj && !is_table(&view[POSTERIOR], items, K)))
         return refuse_sizes(&views);
-    double *space = malloc(sizeof(double) * (BLOCK + 1) * (size_t)K), evidence;
+    double *space = malloc(sizeof(double) * BLOCK * (size_t)K), evidence;
     if (!space)
         return release(&views, PyErr_NoMemory());
     Pass pass = {view[CODE].buf, view[START].buf, view[TABLE].buf, view[LOG_PRIOR].buf, view[OFFSET].buf,
                  view[COUNTS].buf, view[TOTALS].buf, view[POSTERIOR].buf, first, last};
     Py_BEGIN_ALLOW_THREADS
-    evidence = run_for(&pass, K, space);
+    evidence = in_use->run(&pass, K, space);
     Py_END_ALLOW_THREADS
     free(space);
     return release(&views, PyFloat_FromDouble(evidence));
@@ -399,12 +211,57 @@ static PyObject *vote_pass(PyObject *self, PyObject *args)
     return release(&views, Py_NewRef(Py_None));
 }
 
+/* The names of the instruction sets that this build has and this CPU supports, best first. */
+static PyObject *instruction_sets(PyObject *self, PyObject *args)
+{
+    (void)self, (void)args;
+    PyObject *names = PyList_New(0);
+    for (size_t i = 0; names && i < N_OF(clones); i++) {
+        PyObject *name = is_supported(&clones[i]) ? PyUnicode_FromString(clones[i].name) : Py_NewRef(Py_None);
+        if (!name || (name != Py_None && PyList_Append(names, name) < 0))
+            Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyObject *instruction_set(PyObject *self, PyObject *args)
+{
+    (void)self, (void)args;
+    return PyUnicode_FromString(in_use->name);
+}
+
+static PyObject *use(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    for (size_t i = 0; i < N_OF(clones); i++)
+        if (!strcmp(clones[i].name, name) && is_supported(&clones[i])) {
+            in_use = &clones[i];
+            return Py_NewRef(Py_None);
+        }
+    return PyErr_Format(PyExc_ValueError, "no instruction set %s here", name);
+}
+
 static PyMethodDef methods[] = {
     {"em_pass", em_pass, METH_VARARGS, "One fused E and M step over a range of items; returns the evidence."},
     {"vote_pass", vote_pass, METH_VARARGS, "Vote shares and the counts they imply, over a range of items."},
+    {"instruction_sets", instruction_sets, METH_NOARGS, "Names of the instruction sets that can be used, best first."},
+    {"instruction_set", instruction_set, METH_NOARGS, "Name of the instruction set in use."},
+    {"use", use, METH_VARARGS, "Use the instruction set of this name from now on."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fused", NULL, 0, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__fused(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__fused(void)
+{
+#ifdef HAS_CLONES
+    __builtin_cpu_init();
+#endif
+    for (in_use = clones; !is_supported(in_use);)
+        in_use++;
+    return PyModule_Create(&module);
+}

@@ -7,10 +7,40 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from manyhands.exceptions import ParameterError
+
 
 def load(name: str) -> Any:
-    """The C module of this name; None without a compiler at install time, or with MANYHANDS_PLAIN set."""
-    if not os.environ.get("MANYHANDS_PLAIN"):
-        with suppress(ImportError):
-            return import_module(f"manyhands.{name}")
-    return None
+    """Import a C module of the package.
+
+    Parameters
+    ----------
+    name : str
+        Name of the module, such as "_fused".
+
+    Returns
+    -------
+    module or None
+        None without a compiler at install time, or with the environment variable MANYHANDS_PLAIN set. Where
+        MANYHANDS_SIMD names an instruction set, a module that has several uses that one.
+    """
+    if os.environ.get("MANYHANDS_PLAIN"):
+        return None
+    module = None
+    with suppress(ImportError):
+        module = import_module(f"manyhands.{name}")
+    wanted = os.environ.get("MANYHANDS_SIMD", "")
+    if module is not None and wanted and hasattr(module, "instruction_sets"):
+        _use(module, wanted)
+    return module
+
+
+def _use(module: Any, wanted: str) -> None:
+    """Make a module use an instruction set, or say which ones there are."""
+    available = module.instruction_sets()
+    if wanted not in available:
+        raise ParameterError(
+            f"MANYHANDS_SIMD is {wanted!r}, but this CPU and build have {', '.join(available)}. "
+            f"Set it to one of these, or unset it."
+        )
+    module.use(wanted)

@@ -1,9 +1,9 @@
 """Vote counts and the fused EM pass: the only place for speed tricks.
 
 `em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at
-import; both walk shards of items that depend on the data alone, never on the number of threads, so the sums
-are taken in the same order on every machine. Set MANYHANDS_PLAIN=1 to do without the compiled form and
-MANYHANDS_THREADS to bound the threads.
+import; both walk shards of items that depend on the data alone, never on the number of threads, so that a path
+gives the same bits for any number of threads. Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD
+to avx512f, avx2 or default for its instruction set, and MANYHANDS_THREADS to bound the threads.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from manyhands import compiled
 from manyhands.annotations import Annotations
+from manyhands.exceptions import LimitError
 from manyhands.validation import check_memory
 
 _fused = compiled.load("_fused")
@@ -36,6 +37,7 @@ _LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thr
 _LEAST_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 _SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
+_CACHE_LINE = 64  # bytes; a row of eight numbers that begins elsewhere touches two lines
 
 
 def vote_share(annotations: Annotations) -> Array:
@@ -133,7 +135,11 @@ def pack(annotations: Annotations) -> Packed:
     """Pack annotations for `em_pass`; 4 bytes per label."""
     check_tables(annotations)
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    assert n_workers * n_classes <= np.iinfo(np.int32).max  # such tables would take a hundred gigabytes
+    if n_workers * n_classes > np.iinfo(np.int32).max:  # where memory is unlimited, so that check_tables let it pass
+        raise LimitError(
+            f"{n_workers} workers times {n_classes} classes is more than the {np.iinfo(np.int32).max} rows that a table "
+            f"of confusion matrices can have. Use wawa or majority-vote, or merge rare classes."
+        )
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
     return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
@@ -172,6 +178,8 @@ def em_pass(
     # The pass wants the truth last, so that a label reads one contiguous row; tables made by arithmetic on
     # the counts of an earlier pass have that layout already, and this copies nothing.
     rows = np.ascontiguousarray(log_table.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
+    if rows.size < len(packed.code):  # the copy is a trifle beside the pass
+        rows = _on_cache_lines(rows)
     log_prior = np.ascontiguousarray(log_prior, np.float64)
     if offset is not None:
         offset = np.ascontiguousarray(offset, np.float64)
@@ -189,13 +197,30 @@ Shard = Callable[[int, int, Array, Array, Array | None], float]
 def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResult:
     """Run all shards, each with counts of its own, and add up in an order that no number of threads changes."""
     n_classes, n_shards = packed.n_classes, len(packed.shards)
-    counts = np.zeros((n_shards, packed.n_workers * n_classes, n_classes))
+    counts = _aligned_zeros((n_shards, packed.n_workers * n_classes, n_classes))
     totals = np.zeros((n_shards, n_classes))
     posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
     evidence = _in_threads(lambda i: shard(*packed.shards[i], counts[i], totals[i], posterior), n_shards)
     summed = counts[0] if n_shards == 1 else counts.sum(axis=0)
     by_truth = summed.reshape(packed.n_workers, n_classes, n_classes).transpose(0, 2, 1)
     return PassResult(by_truth, totals.sum(axis=0), float(np.sum(evidence)), posterior)
+
+
+def _aligned_zeros(shape: tuple[int, ...]) -> Array:
+    """Zeros whose first number begins a cache line; NumPy promises no more than 16 bytes."""
+    size, line = int(np.prod(shape)), _CACHE_LINE // 8
+    memory = np.zeros(size + line - 1)
+    first = -(memory.ctypes.data // 8) % line
+    return memory[first : first + size].reshape(shape)
+
+
+def _on_cache_lines(rows: Array) -> Array:
+    """The same rows, copied to where they begin a cache line if they do not."""
+    if rows.ctypes.data % _CACHE_LINE == 0:
+        return rows
+    copy = _aligned_zeros(rows.shape)
+    copy[...] = rows
+    return copy
 
 
 def spread(function: Callable[..., Array], x: Array) -> Array:
