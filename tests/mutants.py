@@ -98,11 +98,12 @@ class Copy:
             return -1, f"no end within {patience:.0f} seconds"
         return done.returncode, done.stdout + done.stderr
 
-    def build(self, library: Path) -> str | None:
-        """Compile the C module that is not there; what went wrong, if it did."""
+    def build(self, libraries: list[Path]) -> str | None:
+        """Compile the C modules that are not there; what went wrong, if it did."""
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        return None if library.exists() else f"not built: {done.stderr.strip()[-300:]}"
+        missing = [library.name for library in libraries if not library.exists()]
+        return f"not built: {', '.join(missing)}: {done.stderr.strip()[-300:]}" if missing else None
 
     def judge(self, mutant: Mutant) -> str | None:
         """Apply the mutant, run its tests, undo it; None if they all failed, or what went wrong."""
@@ -111,16 +112,18 @@ class Copy:
             return problem
         path = self.folder / mutant.file
         text = path.read_text(encoding="utf-8")
-        library = next(path.parent.glob(f"{path.stem}.*.so"), None) if path.suffix == ".c" else None
-        if path.suffix == ".c" and library is None:
+        # A C file is one module, a header may be part of any.
+        pattern = {".c": f"{path.stem}.*.so", ".h": "_*.so"}.get(path.suffix)
+        libraries = sorted(path.parent.glob(pattern)) if pattern else []
+        if pattern and not libraries:
             return "the C modules are not built, so this mutant cannot be tried"
         # Files come back with their old time: bytecode and objects made from them are then valid again.
-        aside = [(each, each.with_name(each.name + ".kept")) for each in (path, library) if each is not None]
+        aside = [(each, each.with_name(each.name + ".kept")) for each in (path, *libraries)]
         for each, kept in aside:
             each.rename(kept)
         try:
             path.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
-            return (self.build(library) if library else None) or self._survived(mutant)
+            return (self.build(libraries) if libraries else None) or self._survived(mutant)
         finally:
             for each, kept in aside:
                 kept.replace(each)
