@@ -1,8 +1,11 @@
-# make demo    from a table of noisy labels to trusted ones, in demo/
-# make test    everything that must hold
-# make lint    ruff and mypy
-# make bench   speed and memory beside the peers (minutes; installs them)
-# make learners   accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
+# make demo        from a table of noisy labels to trusted ones, in demo/
+# make test-fast   a part of the tests of every package, at most a minute: while you work
+# make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
+# make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
+# make mutants     sixty faults put into the code, one at a time; the named tests must find each
+# make lint        ruff and mypy
+# make bench       speed and memory beside the peers (minutes; installs them)
+# make learners    accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +17,23 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
-.PHONY: demo test lint bench learners clean
+# Markers are explained in pyproject.toml; each has a target below.
+MARKED := slow or browser or spark or documents or wheels or peers or machines
+PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
+# A target that hangs ends after this many minutes; without `timeout` (macOS) there is no limit.
+within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
+
+# A part of the tests of every package: one network method stands for all of them.
+FAST := $(addprefix tests/,test_layers.py test_mutants.py test_kernels.py test_compiled.py test_em.py test_priors.py \
+	test_consensus.py test_annotations.py test_encoding.py test_sorting.py test_heldout.py test_writing.py \
+	noise aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py \
+	metrics/test_truth.py simulate/test_workers.py datasets/test_tables.py \
+	io/test_settling.py io/test_times.py io/test_json_files.py io/test_results.py io/test_write_back.py \
+	io/formats/test_long.py io/formats/test_wide.py cli/test_aggregate.py reproduce/test_verdicts.py \
+	nn/test_losses.py nn/test_noise_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
+	representation/test_trust.py)
+
+.PHONY: demo test test-fast test-all test-slow mutants lint bench learners clean
 .DEFAULT_GOAL := test
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
@@ -30,8 +49,19 @@ $(BENCH)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands
 demo: $(VENV)/ready
 	$(BIN)/manyhands demo -o demo --force
 
+test-fast: $(VENV)/ready
+	$(call within,5) $(PYTEST) -m "not ($(MARKED))" $(FAST)
+
 test: $(VENV)/ready lint
-	$(BIN)/python -m pytest -q -n auto
+	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
+
+test-all: test test-slow mutants
+
+test-slow: $(VENV)/ready
+	$(call within,15) $(PYTEST) -m slow
+
+mutants: $(VENV)/ready
+	$(call within,20) $(BIN)/python tests/mutants.py -j 2
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

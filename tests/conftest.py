@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from manyhands import Annotations
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `strategies` and `reference`
 
 settings.register_profile("manyhands", deadline=None, max_examples=40, derandomize=True, database=None)
+settings.register_profile("first-failure", settings.get_profile("manyhands"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("manyhands")
 
 

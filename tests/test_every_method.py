@@ -14,8 +14,21 @@ def test_method_keeps_its_promise(method, check):
     check(registry.create(method))
 
 
-@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in testing.classifier_checks()])
-@pytest.mark.parametrize("method", registry.names("classifier"))
+# Six trainings each, compared by accuracy: of these, `make test` takes one classifier by EM and one network.
+SLOW = {"perfect_workers_are_training_on_the_truth", "training_draws_classes_together"}
+QUICK = {"raykar", "crowd-layer", "triplet"}
+
+
+def promise(method, name, check):
+    """A case of a test; marked where it takes seconds."""
+    marks = pytest.mark.slow if name in SLOW and method not in QUICK else ()
+    return pytest.param(method, check, id=f"{method}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("method", "check"),
+    [promise(method, *named) for method in registry.names("classifier") for named in testing.classifier_checks()],
+)
 def test_classifier_keeps_its_promise(method, check, one_thread):
     """The promise is the first line of the check's docstring."""
     check(registry.create(method))
@@ -28,7 +41,7 @@ SHOWN = {method: list(testing.classifier_checks()) for method in registry.names(
 @pytest.mark.parametrize(
     ("method", "check"),
     [
-        pytest.param(method, named[1], id=f"{method}-{named[0]}")
+        promise(method, *named)
         for method in registry.names("representation")
         for named in testing.representation_checks()
         if named not in SHOWN.get(method, [])

@@ -87,24 +87,38 @@ def part_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imports_of(path):
-    """Every imported module of a file as a dotted name, with whether it is imported when the file is."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {
-        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)
-    }
-    typing_only = {id(n) for b in ast.walk(tree) if _is_type_checking(b) for n in ast.walk(b)}
-    for node in ast.walk(tree):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name} imports relatively"
-            names = [f"{node.module}.{a.name}" for a in node.names]
-        for name in names:
-            yield name, id(node) not in inside and id(node) not in typing_only
+def shown(path):
+    """A file as messages name it."""
+    return path.relative_to(SOURCE).as_posix()
+
+
+def imports_of(path, node, at_import=True):
+    """Every imported module below a node as (file, dotted name, whether it is imported when the file is)."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((path, alias.name, at_import) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{shown(path)} imports relatively"
+            yield from ((path, f"{child.module}.{alias.name}", at_import) for alias in child.names)
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _is_type_checking(child)
+            yield from imports_of(path, child, at_import and not later)
 
 
 def _is_type_checking(node):
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """Every file of the package, parsed once for all rules."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+@pytest.fixture(scope="module")
+def imports(trees):
+    """Every import of the package: file, dotted name, and whether it is imported when the file is."""
+    return [found for path, tree in trees.items() for found in imports_of(path, tree)]
 
 
 def is_allowed(importer, imported):
@@ -122,23 +136,27 @@ def test_every_part_has_a_floor():
     assert parts <= set(FLOOR), f"on no floor: {sorted(parts - set(FLOOR))}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_go_down(path):
+def imported_part(name):
+    """The part of the package that a dotted name belongs to, None for other packages."""
+    top, _, rest = name.partition(".")
+    found = {"Annotations": "annotations", "__version__": "exceptions"}
+    imported = rest.partition(".")[0]
+    return found.get(imported, imported) if top == "manyhands" else None
+
+
+def test_imports_go_down(imports):
     """No file imports from a floor above its own, not even inside a function."""
-    if part_of(path) == "__init__":
-        return  # the front door shows everything, lazily
-    for name, _ in imports_of(path):
-        top, _, rest = name.partition(".")
-        if top == "manyhands":
-            imported = rest.partition(".")[0]
-            if imported in ("__version__", "Annotations", "registry", "exceptions"):
-                imported = {"Annotations": "annotations", "__version__": "exceptions"}.get(imported, imported)
-            assert imported in FLOOR, f"{path.name} imports {name}, which stands on no floor"
-            assert is_allowed(part_of(path), imported), f"{path.relative_to(SOURCE)} may not import {name}"
+    wrong = []
+    for path, name, _ in imports:
+        imported = imported_part(name)
+        if imported is None or part_of(path) == "__init__":  # the front door shows everything, lazily
+            continue
+        if imported not in FLOOR or not is_allowed(part_of(path), imported):
+            wrong.append(f"{shown(path)} imports {name}")
+    assert not wrong
 
 
-@pytest.mark.parametrize("part", sorted(SECOND))
-def test_methods_do_not_import_each_other(part):
+def test_methods_do_not_import_each_other(imports):
     """What two methods share moves down a floor, or into the base of the family."""
     shared = {"base", "bench", "votes", "network", "noise_layer", "regression", "saving", "self_training"}
     shared |= {
@@ -153,28 +171,42 @@ def test_methods_do_not_import_each_other(part):
         "wrapping",
     }
     shared |= {"__init__", "compiled_on_disk", "estimators_on_disk", "parts_on_disk"}
-    for path in sorted((SOURCE / part).glob("*.py")):
-        for name, _ in imports_of(path):
-            pieces = name.split(".")
-            if pieces[:2] == ["manyhands", part]:
-                assert pieces[2] in shared, f"{path.name} imports {name}"
+    wrong = []
+    for path, name, _ in imports:
+        pieces = name.split(".")
+        if path.parent.name in SECOND and pieces[:2] == ["manyhands", path.parent.name] and pieces[2] not in shared:
+            wrong.append(f"{shown(path)} imports {name}")
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_heavy_libraries_stay_where_they_are_used(path):
+def test_heavy_libraries_stay_where_they_are_used(imports):
     """torch, scikit-learn, data frames and the like appear only in the parts that are theirs."""
-    for name, _ in imports_of(path):
-        library = name.partition(".")[0]
-        assert part_of(path) in HEAVY.get(library, {part_of(path)}), f"{path.name} imports {library}"
+    found = [(path, name, name.partition(".")[0]) for path, name, _ in imports]
+    assert {library for _, _, library in found} & set(HEAVY), "no file imports any of them: nothing was tested"
+    wrong = [
+        f"{shown(path)} imports {name}"
+        for path, name, library in found
+        if library in HEAVY and part_of(path) not in HEAVY[library]
+    ]
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if FLOOR.get(part_of(p), 9) <= 2], ids=lambda p: p.stem)
-def test_nothing_heavy_loads_with_the_lower_floors(path):
+def test_nothing_heavy_loads_with_the_lower_floors(imports):
     """On the lower floors, scikit-learn and scipy.sparse are imported inside functions only."""
-    for name, at_import in imports_of(path):
-        late = name.startswith(("sklearn", "scipy.sparse", "scipy.optimize", "scipy.stats"))
-        if part_of(path) not in ("classifiers", "representation"):
-            assert not (late and at_import), f"{path.name} loads {name} when it is imported"
+    heavy = ("sklearn", "scipy.sparse", "scipy.optimize", "scipy.stats")
+    excepted = ("classifiers", "representation")
+    wrong = [
+        f"{shown(path)} loads {name} when it is imported"
+        for path, name, at_import in imports
+        if at_import and name.startswith(heavy) and FLOOR.get(part_of(path), 9) <= 2 and part_of(path) not in excepted
+    ]
+    assert not wrong
+
+
+def test_every_file_was_looked_at(imports):
+    """The rules above are about all files, and about the imports inside functions too."""
+    assert len(FILES) > 200 and len(imports) > 1000
+    assert {at_import for _, _, at_import in imports} == {True, False}
 
 
 def test_import_is_light():
@@ -198,19 +230,22 @@ def test_voting_needs_no_scientific_library():
     assert run.stdout.split() in (["True", "False", "False"], ["False", "True", "False"])
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_only_the_command_line_prints(path):
+def test_only_the_command_line_prints(trees):
     """`print` belongs to the command line."""
-    calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)]
-    printing = [n.lineno for n in calls if isinstance(n.func, ast.Name) and n.func.id == "print"]
-    assert not printing or part_of(path) == "cli", f"{path.name} prints in lines {printing}"
+    wrong = [
+        f"{shown(path)}:{node.lineno} prints"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if part_of(path) != "cli"
+    ]
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_every_file_says_what_it_is(path):
+def test_every_file_says_what_it_is(trees):
     """Every file opens with a sentence."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring, f"{path.name} has no docstring"
+    wrong = [shown(path) for path, tree in trees.items() if not ast.get_docstring(tree)]
+    assert not wrong
 
 
 def test_registered_classes_are_public():

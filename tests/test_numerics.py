@@ -280,7 +280,7 @@ def test_missing_labels_and_workers_never_get_through(name):
 
 
 @given(votes=annotations(max_items=6, max_workers=4, max_labels=15))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", EVERY_METHOD)
 def test_h10_no_crowd_raises_anything_but_our_own_errors(name, votes):
     """On any small crowd: a valid posterior, or an error of ours; no warning but ours."""

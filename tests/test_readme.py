@@ -69,6 +69,7 @@ def test_the_code_for_people_from_crowd_kit_runs():
     assert names["model"].labels_.tolist() == ["x", "y"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 def test_the_code_on_learning_runs(tmp_path, monkeypatch):
     """From a first fit to a choice among several and a pipeline."""

@@ -6,6 +6,7 @@ import tracemalloc
 import warnings
 from dataclasses import asdict
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -395,3 +396,24 @@ def test_repeats_are_no_evidence_of_copying():
     repeated = crowd.with_more(item, again, again).with_more(item, again + 1, again)
     posterior = MajorityVote().fit(repeated).posterior_
     assert not score_workers(repeated, posterior).flagged("copying").any()
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_equal", "n_times", "expected", "is_couple"),
+    [
+        (2000, 1500, 1, 0.7, False),  # more than luck explains, and still far from a copy
+        (2000, 1900, 1, 0.7, True),
+        (9, 9, 2, 0.5, False),  # 36 pairs of labels, but nine items
+        (10, 10, 2, 0.5, True),
+    ],
+)
+def test_what_makes_a_couple(monkeypatch, n_items, n_equal, n_times, expected, is_couple):
+    """Ten shared items, however often they were labelled, and half of the agreement that is left to be had."""
+    equal = np.arange(n_items) < n_equal
+    item = np.repeat(np.arange(n_items), 2 * n_times)
+    label = np.stack([np.zeros(n_items, int), np.where(equal, 0, 1)], axis=1).repeat(n_times, axis=1)
+    worker = np.tile(np.repeat([0, 1], n_times), n_items)
+    votes = Annotations.from_triples(item, worker, label.ravel(), classes=[0, 1])
+    monkeypatch.setattr(copying_module, "_chance_to_agree", lambda *given: np.full(len(given[-1]), expected))
+    found = copying_module.find_couples(SimpleNamespace(annotations=votes), None, np.zeros(2, bool))
+    assert found.x.tolist() == [0] * is_couple

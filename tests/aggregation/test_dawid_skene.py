@@ -34,6 +34,13 @@ def test_iterations_are_those_of_the_slow_twin(votes, smoothing, n_iter):
     np.testing.assert_allclose(found.history, history, rtol=1e-10)
 
 
+def test_nothing_is_claimed_of_a_class_that_a_worker_never_met():
+    """Without smoothing, a row without counts is uniform, and a cell without counts among others is impossible."""
+    counts = np.array([[[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 5.0]]])
+    confusion = np.exp(ConfusionNoise(0.0).solve(counts, None))
+    np.testing.assert_allclose(confusion[0], [[0.75, 0.25, 0], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]], atol=1e-12)
+
+
 def test_planted_confusions_are_found():
     """With many labels, estimated confusion matrices are close to the planted ones, rows by truth."""
     rng = np.random.default_rng(0)

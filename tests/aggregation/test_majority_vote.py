@@ -1,9 +1,10 @@
 """Majority vote."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 
-from manyhands import Annotations, MajorityVote
+from manyhands import Annotations, MajorityVote, Wawa
 from manyhands.testing.compare import quietly
 from reference.slow import slow_pick_classes, slow_vote_share
 from strategies import annotations, triples_of
@@ -38,3 +39,12 @@ def test_ten_thousand_equal_votes_sum_to_one():
     for n in (3, 7, 49, 1000):
         model = MajorityVote().fit(Annotations.from_matrix([[0] * n, [1] * n]))
         np.testing.assert_allclose(model.posterior_, np.eye(2), atol=1e-15)
+
+
+@pytest.mark.parametrize("method", [MajorityVote, Wawa])
+def test_gold_is_certain_also_of_an_item_without_labels(method):
+    """Gold has the whole posterior of its item; an item of which nothing is known has the shares of all others."""
+    votes = Annotations.from_matrix([[0, 0, 0], [1, 1, 1], [-1, -1, -1], [-1, -1, -1]], classes=[0, 1])
+    model = quietly(lambda: method().fit(votes, gold={0: 1, 2: 1}))
+    assert model.posterior_[:3].tolist() == [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
+    np.testing.assert_allclose(model.posterior_[3], [0.5 / 4, 3.5 / 4])  # three items, and half an item for each class

@@ -89,6 +89,7 @@ def test_g6_a_trace_lowers_the_diagonal(start, seed):
 # test_vw_is_mw_with_off_diagonals_frozen.
 
 
+@pytest.mark.slow
 def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
     """One label per item, four hammers among ten workers, classes that overlap: better than training on the labels."""
     rng = np.random.default_rng(2)

@@ -280,6 +280,7 @@ def test_a_saved_model_keeps_its_rounds(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_the_sheets_order_of_imbalance():
     """R of labels with guesses: balanced below random below confidence in every round; so is R of the first guesses."""
     data = make_self_crowd(random_state=0)

@@ -182,6 +182,7 @@ def test_unknown_classes_and_other_shapes(job, capsys):
     assert not (job / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_best_of_several_is_chosen_by_held_out_labels(job, capsys):
     """All are scored on the same folds; the best is fitted on everything."""
     methods = ["-m", "crowd-layer", "-m", "two-stage", "--set", "max_epochs=2", "--set", "hidden=4"]

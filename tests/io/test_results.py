@@ -160,3 +160,11 @@ def test_a_label_that_nobody_gave_is_flagged():
     assert label_frame(model)["flags"].to_list() == ["tie", None]
     model.labels_ = np.array(["x", "y"], object)
     assert label_frame(model)["flags"].to_list() == ["tie", "unvoted"]
+
+
+def test_gold_is_contradicted_by_more_votes_for_another_class_only():
+    """Neither by the vote that confirms it nor by a tie."""
+    said = {"confirmed": "xxy", "tied": "xxyy", "overruled": "xyy"}
+    triples = [(item, worker, label) for item, labels in said.items() for worker, label in enumerate(labels)]
+    model = MajorityVote().fit(Annotations.from_triples(*zip(*triples)), gold=dict.fromkeys(said, "x"))
+    assert summary(model, "majority-vote")["gold_contradicted"] == ["overruled"]

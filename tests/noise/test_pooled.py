@@ -6,12 +6,15 @@ from scipy import integrate, stats
 from scipy.special import betaln, digamma, gammaln
 
 from manyhands.noise.pooled import (
+    RATE,
+    SHAPE,
     TOLL,
     Beliefs,
     PooledNoise,
     Tally,
     Workers,
     _coin_table,
+    _fixed_point,
     _habit_evidence,
     _habit_table,
 )
@@ -133,3 +136,20 @@ def test_beta_evidence_agrees_with_scipy():
 
     expected = betaln(2.0 + 5, 1.5 + 3) - betaln(2.0, 1.5)
     assert _dirichlet_evidence(np.array([2.0, 1.5]), np.array([5.0, 3.0])) == pytest.approx(expected)
+
+
+def test_the_step_for_dirichlets_ends_at_their_optimum():
+    """Where it comes to rest, no change of a parameter raises the weighed evidence and the prior of the parameters."""
+    counts = np.array([[6.0, 1.0, 0.5], [9.0, 0.5, 2.0], [3.0, 3.0, 3.0]])
+    p, alpha = np.array([1.0, 0.7, 0.2]), np.ones(3)
+    for _ in range(2000):
+        alpha = _fixed_point(alpha, counts, p)
+
+    def value(a):
+        total = gammaln(a.sum()) - gammaln(a.sum() + counts.sum(axis=1))
+        evidence = total + (gammaln(a + counts) - gammaln(a)).sum(axis=1)
+        return (p * evidence).sum() + (SHAPE * np.log(a) - RATE * a).sum()
+
+    for k in range(3):
+        for factor in (0.97, 1.03):
+            assert value(alpha * np.where(np.arange(3) == k, factor, 1.0)) < value(alpha)

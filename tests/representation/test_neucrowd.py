@@ -85,6 +85,7 @@ def test_the_loss_by_hand(monkeypatch, robust, weighting):
             assert loss == pytest.approx(-np.log(strength[0] / sum(strength)), rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", ["safety", "sampler"])
 def test_a_switch_changes_nothing_before_the_second_epoch(switch):
     """Safe items and hard tuplets begin with the second epoch; the first is the same with and without, to the bit."""
@@ -106,6 +107,7 @@ def test_losses_of_both_networks_are_in_the_history():
     assert all(epoch.keys() == {"loss"} for epoch in bare.history_) and bare.samplers_ == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_tuple", [3, 5, 12])
 def test_the_loss_falls(n_tuple):
     """With tuplets of any size."""
@@ -115,6 +117,7 @@ def test_the_loss_falls(n_tuple):
     assert np.mean(losses(model)[-3:]) < 0.7 * np.mean(losses(model)[:3])
 
 
+@pytest.mark.slow
 def test_the_sampling_network_learns_which_tuplets_are_hard():
     """Its error falls, and it foretells the order of fresh losses: it would not, were all answers drawn to the mean."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
@@ -133,6 +136,7 @@ def test_the_sampling_network_learns_which_tuplets_are_hard():
     assert spearmanr(foretold, expected).statistic > 0.5
 
 
+@pytest.mark.slow
 def test_a_robust_anchor_lowers_the_loss():
     """After equally many epochs the loss is below that of tuplets with anchors of their own, as in the paper."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
@@ -141,6 +145,7 @@ def test_a_robust_anchor_lowers_the_loss():
     assert np.mean(losses(robust)[-3:]) < np.mean(losses(own)[-3:])
 
 
+@pytest.mark.slow
 def test_items_with_the_wrong_class_are_not_safe():
     """Of planted items with a wrong majority four in five are unsafe, and nine in ten of the others are safe."""
     X, votes, planted = two_clouds()
@@ -183,6 +188,7 @@ def test_hard_tuplets_are_chosen_from_all_candidates(monkeypatch):
     assert asked == [(7 * 16, 16, 16)] * (2 * SMALL["batches_per_epoch"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skip", [False, True])
 def test_the_classifier_is_a_logistic_regression(skip):
     """As scikit-learn's on what it sees: the embedding, and beside it the features with as much variance."""

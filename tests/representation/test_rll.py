@@ -20,6 +20,7 @@ def quick(**changes):
     return RLL(**(QUICK | {"random_state": 0, "patience": None} | changes))
 
 
+@pytest.mark.slow
 def test_the_reading_of_neucrowd_keeps_every_promise():
     """All checks with one network, distances and the confidence inside the exponent."""
     check_representation(RLL("distance", confidence="assurance"))

@@ -18,6 +18,7 @@ def quick(*arguments, **changes):
     return Triplet(*arguments, **(QUICK | {"random_state": 0} | changes))
 
 
+@pytest.mark.slow
 def test_semi_hard_triplets_keep_every_promise():
     """All checks, with the other selection."""
     check_representation(Triplet("semi-hard"))

@@ -144,6 +144,7 @@ def test_two_runs_at_once_are_refused(tmp_path):
         runner.run(small_table(), tmp_path, jobs=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["SIGKILL", "SIGINT"])
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which processes are there")
 def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, ending):

@@ -11,6 +11,13 @@ import sys
 
 def main() -> None:
     """Run the command line; every error of ours becomes one sentence."""
+    from manyhands.exceptions import MissingExtraError
+
+    try:
+        import manyhands.io.frames_library  # noqa: F401  # before the commands, which import polars themselves
+    except MissingExtraError as error:
+        print(f"manyhands: {error}", file=sys.stderr)
+        sys.exit(3)
     from manyhands.cli.app import run
 
     sys.exit(run(sys.argv[1:]))

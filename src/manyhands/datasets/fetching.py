@@ -114,7 +114,9 @@ def _obtain(remote: Remote, home: Path, base: str, patience: Patience) -> Path:
     except DownloadError:
         raise
     except OSError as error:
-        raise DownloadError(f"{home} cannot be written to ({error.strerror}); name another folder.") from None
+        raise DownloadError(
+            f"{home} cannot be written to ({error.strerror}); let {VARIABLE} name another folder."
+        ) from None
 
 
 def _published_checksum(remote: Remote, home: Path, patience: Patience) -> str:

@@ -10,6 +10,7 @@ results      what a fitted method says, as data frames
 write_back   labels as annotation tools import them (raw_members: where ids and data stand in JSON)
 """
 
+import manyhands.io.frames_library  # noqa: F401  # first: it says why polars cannot be loaded, where it cannot
 from manyhands.io.reading import Reading, read, read_annotations
 from manyhands.io.results import label_frame, training_frame, worker_frame
 from manyhands.writing import write_files

@@ -7,7 +7,7 @@ import numpy as np
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.testing.compare import quietly
 from manyhands.testing.crowds import feature_crowd
-from manyhands.testing.learners import quick
+from manyhands.testing.learners import brief
 
 
 def check_search_and_pipeline(classifier: CrowdClassifier) -> None:
@@ -17,7 +17,7 @@ def check_search_and_pipeline(classifier: CrowdClassifier) -> None:
     from sklearn.preprocessing import StandardScaler
 
     X, votes, _ = feature_crowd(2)
-    pipeline = make_pipeline(StandardScaler(), quick(classifier))
+    pipeline = make_pipeline(StandardScaler(), brief(classifier))
     step = pipeline.steps[-1][0]
     search = GridSearchCV(pipeline, {f"{step}__random_state": [0, 1]}, cv=KFold(2), error_score="raise")
     quietly(lambda: search.fit(X, votes))

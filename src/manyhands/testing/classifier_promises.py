@@ -11,7 +11,7 @@ from manyhands.classifiers.base import CrowdClassifier
 from manyhands.exceptions import AnnotationError
 from manyhands.testing.compare import assert_equal, assert_probabilities, error_of, quietly
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.learners import learn, quick
+from manyhands.testing.learners import brief, briefly, learn
 
 RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "posterior_", "history_", "module_", "notes_")
 
@@ -19,7 +19,7 @@ RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "posterior_", "history
 def check_results_have_their_shapes(classifier: CrowdClassifier) -> None:
     """After `fit`, which returns self, every result is there, probabilities sum to 1 and labels are the caller's."""
     X, votes, _ = feature_crowd(3)
-    fitted = quick(classifier)
+    fitted = brief(classifier)
     assert quietly(lambda: fitted.fit(X, votes)) is fitted, "fit does not return self"
     missing = [name for name in RESULTS if not hasattr(fitted, name)]
     assert not missing, f"fit leaves no {missing}"
@@ -40,7 +40,7 @@ def check_many_classes(classifier: CrowdClassifier) -> None:
     """Two classes and seven, with few labels on each item."""
     for n_classes in (2, 7):
         X, votes, _ = feature_crowd(n_classes, n_items=140, per_item=2, accuracy=0.95, n_features=8)
-        proba = learn(classifier, X, votes).predict_proba(X)
+        proba = briefly(classifier, X, votes).predict_proba(X)
         assert proba.shape == (140, n_classes)
         assert_probabilities(proba)
 
@@ -48,7 +48,7 @@ def check_many_classes(classifier: CrowdClassifier) -> None:
 def check_items_without_labels_are_accepted(classifier: CrowdClassifier) -> None:
     """Items nobody labelled and a worker who labelled nothing are legal, and have finite results."""
     X, votes, _ = feature_crowd(3)
-    fitted = learn(classifier, np.vstack([X, X[:1]]), with_silence(votes))
+    fitted = briefly(classifier, np.vstack([X, X[:1]]), with_silence(votes))
     assert_probabilities(fitted.posterior_)
     assert_probabilities(fitted.predict_proba(X))
     assert np.isfinite(fitted.worker_accuracy_).all()
@@ -61,7 +61,7 @@ def check_unseen_workers_and_classes(classifier: CrowdClassifier) -> None:
         votes.item, votes.worker, votes.label, item_ids=votes.item_ids, worker_ids=votes.worker_ids,
         classes=[*votes.classes.tolist(), "never chosen"],
     )  # fmt: skip
-    fitted = learn(classifier, X, wider)
+    fitted = briefly(classifier, X, wider)
     assert_probabilities(fitted.predict_proba(X))
     strangers = [f"stranger {w}" for w in range(votes.n_workers)]
     ids: dict[str, Any] = {"item_ids": votes.item_ids, "worker_ids": strangers}

@@ -17,7 +17,7 @@ from manyhands.testing.estimator import (
     assert_parameters_are_read,
     check_every_parameter_is_documented,
 )
-from manyhands.testing.learners import is_network, learn, linear, output, quick
+from manyhands.testing.learners import brief, briefly, is_network, linear, output, quick
 
 __all__ = ["check_every_parameter_is_documented"]  # the promise of an aggregator too
 
@@ -25,7 +25,7 @@ __all__ = ["check_every_parameter_is_documented"]  # the promise of an aggregato
 def check_clone_and_repr_round_trip(method: Parameters) -> None:
     """scikit-learn can clone it, `repr` shows how to make it again, and `set_params` refuses what is unknown."""
     others: Any = (quick(method, **{name: value}) for name, value in other_values(method).items())
-    assert_clones_and_reprs_are_alike(learn(method, *feature_crowd(2)[:2]), [method, *others])
+    assert_clones_and_reprs_are_alike(briefly(method, *feature_crowd(2)[:2]), [method, *others])
 
 
 def check_every_parameter_is_validated(method: Parameters) -> None:
@@ -35,16 +35,16 @@ def check_every_parameter_is_validated(method: Parameters) -> None:
 
 def check_every_parameter_is_read(method: Parameters) -> None:
     """`fit` reads every constructor parameter, beyond the check that its value is legal."""
-    assert_parameters_are_read(quick(method), *feature_crowd(2)[:2])
+    assert_parameters_are_read(brief(method), *feature_crowd(2)[:2])
 
 
 def check_a_second_fit_forgets_the_first(method: Parameters) -> None:
     """Fitting again gives what a fresh copy gives, and nothing is left of the first fit."""
     first, second = feature_crowd(3), feature_crowd(2, n_features=3, seed=1)
-    twice = learn(method, *first[:2])
+    twice = briefly(method, *first[:2])
     twice.left_over_ = "a result that only the first fit had"
     quietly(lambda: twice.fit(*second[:2]))
-    once = learn(method, *second[:2])
+    once = briefly(method, *second[:2])
     assert results_of(once).keys() == results_of(twice).keys(), "something is left of the first fit"
     assert_equal(output(twice, second[0]), output(once, second[0]), "the second fit remembers the first")
 
@@ -54,7 +54,7 @@ def check_copies_answer_the_same(method: Parameters) -> None:
     from manyhands.classifiers.saving import load_model
 
     X, votes, _ = feature_crowd(3)
-    fitted = learn(method, X, votes)
+    fitted = briefly(method, X, votes)
     with tempfile.TemporaryDirectory() as folder:
         fitted.save(Path(folder) / "model")
         for again in (pickle.loads(pickle.dumps(fitted)), load_model(Path(folder) / "model")):
@@ -65,4 +65,4 @@ def check_copies_answer_the_same(method: Parameters) -> None:
             if hasattr(fitted, "score"):
                 assert again.score(X, votes) == fitted.score(X, votes), "a copy scores otherwise"
     if is_network(fitted):
-        error_of(lambda: learn(method, X, votes, backbone=linear).save("no such folder"), ParameterError)
+        error_of(lambda: briefly(method, X, votes, backbone=linear).save("no such folder"), ParameterError)

@@ -10,26 +10,37 @@ from manyhands.exceptions import AlignmentError, AnnotationError, NotFittedError
 from manyhands.parameters import Parameters
 from manyhands.testing.compare import assert_equal, error_of, quietly
 from manyhands.testing.crowds import arrays_of, feature_crowd, features_of, thin_crowds
-from manyhands.testing.learners import Getter, accuracy, global_states, is_network, learn, output, quick, with_spammer
+from manyhands.testing.learners import (
+    Getter,
+    accuracy,
+    brief,
+    briefly,
+    global_states,
+    is_network,
+    learn,
+    output,
+    quick,
+    with_spammer,
+)
 
 
 def check_same_seed_same_result(method: Parameters) -> None:
     """The same seed gives the same bits; where there is a network, another seed gives another start."""
     X, votes, _ = feature_crowd(3)
-    one, again = learn(method, X, votes), learn(method, X, votes)
+    one, again = briefly(method, X, votes), briefly(method, X, votes)
     assert_equal(output(again, X), output(one, X), "the same seed gives another result")
     assert_equal(again.posterior_, one.posterior_, "the same seed gives another posterior")
     if is_network(one):
-        other = learn(method, X, votes, random_state=1)
+        other = briefly(method, X, votes, random_state=1)
         assert not np.array_equal(output(other, X), output(one, X)), "another seed changes nothing"
 
 
 def check_global_generators_stay_as_they_were(method: Parameters) -> None:
     """`fit` neither reads nor moves the global generators of numpy, of random and of torch."""
     X, votes, _ = feature_crowd(3)
-    learn(method, X, votes)  # whatever it imports is imported by now
+    briefly(method, X, votes)  # whatever it imports is imported by now
     before = global_states()
-    fitted = learn(method, X, votes)
+    fitted = briefly(method, X, votes)
     output(fitted, X)
     if hasattr(fitted, "score"):
         fitted.score(X, votes)
@@ -56,7 +67,7 @@ def check_sparse_rows_are_dense_rows(method: Parameters) -> None:
 
     X, votes, _ = feature_crowd(3)
     X = np.where(np.abs(X) < 0.5, 0.0, X).astype(np.float32)
-    dense, sparse = learn(method, X, votes), learn(method, csr_array(X), votes)
+    dense, sparse = briefly(method, X, votes), briefly(method, csr_array(X), votes)
     difference = np.abs(output(sparse, csr_array(X)) - output(dense, X)).max()
     bound = 0.0 if is_network(dense) else 1e-3  # networks read dense rows; solvers sum in another order
     assert difference <= bound, f"sparse rows are not read as dense ones, by {difference:.3g}"
@@ -66,7 +77,7 @@ def check_a_getter_of_rows_is_an_array(method: Parameters) -> None:
     """Something with a length that hands out rows gives what the array gives."""
     X, votes, _ = feature_crowd(3)
     X = X.astype(np.float32)
-    array, getter = learn(method, X, votes), learn(method, Getter(X), votes)
+    array, getter = briefly(method, X, votes), briefly(method, Getter(X), votes)
     assert_equal(output(getter, Getter(X)), output(array, X), "a getter is not read as the array")
 
 
@@ -74,7 +85,7 @@ def check_thin_crowds_are_survived(method: Parameters) -> None:
     """One item, one worker, one class, one label each, a class nobody chose: no NaN, and no warning but our own."""
     for name, votes in thin_crowds(3).items():
         X = features_of(np.arange(votes.n_items) % 3)
-        fitted = learn(method, X, votes)
+        fitted = briefly(method, X, votes)
         assert np.isfinite(fitted.posterior_).all() and np.isfinite(output(fitted, X)).all(), name
 
 
@@ -84,7 +95,7 @@ def check_inputs_stay_as_they_were(method: Parameters) -> None:
     X.setflags(write=False)
     gold = {votes.item_ids[0]: votes.classes[truth[0]]}
     before = X.copy(), [array.copy() for array in arrays_of(votes)], dict(gold)
-    fitted: Any = quick(method)
+    fitted: Any = brief(method)
     given = fitted.get_params(deep=False)
     quietly(lambda: fitted.fit(X, votes, gold))
     output(fitted, X)
@@ -105,7 +116,7 @@ def check_bad_rows_are_refused(method: Parameters) -> None:
         error_of(lambda: learn(method, bad, votes), AlignmentError, "bad rows")  # noqa: B023
     error_of(lambda: learn(method, X, votes.label), AnnotationError, "labels without workers")  # type: ignore[arg-type]
     error_of(lambda: output(quick(method), X), NotFittedError, "asking before fit")
-    fitted = learn(method, X, votes)
+    fitted = briefly(method, X, votes)
     for bad in (X[:, 1:], hole):
         error_of(lambda: output(fitted, bad), AlignmentError, "bad rows after fit")  # noqa: B023
     if hasattr(fitted, "score"):

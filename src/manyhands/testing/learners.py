@@ -21,13 +21,19 @@ M = TypeVar("M", bound=Parameters)
 # A network that learns the checks' data in a tenth of a second; a method takes those that it has.
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 _FEW_ROUNDS = {"rounds": 2, "members": 2, "generator_epochs": 2, "discriminator_epochs": 1, "adversarial_epochs": 2}
-_LITTLE_WORK = {"batches_per_epoch": 1, "labels": "majority-vote"}  # of learners of representations
+_LITTLE_WORK = {"batches_per_epoch": 1, "labels": "majority-vote", "aggregator": "dawid-skene"}
+EPOCHS = 7  # more than the five of a warm-up: every part of a training is reached, whatever it has learnt by then
 
 
 def quick(method: M, /, **changes: Any) -> M:
     """A fresh copy with a seed, small and fast where it is a network."""
     copy: M = copy_of(method, **(known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK) | changes))
     return copy
+
+
+def brief(method: M, /, **changes: Any) -> M:
+    """Such a copy that trains for a few epochs, for promises that hold however well it learns."""
+    return quick(method, **(known_to(method, {"max_epochs": EPOCHS}) | changes))
 
 
 def known_to(method: Parameters, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +46,14 @@ def learn(
 ) -> Any:
     """A fitted copy; Any, because every method has results of its own."""
     copy: Any = quick(method, **changes)
+    return quietly(lambda: copy.fit(X, votes, gold))
+
+
+def briefly(
+    method: Parameters, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
+) -> Any:
+    """A fitted copy of the kind `brief` makes."""
+    copy: Any = brief(method, **changes)
     return quietly(lambda: copy.fit(X, votes, gold))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from manyhands.representation.base import RepresentationLearner
 from manyhands.testing.compare import quietly
 from manyhands.testing.crowds import feature_crowd
-from manyhands.testing.learners import quick
+from manyhands.testing.learners import brief
 
 
 def check_pipeline_and_search(learner: RepresentationLearner) -> None:
@@ -22,7 +22,7 @@ def check_pipeline_and_search(learner: RepresentationLearner) -> None:
 
     X, votes, _ = feature_crowd(2)
     last = TwoStage("majority-vote", "logistic-regression")
-    steps: Any = [("scale", StandardScaler()), ("embed", quick(learner)), ("classify", last)]
+    steps: Any = [("scale", StandardScaler()), ("embed", brief(learner)), ("classify", last)]
     search = GridSearchCV(Pipeline(steps), {"embed__embedding_size": [2, 8]}, cv=KFold(2), error_score="raise")
     quietly(lambda: search.fit(X, votes))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

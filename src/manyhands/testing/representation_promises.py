@@ -11,7 +11,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.representation.base import RepresentationLearner
 from manyhands.testing.compare import assert_equal, assert_probabilities, error_of, quietly
 from manyhands.testing.crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.learners import accuracy, learn, quick
+from manyhands.testing.learners import accuracy, brief, briefly, learn
 
 RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "aggregator_", "posterior_", "history_", "module_", "notes_")
 
@@ -19,7 +19,7 @@ RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "aggregator_", "poster
 def check_results_have_their_shapes(learner: RepresentationLearner) -> None:
     """After `fit`, which returns self, every result is there, and an embedding is finite and as wide as asked for."""
     X, votes, _ = feature_crowd(3)
-    fitted: Any = quick(learner, embedding_size=5)
+    fitted: Any = brief(learner, embedding_size=5)
     assert quietly(lambda: fitted.fit(X, votes)) is fitted, "fit does not return self"
     missing = [name for name in RESULTS if not hasattr(fitted, name)]
     assert not missing, f"fit leaves no {missing}"
@@ -32,7 +32,7 @@ def check_results_have_their_shapes(learner: RepresentationLearner) -> None:
     assert len(fitted.worker_accuracy_) == len(fitted.worker_ids_) == votes.n_workers
     assert fitted.history_ and all("loss" in epoch and "heldout" in epoch for epoch in fitted.history_)
     assert fitted.transform(X[:0]).shape == (0, 5)
-    again = quietly(lambda: quick(learner, embedding_size=5).fit_transform(X, votes))
+    again = quietly(lambda: brief(learner, embedding_size=5).fit_transform(X, votes))
     assert_equal(again, embedding, "fit_transform is not fit and transform")
 
 
@@ -49,7 +49,7 @@ def check_any_aggregator_gives_the_classes(learner: RepresentationLearner) -> No
 
     X, votes, _ = feature_crowd(3, accuracy=0.6, n_guessing=5)
     given = OneCoin(random_state=0)
-    vote, named, made = (learn(learner, X, votes, labels=labels) for labels in ("majority-vote", "one-coin", given))
+    vote, named, made = (briefly(learner, X, votes, labels=labels) for labels in ("majority-vote", "one-coin", given))
     assert not hasattr(given, "posterior_"), "fit changed the aggregator it was given"
     assert type(named.aggregator_) is type(made.aggregator_) is OneCoin
     assert_equal(made.posterior_, OneCoin(random_state=0).fit(votes).posterior_, "the posterior is another's")
@@ -69,7 +69,7 @@ def check_items_without_labels_teach_nothing(learner: RepresentationLearner) -> 
     """Items nobody labelled and a worker who labelled nothing are legal, and their features do not matter."""
     X, votes, _ = feature_crowd(3)
     silent = with_silence(votes)
-    one, other = (learn(learner, np.vstack([X, np.full((1, 4), far)]), silent) for far in (0.0, 100.0))
+    one, other = (briefly(learner, np.vstack([X, np.full((1, 4), far)]), silent) for far in (0.0, 100.0))
     assert_probabilities(one.posterior_)
     assert np.isfinite(one.worker_accuracy_).all()
     assert_equal(other.transform(X), one.transform(X), "an item without labels was learnt from")
@@ -92,7 +92,7 @@ def check_gold_teaches(learner: RepresentationLearner) -> None:
     votes = with_silence(votes)
     X = np.vstack([X, features_of(np.array([2]))])
     gold = {votes.item_ids[0]: votes.classes[truth[0]], votes.item_ids[-1]: votes.classes[2]}
-    fitted, without = learn(learner, X, votes, gold), learn(learner, X, votes)
+    fitted, without = briefly(learner, X, votes, gold), briefly(learner, X, votes)
     assert fitted.posterior_[0].argmax() == truth[0] and fitted.posterior_[-1, 2] > 0.99, "gold does not win"
     assert not np.array_equal(fitted.transform(X), without.transform(X)), "gold changes nothing"
     for bad in ({"no such item": votes.classes[0]}, {votes.item_ids[0]: "no such class"}):

@@ -23,6 +23,7 @@ from manyhands.randomness import Seed, make_generator
 from manyhands.testing.compare import assert_close, assert_equal, quietly, results_of
 from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import (
+    EPOCHS,
     accuracy,
     blurred,
     global_states,
@@ -35,7 +36,6 @@ from manyhands.testing.learners import (
 )
 from manyhands.validation import Constraint, NameOr, RandomState
 
-_EPOCHS = 7  # more than the five of a warm-up
 _NOISE = 1.5  # at which training on the truth has nine of ten new items right
 
 
@@ -60,8 +60,8 @@ def check_held_out_labels_teach_nothing(method: Parameters) -> None:
     # Of several it may choose another one, from which a second training goes on; before that, all is the same.
     names: list[str] = []
     with patch("manyhands.nn.train.report", lambda done, total, what: names.append(what)):
-        one = learn(method, X, votes, max_epochs=_EPOCHS, **settings)
-    other = learn(method, X, changed, max_epochs=_EPOCHS, **settings)
+        one = learn(method, X, votes, max_epochs=EPOCHS, **settings)
+    other = learn(method, X, changed, max_epochs=EPOCHS, **settings)
     scores = [[epoch["heldout"] for epoch in model.history_ if "heldout" in epoch] for model in (one, other)]
     assert scores[0] and scores[0] != scores[1], "the stop rule sees other labels than those that are held out"
     chosen = next(name for name, epoch in zip(names, one.history_) if "heldout" in epoch)
@@ -106,7 +106,7 @@ def check_a_silent_worker_changes_nothing(method: Parameters) -> None:
         votes.item, votes.worker + (votes.worker >= place), votes.label,
         item_ids=votes.item_ids, worker_ids=ids, classes=votes.classes,
     )  # fmt: skip
-    settings = known_to(method, {"dropout": 0.3, "max_epochs": _EPOCHS})
+    settings = known_to(method, {"dropout": 0.3, "max_epochs": EPOCHS})
     alone, with_him = (learn(method, X, labels, **settings) for labels in (votes, wider))
     assert_close(output(with_him, X), output(alone, X), "a silent worker shows in what was learnt")
     for name, array in _arrays_of(alone).items():

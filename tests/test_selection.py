@@ -1,0 +1,32 @@
+"""The sizes of the suite: what the Makefile selects is there, and every marker has a target."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+
+
+def variable(name):
+    """The words of a variable of the Makefile."""
+    return re.search(rf"^{name} := (.*)$", MAKEFILE, re.MULTILINE)[1]
+
+
+def test_the_fast_selection_has_a_part_of_every_package():
+    """Each folder of tests has a file in it, and each file is there."""
+    fast = re.search(r"addprefix tests/,(.*)\)", variable("FAST"))[1].split()
+    assert not [path for path in fast if not (ROOT / "tests" / path).exists()]
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} - {"golden"}
+    assert folders and folders <= {path.partition("/")[0] for path in fast}
+
+
+def test_what_is_left_out_of_make_test_is_run_by_make_test_all():
+    """The markers of pyproject.toml are those that the Makefile knows; a marker that some test has is run somewhere."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    registered = {line.partition(":")[0] for line in settings["tool"]["pytest"]["ini_options"]["markers"]}
+    assert set(variable("MARKED").split(" or ")) == registered
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    used = {name for name in registered if any(f"pytest.mark.{name}" in source for source in sources)}
+    run = set(re.findall(r"-m (\w+)", MAKEFILE))
+    assert "slow" in used and used <= run
