@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from manyhands import load_model
 from manyhands.cli.app import run
+from manyhands.exceptions import ParameterError
 from manyhands.io import verify_folder
 from manyhands.reproduce.records import appending
 from training_job import MODEL, QUICK
@@ -132,14 +134,16 @@ class TestManifest:
     def test_a_model_of_two_runs_is_not_loaded(self, job, capsys):
         """Each file is whole, and was written by manyhands; but they do not belong together."""
         os.chdir(job)
-        for name, seed in (("one", "0"), ("two", "1")):
-            assert run(["train", "ratings.csv", "--features", "X.npz", *QUICK, "--seed", seed, "-q", "-o", name]) == 0
+        for name, more in (("one", []), ("two", ["--as-they-are"])):
+            assert run(["train", "ratings.csv", "--features", "X.npz", *QUICK, *more, "-q", "-o", name]) == 0
         capsys.readouterr()
         Path("one", "model.json").write_bytes(Path("two", "model.json").read_bytes())
         evaluation = ["--features", "X.npz", "--truth", "truth.csv"]
         for arguments in (["predict", "one", "--features", "X.npz"], ["evaluate", "one", *evaluation]):
             assert run(arguments) == 2
             assert "model.json is not the file that manifest.json names: a run was killed" in sentence(capsys)
+        with pytest.raises(ParameterError, match="one is not a model that can be read"):
+            load_model("one")
 
 
 def start(*arguments):
