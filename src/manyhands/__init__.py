@@ -11,14 +11,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manyhands import exceptions, registry
-from manyhands.annotations import Annotations
-
 if TYPE_CHECKING:
     from manyhands import datasets as datasets
+    from manyhands import exceptions as exceptions
     from manyhands import io as io
     from manyhands import metrics as metrics
     from manyhands import model_selection as model_selection
+    from manyhands import registry as registry
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.vote_difficulty_em import VoteDifficultyEM as VoteDifficultyEM
     from manyhands.aggregation.wawa import Wawa as Wawa
+    from manyhands.annotations import Annotations as Annotations
     from manyhands.classifiers.aggnet import AggNet as AggNet
     from manyhands.classifiers.conal import CoNAL as CoNAL
     from manyhands.classifiers.cpc import CPC as CPC
@@ -66,6 +66,7 @@ __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
     "AggNet": "manyhands.classifiers.aggnet",
+    "Annotations": "manyhands.annotations",
     "Center": "manyhands.representation.center",
     "CPC": "manyhands.classifiers.cpc",
     "CoNAL": "manyhands.classifiers.conal",
@@ -100,12 +101,14 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
     "datasets": "manyhands",
+    "exceptions": "manyhands",
     "io": "manyhands",
     "label_frame": "manyhands.io.results",
     "load_model": "manyhands.classifiers.saving",
     "metrics": "manyhands",
     "model_selection": "manyhands",
     "read_annotations": "manyhands.io.reading",
+    "registry": "manyhands",
     "scorecards": "manyhands",
     "simulate": "manyhands",
     "testing": "manyhands",
@@ -113,14 +116,16 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "worker_frame": "manyhands.io.results",
 }
 
-__all__ = ["Annotations", "exceptions", "registry", *_LAZY]
+__all__ = [*_LAZY]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
     home = _LAZY[name]
-    return import_module(f"{home}.{name}") if home == __name__ else getattr(registry.load_module(home), name)
+    if home == __name__:
+        return import_module(f"{home}.{name}")
+    return getattr(import_module("manyhands.registry").load_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -44,7 +44,7 @@ def test_agreement_goes_to_stdout(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert len(told["pairs"]) == 3 and len(told["classes"]) == 5
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv"}
+    assert names == {"agreement.csv", "agreement.json", "classes.csv", "items.csv", "manifest.json", "pairs.csv"}
 
 
 def test_agreement_on_an_order_that_nobody_knows(capsys):

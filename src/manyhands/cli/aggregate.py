@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,15 +9,16 @@ import typer
 
 from manyhands import registry
 from manyhands.cli.jobs import known_answers, refuse_unusable, run_job
-from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads
-from manyhands.cli.show import print_json, say, show_run, show_table
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads_into
+from manyhands.cli.outputs import Target, folder_target, print_data, print_json, write_output
+from manyhands.cli.show import say, show_run, show_table
 from manyhands.exceptions import ParameterError
-from manyhands.io.outputs import KINDS, check_outputs, file_names, result_files
+from manyhands.io.outputs import KINDS, check_kinds, check_outputs, file_names, result_files
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.results import to_csv
 from manyhands.io.spreadsheet import guard_table
-from manyhands.writing import refuse_present, write_files
+from manyhands.writing import Output
 
 NOT_SURE_ENOUGH = 4  # exit code
 _GUESSED = (
@@ -38,10 +38,19 @@ _FailUnder = Annotated[
 ]
 
 
-@reads
+def _target(given: dict[str, Any]) -> Target | None:
+    """The files that are wanted, once the options that need no export have been checked."""
+    kinds = given["write"] or []
+    check_kinds(kinds)
+    _check_options(kinds, given["out"], given["fail_under"])
+    return folder_target(given["out"], file_names(kinds, given["compare"]))
+
+
+@reads_into(_target)
 def aggregate(
     files: list[str],
     reading: Reading,
+    output: Output | None,
     method: _Method = registry.DEFAULT,
     out: _Out = None,
     write: _Write = None,
@@ -70,9 +79,6 @@ def aggregate(
     refuse_unusable(reading, method)
     kinds = list(dict.fromkeys(write or []))
     check_outputs(kinds, files, reading)
-    _check_options(kinds, out, fail_under)
-    if out is not None and not force:
-        refuse_present(out, file_names(kinds, compare))  # before the work, not after it
     known = known_answers(reading, gold, use_gold)
     names = [Path(name).name for name in files]
     if pseudonyms or key is not None:
@@ -81,18 +87,16 @@ def aggregate(
     job = run_job(reading, method, seed, known, compare=compare, quiet=quiet or as_json)
     tables = {name: guard_table(table) for name, table in job.tables.items()} if spreadsheet_safe else job.tables
     told: dict[str, Any] = {"schema": 1, "files": names} | job.summary
-    written: dict[str, bytes] = {}
-    if out is not None:
-        written = result_files(job.model, reading, files, tables, told, kinds)
-        write_files(out, written, force=force)
+    if output is not None:
+        written = write_output(output, result_files(job.model, reading, files, tables, told, kinds))
     if as_json:
         print_json(told)
-    elif out is None:
-        sys.stdout.write(to_csv(tables["labels.csv"]).decode())
+    elif output is None:
+        print_data(to_csv(tables["labels.csv"]))
     if not quiet and not as_json:
         _show(reading, told, job.tables)
-        if out is not None:
-            say(f"Written to {out}: {', '.join(sorted(written))}")
+        if output is not None:
+            say(f"Written to {out}: {written}")
     if "label-studio" in kinds and reading.format != "label-studio":
         say(f"note: {_GUESSED}")
     labelled = 1 - told["n_unlabelled"] / told["n_items"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -12,8 +11,9 @@ import typer
 from manyhands import metrics
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import refuse_unusable
-from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads
-from manyhands.cli.show import print_json, say, show_ledger, show_table
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads_into
+from manyhands.cli.outputs import Target, folder_target, print_data, print_json, write_output
+from manyhands.cli.show import say, show_ledger, show_table
 from manyhands.exceptions import LimitError, ParameterError
 from manyhands.io.overview import describe_agreement, describe_reading
 from manyhands.io.plain import to_json
@@ -21,17 +21,24 @@ from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.results import class_names, to_csv
 from manyhands.io.spreadsheet import guard_table
-from manyhands.writing import write_files
+from manyhands.writing import Output
 
 _RESAMPLES = "How many resamples of the items make the intervals."
 _KNOWN_LEVELS = ("nominal", "ordinal", "interval")
 _LEVELS = "nominal (any classes), ordinal (in order) or interval (numbers)"
+_FILES = ("agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv")
 
 
-@reads
+def _target(given: dict[str, Any]) -> Target | None:
+    _ranks(given["level"], given["order"])
+    return folder_target(given["out"], _FILES)
+
+
+@reads_into(_target)
 def agree(
     files: list[str],
     reading: Reading,
+    output: Output | None,
     level: Annotated[str, typer.Option(metavar="LEVEL", help=f"What the classes are: {_LEVELS}.")] = "nominal",
     order: Annotated[str | None, typer.Option(metavar="A,B,C", help="Ordinal classes from low to high.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the tables.")] = None,
@@ -57,36 +64,36 @@ def agree(
     if pseudonyms or key is not None:
         reading, _ = pseudonymise(reading, key)
     annotations = reading.annotations
-    ranks = None if order is None else [name.strip() for name in order.split(",")]
     options = {"n_bootstrap": bootstrap, "random_state": seed}
-    overall = pl.DataFrame(describe_agreement(annotations, _checked(level, ranks), ranks, **options))
+    overall = pl.DataFrame(describe_agreement(annotations, level, _ranks(level, order), **options))
     by_class, by_pair = _by_class(annotations, bootstrap, seed), _by_pair(annotations)
     tables = {"agreement.csv": overall, "classes.csv": by_class, "pairs.csv": by_pair}
     told = {"schema": 1} | describe_reading(reading) | {name[:-4]: table.to_dicts() for name, table in tables.items()}
-    if out is not None:
+    if output is not None:
         tables["items.csv"] = _by_item(annotations)
         safe = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         contents = {name: to_csv(table) for name, table in safe.items()}
-        write_files(out, contents | {"agreement.json": to_json(told)}, force=force)
+        written = write_output(output, contents | {"agreement.json": to_json(told)})
     if as_json:
         print_json(told)
     elif out is None:
-        sys.stdout.write(to_csv(overall).decode())
+        print_data(to_csv(overall))
     if not quiet and not as_json:
         show_ledger(reading)
         show_table(overall, "Agreement, with 95% intervals over items")
         show_table(by_class, "Alpha of each class against the rest")
         show_table(by_pair.head(10), f"Of {len(by_pair)} pairs of workers, those who share most items")
-        if out is not None:
-            say(f"Written to {out}: agreement.csv, agreement.json, classes.csv, items.csv, pairs.csv")
+        if output is not None:
+            say(f"Written to {out}: {written}")
 
 
-def _checked(level: str, order: list[str] | None) -> str:
+def _ranks(level: str, order: str | None) -> list[str] | None:
+    """The classes in their order, where one is given, once both options are known to make sense together."""
     if level not in _KNOWN_LEVELS:
         raise ParameterError(f"--level is {level!r}; it may be {_LEVELS}.")
     if order is not None and level != "ordinal":
         raise ParameterError("--order is for ordinal classes: add --level ordinal.")
-    return level
+    return None if order is None else [name.strip() for name in order.split(",")]
 
 
 def _by_class(annotations: Annotations, bootstrap: int, seed: int) -> pl.DataFrame:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -18,14 +20,16 @@ from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
 from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
+from manyhands.cli.outputs import STANDARD_OUTPUT, print_data, print_json
 from manyhands.cli.predict import predict
 from manyhands.cli.reproduce import reproduce
-from manyhands.cli.show import print_json, say
+from manyhands.cli.show import say
 from manyhands.cli.simulate import simulate
 from manyhands.cli.train import train
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
+_FULL = (errno.ENOSPC, errno.EFBIG)  # of a file that we write, an error has the name
 
 app = typer.Typer(
     add_completion=False,
@@ -50,7 +54,7 @@ for command in _COMMANDS.values():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"manyhands {__version__}")
+        print_data(f"manyhands {__version__}\n")
         raise typer.Exit
 
 
@@ -75,7 +79,7 @@ def _run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _fail(arguments, "interrupted; every file that is there is whole", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except (ParameterError, OutputExistsError) as error:
         return _fail(arguments, str(error), USAGE)
@@ -84,7 +88,7 @@ def _run(arguments: list[str]) -> int:
     except ManyhandsError as error:
         return _fail(arguments, str(error), BAD_INPUT)
     except OSError as error:
-        return _fail(arguments, f"{_place(error)}: {error.strerror}.", BAD_INPUT)
+        return _fail(arguments, _sentence(error), BAD_INPUT)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
@@ -92,19 +96,30 @@ def _run(arguments: list[str]) -> int:
         return _fail(arguments, f"{error.format_message()} Try: manyhands {command}--help", USAGE)
 
 
-def _place(error: OSError) -> str:
-    """The file as the user knows it; of one of our temporary files, its folder."""
+def _sentence(error: OSError) -> str:
+    """Which file the system could not read or write, and why; whatever writes names the file as the user knows it."""
+    said = error.strerror or str(error) or type(error).__name__
+    if error.filename == STANDARD_OUTPUT or (error.filename is None and error.errno in _FULL):
+        _discard_output()  # else Python tries to write the rest of it once more, and complains
+        return f"{STANDARD_OUTPUT}: {said}."
     if error.filename is None:
-        return "Standard output"
+        return f"The system cannot read or write a file: {said}."
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-    return os.path.dirname(name) or "." if name.endswith(".tmp") else name
+    return f"{name}: {said}."
+
+
+def _discard_output() -> None:
+    """Send whatever still waits for standard output nowhere."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(arguments: list[str], sentence: str, code: int) -> int:
     """One sentence on stderr; with --json an object on stdout too, for whoever reads that."""
     say(f"manyhands: {sentence}")
     if "--json" in arguments:
-        print_json({"schema": 1, "error": {"code": code, "message": sentence}})
+        with suppress(OSError):  # the sentence is on stderr, whatever became of stdout
+            print_json({"schema": 1, "error": {"code": code, "message": sentence}})
     return code
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, SpreadsheetSafe, reads
-from manyhands.cli.show import print_json, say, show_ledger
-from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, SpreadsheetSafe, reads_into
+from manyhands.cli.outputs import print_data, print_json, table_target, write_output
+from manyhands.cli.show import say, show_ledger
+from manyhands.exceptions import AnnotationError
 from manyhands.io.overview import describe_reading
 from manyhands.io.privacy import pseudonymise
 from manyhands.io.reading import Reading
 from manyhands.io.spreadsheet import guard_table
 from manyhands.io.triples import TARGETS, encode_table, triples_frame, wide_frame
-from manyhands.writing import write_files
+from manyhands.writing import Output
 
 
-@reads
+@reads_into(lambda given: table_target(given["out"]))
 def convert(
     files: list[str],
     reading: Reading,
+    output: Output | None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help=f"The file: {', '.join(TARGETS)}.")] = None,
     wide: Annotated[bool, typer.Option("--wide", help="One row per item, one column per worker.")] = False,
     pseudonyms: Pseudonyms = False,
@@ -45,18 +46,16 @@ def convert(
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)
     ending = ".csv" if out is None else out.suffix.lower()
-    if ending not in TARGETS:
-        raise ParameterError(f"{out} ends in {ending!r}. Tables are written as {', '.join(TARGETS)}.")
     if pseudonyms or key is not None:
         reading, _ = pseudonymise(reading, key)
     table = wide_frame(reading.annotations) if wide else triples_frame(reading.annotations)
     content = encode_table(guard_table(table) if spreadsheet_safe else table, ending)
-    if out is not None:
-        write_files(out.parent, {out.name: content}, force=force)
+    if output is not None and out is not None:
+        write_output(output, {out.name: content})
     if as_json:
         print_json({"schema": 1, "written": None if out is None else out.name} | describe_reading(reading))
     elif out is None:
-        sys.stdout.write(content.decode())
+        print_data(content)
     if not quiet and not as_json:
         show_ledger(reading)
         if out is not None:

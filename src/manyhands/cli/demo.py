@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import numpy as np
@@ -14,13 +16,14 @@ from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import run_job
 from manyhands.cli.options import AsJson, Force, Seed
-from manyhands.cli.show import print_json, say, show_run, show_table
+from manyhands.cli.outputs import claimed, folder_target, print_json, write_output
+from manyhands.cli.show import say, show_run, show_table
 from manyhands.exceptions import CrowdWarning
-from manyhands.io.outputs import result_files
+from manyhands.io.outputs import file_names, result_files
 from manyhands.io.reading import Reading, read
 from manyhands.io.results import to_csv
 from manyhands.simulate import Crowd, make_crowd
-from manyhands.writing import write_files
+from manyhands.writing import Output
 
 CLASSES = np.array(["bird", "cat", "dog", "fox"], object)
 
@@ -38,6 +41,13 @@ def demo(
       manyhands demo
       manyhands demo -o somewhere/ --seed 7
     """
+    names = ["ratings.csv", *file_names([], compare=False), "methods.csv"]
+    with claimed(folder_target(out, names), force) as output:
+        if output is not None:
+            _demonstrate(output, seed, as_json)
+
+
+def _demonstrate(output: Output, seed: int, as_json: bool) -> None:
     crowd = make_crowd(
         n_items=1000,
         n_workers=60,
@@ -48,20 +58,28 @@ def demo(
         random_state=seed,
     )
     say("A made-up crowd: 1000 pictures, 60 workers, 4 labels for each picture; 3 workers in 10 only guess.")
-    ratings = out / "ratings.csv"
-    write_files(out, {ratings.name: to_csv(_ratings(crowd.annotations))}, force=force)
+    out, ratings = output.folder, output.folder / "ratings.csv"
+    table = to_csv(_ratings(crowd.annotations))
     say(f"$ manyhands aggregate {ratings} -o {out}")
-    reading = read(ratings)
+    reading = _read(table, str(ratings))
     job = run_job(reading, registry.DEFAULT, seed)
     told = {"schema": 1, "files": [ratings.name]} | job.summary
-    write_files(out, result_files(job.model, reading, [str(ratings)], job.tables, told, []), force=force)
+    files = result_files(job.model, reading, [str(ratings)], job.tables, told, [])
     show_run(reading, told, job.tables["workers.csv"])
     comparison = _compare(reading, crowd, seed)
-    write_files(out, {"methods.csv": to_csv(comparison)}, force=force)
+    written = write_output(output, {ratings.name: table} | files | {"methods.csv": to_csv(comparison)})
     show_table(comparison, "Every method beside the planted truth (also in methods.csv)")
     if as_json:
         print_json({"schema": 1, "methods": comparison.to_dicts()})
-    say(f"Written to {out}: ratings.csv, labels.csv, workers.csv, summary.json, methods.csv")
+    say(f"Written to {out}: {written}")
+
+
+def _read(table: bytes, name: str) -> Reading:
+    """The ratings as if their file were in its place already: all files of a run appear together."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ratings.csv"
+        path.write_bytes(table)
+        return replace(read(path), source=name)
 
 
 def _ratings(annotations: Annotations) -> pl.DataFrame:

@@ -11,8 +11,9 @@ import typer
 from manyhands import metrics
 from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.cli.options import AsJson, Quiet
+from manyhands.cli.outputs import print_data, print_json
 from manyhands.cli.predict import rows_of
-from manyhands.cli.show import print_json, say
+from manyhands.cli.show import say
 from manyhands.io.features import Features, match
 from manyhands.io.model_folder import load_folder
 from manyhands.io.names import counted, shorten
@@ -53,8 +54,7 @@ def evaluate(
     if as_json:
         print_json({"schema": 1} | told | figures)
         return
-    for name, value in figures.items():
-        print(f"{name} {value:.4f}")
+    print_data("".join(f"{name} {value:.4f}\n" for name, value in figures.items()))
     if not quiet:
         say(
             f"{counted(told['n_items'], 'item')} compared; {told['n_without_features']} with truth have no features, "

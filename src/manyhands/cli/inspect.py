@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from manyhands.cli.options import AsJson, Quiet, reads
-from manyhands.cli.show import print_json, say, show_ledger, show_table
+from manyhands.cli.outputs import print_json
+from manyhands.cli.show import say, show_ledger, show_table
 from manyhands.io.names import counted
 from manyhands.io.overview import overview
 from manyhands.io.reading import Reading

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
+from manyhands.cli.outputs import claimed, file_target, print_data, print_json, write_output
 from manyhands.cli.reproduce import (
     Jobs,
     Only,
@@ -22,10 +22,10 @@ from manyhands.cli.reproduce import (
     end_if_all_failed,
     measure,
     refuse_all,
+    refuse_places,
     show_failures,
 )
-from manyhands.cli.show import print_json, say, show_table
-from manyhands.writing import refuse_present, refuse_unwritable, write_files
+from manyhands.cli.show import say, show_table
 
 _Write = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the page here, as Markdown; else it goes to stdout.")
@@ -59,28 +59,23 @@ def leaderboard(
     from manyhands.reproduce.show import page
     from manyhands.reproduce.verdicts import entries
 
-    if write is not None:
-        refuse_unwritable(write.parent, [write.name])
-        if not force:
-            refuse_present(write.parent, [write.name])
     wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
     command = wish.command("manyhands leaderboard")
-    parts = []
-    tables = board.wanted(wish.only)
-    refuse_all(tables, wish)
-    for table in tables:
-        cells, records = measure(table, wish)
-        parts.append((table, cells, records))
-    markdown = board.to_markdown(parts, command)
-    if write is not None:
-        write_files(write.parent, {write.name: markdown.encode()}, force=force)
+    with claimed(file_target(write), force) as output:
+        tables = board.wanted(wish.only)
+        refuse_places(tables, wish)
+        refuse_all(tables, wish)
+        parts = [(table, *measure(table, wish)) for table in tables]
+        markdown = board.to_markdown(parts, command)
+        if output is not None and write is not None:
+            write_output(output, {write.name: markdown.encode()})
     standings = {table.name: board.standings(entries(table, cells, records)) for table, cells, records in parts}
     if as_json:
         pages = [page(*part, command) | {"standings": [vars(s) for s in standings[part[0].name]]} for part in parts]
         print_json({"schema": 1, "tables": pages})
         return
     if write is None:
-        sys.stdout.write(markdown)
+        print_data(markdown)
     if not quiet:
         for table, cells, records in parts:
             rows = [(s.row, s.rank, f"{s.n_near_best} of {s.n_sets}") for s in standings[table.name]]

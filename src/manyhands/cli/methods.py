@@ -7,6 +7,7 @@ import json
 import typer
 
 from manyhands import registry
+from manyhands.cli.outputs import print_data
 
 _KINDS = ("aggregator", "classifier", "representation")
 
@@ -26,9 +27,12 @@ def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON o
     rows = {name: registry.summary(name) for name in registry.names()}
     kinds = {name: "+".join(kind for kind in _KINDS if name in registry.names(kind)) for name in rows}
     if as_json:
-        print(json.dumps({"schema": 1, "default": registry.DEFAULT, "methods": rows, "kinds": kinds}))
+        told = {"schema": 1, "default": registry.DEFAULT, "methods": rows, "kinds": kinds}
+        print_data(json.dumps(told) + "\n")
         return
     width, kind_width = max(map(len, rows)), max(map(len, kinds.values()))
+    lines = []
     for name, sentence in rows.items():
         default = "  (default)" if name == registry.DEFAULT else ""
-        print(f"{name:<{width}}  {kinds[name]:<{kind_width}}  {sentence}{default}")
+        lines.append(f"{name:<{width}}  {kinds[name]:<{kind_width}}  {sentence}{default}\n")
+    print_data("".join(lines))

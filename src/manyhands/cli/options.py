@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from manyhands.cli.outputs import Target, claimed
 from manyhands.io.formats import NAMES
 from manyhands.io.reading import Reading, read
 from manyhands.io.settling import DUPLICATES
@@ -70,11 +71,35 @@ _READING: dict[str, tuple[Any, Any]] = {  # name -> (type, default)
 def reads(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of reading; it gets the files' names and the `Reading` in place of them."""
 
+    def read_first(given: dict[str, Any], files: list[str], options: dict[str, Any]) -> None:
+        command(files=files, reading=read_files(files, **options), **given)
+
+    return _with_reading(command, read_first)
+
+
+def reads_into(target: Callable[[dict[str, Any]], Target | None]) -> Callable[..., Any]:
+    """As `reads`, for a command that writes: it also gets `output`, the place that `target` finds in its options.
+
+    The place is checked and held before anything is read, so that no work is done in vain.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def claim_first(given: dict[str, Any], files: list[str], options: dict[str, Any]) -> None:
+            with claimed(target(given), given["force"]) as output:
+                command(files=files, reading=read_files(files, **options), output=output, **given)
+
+        return _with_reading(command, claim_first)
+
+    return decorate
+
+
+def _with_reading(command: Callable[..., None], call: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of reading among its own, as typer sees them."""
+
     @wraps(command)
     def wrapper(**given: Any) -> None:
         options = {name: given.pop(name) for name in _READING}
-        files = options.pop("files")
-        command(files=files, reading=read_files(files, **options), **given)
+        call(given, options.pop("files"), options)
 
     own = [p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name not in _GIVEN]
     added = [
@@ -88,7 +113,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-_GIVEN = ("files", "reading")
+_GIVEN = ("files", "reading", "output")
 
 
 def read_files(files: list[str], **options: Any) -> Reading:

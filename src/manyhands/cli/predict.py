@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +10,14 @@ import typer
 
 from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.cli.options import AsJson, Force, Quiet, SpreadsheetSafe
-from manyhands.cli.show import print_json, say
-from manyhands.exceptions import ParameterError
+from manyhands.cli.outputs import claimed, print_data, print_json, table_target, write_output
+from manyhands.cli.show import say
 from manyhands.io.model_folder import load_folder
 from manyhands.io.names import counted
 from manyhands.io.recipe import Recipe
 from manyhands.io.results import class_names
 from manyhands.io.spreadsheet import guard_table
 from manyhands.io.triples import TARGETS, encode_table
-from manyhands.writing import refuse_present, refuse_unwritable, write_files
 
 
 def predict(
@@ -45,25 +43,20 @@ def predict(
       manyhands predict model/ --features X_new.npz -o predictions.csv
       manyhands predict model/ --features texts.csv --id-column comment
     """
-    ending = ".csv" if out is None else out.suffix.lower()
-    if ending not in TARGETS:
-        raise ParameterError(f"{out} ends in {ending!r}. Tables are written as {', '.join(TARGETS)}.")
-    if out is not None:  # before the work, not after it
-        refuse_unwritable(out.parent, [out.name])
-        if not force:
-            refuse_present(out.parent, [out.name])
-    classifier, recipe = load_folder(model)
-    ids, X = rows_of(recipe, features, id_column, feature_ids, rows_in_order)
-    table = _table(ids, classifier, classifier.predict_proba(X))
-    content = encode_table(guard_table(table) if spreadsheet_safe else table, ending)
-    if out is not None:
-        write_files(out.parent, {out.name: content}, force=force)
+    with claimed(table_target(out), force) as output:
+        classifier, recipe = load_folder(model)
+        ids, X = rows_of(recipe, features, id_column, feature_ids, rows_in_order)
+        table = _table(ids, classifier, classifier.predict_proba(X))
+        ending = ".csv" if out is None else out.suffix.lower()
+        content = encode_table(guard_table(table) if spreadsheet_safe else table, ending)
+        if output is not None and out is not None:
+            write_output(output, {out.name: content})
     counts = {str(label): n for label, n in table["label"].value_counts().sort("label").iter_rows()}
     if as_json:
         written = None if out is None else out.name
         print_json({"schema": 1, "n_rows": len(table), "labels": counts, "written": written})
     elif out is None:
-        sys.stdout.write(content.decode())
+        print_data(content)
     if out is not None and not quiet and not as_json:
         said = ", ".join(f"{n} {label}" for label, n in counts.items())
         say(f"Written: {out}, {counted(len(table), 'row')} ({said})")

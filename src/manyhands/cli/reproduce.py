@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.show import print_json, progress_bar, say, show_table
+from manyhands.cli.outputs import print_data, print_json
+from manyhands.cli.show import progress_bar, say, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.names import counted
 from manyhands.writing import refuse_present, refuse_unwritable, write_files
@@ -98,10 +98,12 @@ def reproduce(
     chosen = {name: narrowed(load_table(name), only or ()) for name in dict.fromkeys(tables)}
     tables_drawn = list(chosen.values()) if plot else []
     drawings = {file: (table, metric) for table in tables_drawn for file, metric in file_names(table).items()}
-    refuse_unwritable(out, drawings)
+    wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or form != _FORMATS[0])
+    refuse_places(list(chosen.values()), wish)
+    if drawings:
+        refuse_unwritable(out, drawings)
     if not force:
         refuse_present(out, drawings)
-    wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or form != _FORMATS[0])
     refuse_all(list(chosen.values()), wish)
     pages = [_page(table, wish, Path(name).name if name.endswith(".toml") else name) for name, table in chosen.items()]
     if drawings:
@@ -123,8 +125,7 @@ def _list(tables: Sequence[Any], form: str) -> None:
         print_json({"schema": 1, "tables": [{"name": t.name, "number": t.number, "title": t.title} for t in tables]})
         return
     width = max((len(table.name) for table in tables), default=0)
-    for table in tables:
-        print(f"{table.name:<{width}}  {table.number}: {table.title}")
+    print_data("".join(f"{table.name:<{width}}  {table.number}: {table.title}\n" for table in tables))
 
 
 def _page(table: Any, wish: Wish, called: str) -> dict[str, Any]:
@@ -132,6 +133,14 @@ def _page(table: Any, wish: Wish, called: str) -> dict[str, Any]:
 
     cells, records = measure(table, wish)
     return page(table, cells, records, wish.command(f"manyhands reproduce {shlex.quote(called)}"))
+
+
+def refuse_places(tables: Sequence[Any], wish: Wish) -> None:
+    """Where results cannot be written is said before anything is measured."""
+    from manyhands.reproduce.runner import results_file
+
+    if not wish.show_only:
+        refuse_unwritable(wish.out, [results_file(table, wish.out).name for table in tables])
 
 
 def refuse_all(tables: Sequence[Any], wish: Wish) -> None:
@@ -178,10 +187,10 @@ def _print(pages: Sequence[dict[str, Any]], form: str, quiet: bool) -> None:
     if form == "json":
         print_json({"schema": 1, "tables": list(pages)})
     elif form == "markdown":
-        sys.stdout.write("\n".join(show.to_markdown(page) for page in pages))
+        print_data("\n".join(show.to_markdown(page) for page in pages))
     elif form == "csv":
         first, *others = map(show.to_csv, pages)
-        sys.stdout.write(first + "".join(other.partition("\n")[2] for other in others))
+        print_data(first + "".join(other.partition("\n")[2] for other in others))
     else:
         for page in pages:
             _show(page, quiet)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Literal
 
 import polars as pl
 
 from manyhands.io.names import counted
-from manyhands.io.plain import to_json
 from manyhands.io.reading import Reading
 from manyhands.progress import listening
 
@@ -80,10 +79,10 @@ def show_table(table: pl.DataFrame, title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=title, title_justify="left")
+    grid = Table(title=Text(printable(title)), title_justify="left")
     for name, dtype in table.schema.items():
         justify: Literal["left", "right"] = "right" if dtype.is_numeric() else "left"
-        grid.add_column(printable(name), justify=justify, overflow="fold")
+        grid.add_column(Text(printable(name)), justify=justify, overflow="fold")
     for row in table.iter_rows():
         grid.add_row(*(Text(_shown(cell)) for cell in row))
     Console(stderr=True).print(grid)
@@ -100,23 +99,21 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
-def print_json(value: Any) -> None:
-    """One object on stdout."""
-    print(to_json(value).decode(), end="")
-
-
 def say(sentence: str) -> None:
-    print(printable(sentence), file=sys.stderr)
+    if sys.stderr is not None:  # as Python has it where the shell closed it; print would take standard output instead
+        with suppress(OSError):  # nobody is left to be told
+            print(printable(sentence), file=sys.stderr, flush=True)
 
 
 def progress_bar(off: bool) -> Any:
     """A bar that follows long work and says how much time is left, on a terminal only."""
-    return nullcontext() if off or not sys.stderr.isatty() else _bar()
+    return nullcontext() if off or sys.stderr is None or not sys.stderr.isatty() else _bar()
 
 
 @contextmanager
 def _bar() -> Iterator[None]:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_LONG) as progress:
@@ -124,7 +121,7 @@ def _bar() -> Iterator[None]:
 
         def listener(done: int, total: int, what: str) -> None:
             if what not in tasks:
-                tasks[what] = progress.add_task(what, total=total)
+                tasks[what] = progress.add_task(escape(printable(what)), total=total)
             progress.update(tasks[what], completed=done, total=total)
 
         with listening(listener):

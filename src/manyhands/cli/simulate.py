@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +9,14 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet, Seed
-from manyhands.cli.show import print_json, say
+from manyhands.cli.outputs import claimed, folder_target, print_data, print_json, write_output
+from manyhands.cli.show import say
 from manyhands.io.overview import describe_crowd
 from manyhands.io.results import to_csv
 from manyhands.io.triples import triples_frame
 from manyhands.simulate import ATTACKS, KINDS, Crowd, make_crowd
-from manyhands.writing import write_files
+
+_FILES = ("ratings.csv", "truth.csv", "planted_workers.csv")
 
 
 def simulate(
@@ -43,28 +44,28 @@ def simulate(
       manyhands simulate -o crowd/ --items 1000 --classes 4 --bad constant --bad-share 0.3
       manyhands simulate | manyhands aggregate - -o out/
     """
-    crowd = make_crowd(
-        items,
-        workers,
-        classes,
-        labels_per_item,
-        kind=kind,
-        accuracy=accuracy,
-        spread=spread,
-        bad=bad,
-        bad_share=bad_share,
-        random_state=seed,
-    )
-    ratings = to_csv(triples_frame(crowd.annotations, unanswered=False))
-    files = {"ratings.csv": ratings} | _planted(crowd)
-    if out is not None:
-        write_files(out, files, force=force)
+    with claimed(folder_target(out, _FILES), force) as output:
+        crowd = make_crowd(
+            items,
+            workers,
+            classes,
+            labels_per_item,
+            kind=kind,
+            accuracy=accuracy,
+            spread=spread,
+            bad=bad,
+            bad_share=bad_share,
+            random_state=seed,
+        )
+        ratings = to_csv(triples_frame(crowd.annotations, unanswered=False))
+        written = "" if output is None else write_output(output, {"ratings.csv": ratings} | _planted(crowd))
     if as_json:
-        print_json({"schema": 1, "written": sorted(files) if out else []} | describe_crowd(crowd.annotations))
+        names = written.split(", ") if written else []
+        print_json({"schema": 1, "written": names} | describe_crowd(crowd.annotations))
     elif out is None:
-        sys.stdout.write(ratings.decode())
+        print_data(ratings)
     if out is not None and not quiet and not as_json:
-        say(f"Written to {out}: {', '.join(sorted(files))}")
+        say(f"Written to {out}: {written}")
 
 
 def _planted(crowd: Crowd) -> dict[str, bytes]:

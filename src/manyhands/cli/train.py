@@ -13,17 +13,18 @@ from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import VOTE, known_answers, refuse_unusable
 from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
-from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads
-from manyhands.cli.show import print_json, progress_bar, say, show_ledger
+from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads_into
+from manyhands.cli.outputs import folder_target, print_json, write_output
+from manyhands.cli.show import progress_bar, say, show_ledger
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.features import Features, match, read_features
-from manyhands.io.model_folder import FILES, save_folder
+from manyhands.io.model_folder import FILES, model_files
 from manyhands.io.names import counted
 from manyhands.io.overview import describe_reading
 from manyhands.io.plain import as_plain
 from manyhands.io.reading import Reading
 from manyhands.io.recipe import Recipe
-from manyhands.writing import refuse_present, refuse_unwritable
+from manyhands.writing import Output
 
 _DEFAULT: tuple[str, dict[str, Any]] = ("spee-lfc", {"start": "dawid-skene"})
 _BY_DEFAULT = "By default {} that starts at what {start} says of the workers".format(_DEFAULT[0], **_DEFAULT[1])
@@ -54,10 +55,11 @@ _Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items
 _UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the answers that the export knows.")]
 
 
-@reads
+@reads_into(lambda given: folder_target(given["out"], FILES))
 def train(
     files: list[str],
     reading: Reading,
+    output: Output,
     features: FeatureFile,
     out: _Out,
     method: _Method = None,
@@ -89,9 +91,6 @@ def train(
     parameters = _parameters(method, settings or [], choose, seed)
     refuse_unusable(reading, VOTE)
     _refuse_unknown_workers(reading)
-    refuse_unwritable(out, FILES)  # before the work, not after it
-    if not force:
-        refuse_present(out, FILES)
     known = known_answers(reading, gold, use_gold)
     found = read_features(
         features,
@@ -104,9 +103,9 @@ def train(
     job = _prepared(found, reading.annotations, known, standardise=not as_they_are)
     with progress_bar(quiet or as_json):
         model, chosen = _fitted(parameters, job, seed)
-    save_folder(model, job.recipe, out, force=force)
+    written = write_output(output, model_files(model, job.recipe))
     told = {"schema": 1, "files": [Path(name).name for name in files]} | describe_reading(reading) | job.told
-    told |= {"written": list(FILES), "notes": reading.notes | model.notes_} | chosen
+    told |= {"written": written.split(", "), "notes": reading.notes | model.notes_} | chosen
     told |= {"parameters": as_plain(model.get_params(deep=False)), "n_epochs": len(model.history_)}
     if as_json:
         print_json(told)

@@ -13,6 +13,15 @@ write_back   labels as annotation tools import them (raw_members: where ids and 
 import manyhands.io.frames_library  # noqa: F401  # first: it says why polars cannot be loaded, where it cannot
 from manyhands.io.reading import Reading, read, read_annotations
 from manyhands.io.results import label_frame, training_frame, worker_frame
-from manyhands.writing import write_files
+from manyhands.writing import verify_folder, write_files
 
-__all__ = ["Reading", "label_frame", "read", "read_annotations", "training_frame", "worker_frame", "write_files"]
+__all__ = [
+    "Reading",
+    "label_frame",
+    "read",
+    "read_annotations",
+    "training_frame",
+    "verify_folder",
+    "worker_frame",
+    "write_files",
+]

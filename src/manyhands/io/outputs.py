@@ -17,11 +17,16 @@ from manyhands.io.write_back import check_write_back, jsonl, label_studio_predic
 KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "label_studio.json"}
 
 
-def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
-    """Refuse what could not be written in the end, before the work."""
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Refuse forms of labels that there are none of, before anything is read."""
     strange = [kind for kind in kinds if kind not in KINDS]
     if strange:
         raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+
+
+def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
+    """Refuse what could not be written in the end, before the work."""
+    check_kinds(kinds)
     if "label-studio" in kinds and reading.format == "label-studio":
         check_write_back(paths, reading.question, reading.questions)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from manyhands.exceptions import OutputExistsError
+from manyhands.exceptions import ParameterError
+from manyhands.writing.locks import held
 
 Record = dict[str, Any]
 
@@ -67,27 +67,29 @@ def _is_number(value: Any) -> bool:
 def appending(path: str | Path) -> Iterator[Callable[[Record], None]]:
     """Hold a file of results alone; what is given to the function inside the block is on disk when it returns.
 
-    The lock is the system's, on the file itself: it ends with the process that holds it, however that ends.
+    The lock ends with the process that holds it, however that ends.
     """
     path = Path(path)
+    if path.is_symlink() and not path.exists():
+        raise ParameterError(f"{path} is a symbolic link that points to nothing. Remove it, or give another folder.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        if not _lock(descriptor):
-            raise OutputExistsError(
-                f"Another run is writing {path}. Wait for it to end, or give another folder with --out."
-            )
-        _end_torn_line(descriptor)
-        yield lambda record: _append(descriptor, record)
-    finally:
-        os.close(descriptor)
+    with held(path.with_name(f".{path.name}.lock"), path):
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            _end_torn_line(descriptor)
+            yield lambda record: _append(descriptor, record, path)
+        finally:
+            os.close(descriptor)
 
 
-def _append(descriptor: int, record: Record) -> None:
+def _append(descriptor: int, record: Record, path: Path) -> None:
     line = json.dumps(record, ensure_ascii=True, allow_nan=False).encode() + b"\n"
-    while line:
-        line = line[os.write(descriptor, line) :]
-    os.fsync(descriptor)
+    try:
+        while line:
+            line = line[os.write(descriptor, line) :]
+        os.fsync(descriptor)
+    except OSError as error:  # of a descriptor, the system does not say which file it is
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _end_torn_line(descriptor: int) -> None:
@@ -97,25 +99,3 @@ def _end_torn_line(descriptor: int) -> None:
         os.lseek(descriptor, size - 1, os.SEEK_SET)
         if os.read(descriptor, 1) != b"\n":
             os.write(descriptor, b"\n")
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> bool:
-        os.lseek(descriptor, 1 << 40, os.SEEK_SET)  # beyond what is written: there, a locked byte cannot be read
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

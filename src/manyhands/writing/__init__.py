@@ -1,0 +1,14 @@
+"""Files that appear whole or not at all, and the files of one run all together.
+
+checks     what can be refused before any work begins
+locks      one writer at a time; the lock ends with the process that holds it
+staging    files are written aside and then moved into place; what a killed run left is completed or removed
+manifest   which files are of which run, with their sizes and checksums
+output     Output: the place of a run's files, held from the beginning of the run to its end
+"""
+
+from manyhands.writing.checks import refuse_present, refuse_unwritable
+from manyhands.writing.manifest import MANIFEST, verify_folder
+from manyhands.writing.output import Output, claim, write_files
+
+__all__ = ["MANIFEST", "Output", "claim", "refuse_present", "refuse_unwritable", "verify_folder", "write_files"]

@@ -1,0 +1,134 @@
+"""Which files of a folder are of which run, with their sizes and checksums.
+
+`manifest.json` is the last file of a run to be moved into place. While a run writes, or after it was killed, the
+manifest and the files do not fit together, and `verify_folder` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from manyhands.exceptions import OutputExistsError, ParameterError
+from manyhands.writing.staging import checksum
+
+MANIFEST = "manifest.json"
+SCHEMA = 2
+_AGAIN = "Run the command that writes it again, with --force."
+
+
+class Entry(NamedTuple):
+    """A file as it was written: the id of its run, its size in bytes, and its SHA-256."""
+
+    run: str
+    size: int
+    sha256: str
+
+
+def make_manifest(folder: Path, files: Mapping[str, bytes]) -> tuple[bytes, list[str]]:
+    """The manifest of `files` and of other runs in the folder; and which files of a replaced run stay behind.
+
+    The id of a run is a checksum of its files, so that the same run gives the same manifest.
+    """
+    sums = {name: checksum(content) for name, content in files.items()}
+    run = checksum(json.dumps(sums, sort_keys=True).encode())[:16]
+    before = _own_manifest(folder) or {}
+    replaced = {entry.run for name, entry in before.items() if name in files}
+    kept = {name: entry for name, entry in before.items() if entry.run not in replaced}
+    entries = kept | {name: Entry(run, len(content), sums[name]) for name, content in files.items()}
+    told = {"schema": SCHEMA, "files": {name: entry._asdict() for name, entry in sorted(entries.items())}}
+    stale = [name for name in before if name not in entries and (folder / name).is_file()]
+    return (json.dumps(told, indent=1) + "\n").encode(), stale
+
+
+def refuse_foreign_manifest(folder: Path) -> None:
+    """Refuse to replace a manifest.json that is not of manyhands."""
+    if os.path.lexists(folder / MANIFEST) and _own_manifest(folder) is None:
+        raise OutputExistsError(
+            f"{folder} already has {MANIFEST}, which this version of manyhands did not write. Add --force to replace "
+            "it, or give another folder."
+        )
+
+
+def read_manifest(folder: str | Path) -> dict[str, Entry]:
+    """The entries of a folder's manifest by file name.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder that manyhands wrote.
+
+    Returns
+    -------
+    dict of str to Entry
+    """
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        raise ParameterError(
+            f"{folder} has no {MANIFEST}: manyhands did not write this folder, or was killed while it did. {_AGAIN}"
+        )
+    try:
+        told = json.loads(path.read_bytes())
+        if (schema := told["schema"]) == SCHEMA:
+            return {str(name): Entry(str(e["run"]), int(e["size"]), str(e["sha256"])) for name, e in _items(told)}
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
+        raise ParameterError(f"{path} cannot be read: it is cut off, or no manifest of manyhands. {_AGAIN}") from None
+    raise ParameterError(f"{path} has the schema {str(schema)[:20]}; this version reads {SCHEMA}. {_AGAIN}")
+
+
+def _items(told: dict[str, dict[str, dict[str, str]]]) -> list[tuple[str, dict[str, str]]]:
+    odd = [name for name in told["files"] if Path(name).name != name]
+    if odd:
+        raise ValueError("a manifest names files of its own folder only")
+    return list(told["files"].items())
+
+
+def verify_folder(folder: str | Path, names: Collection[str] | None = None) -> list[str]:
+    """Check that the files of a folder are those of its manifest, whole and of the same run.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder that a command of manyhands wrote with ``-o``.
+    names : collection of str, default=None
+        The files that must be there and must come from one run; all that the manifest names by default.
+
+    Returns
+    -------
+    list of str
+        The files that were checked.
+
+    Raises
+    ------
+    ParameterError
+        Where a file is missing, was cut off or changed, or is of another run than the others.
+    """
+    folder, entries = Path(folder), read_manifest(folder)
+    wanted = list(entries if names is None else names)
+    for name in wanted:
+        if name not in entries or not (folder / name).is_file():
+            raise ParameterError(f"{folder} is not whole: {name} is missing. {_AGAIN}")
+        content = (folder / name).read_bytes()
+        if (len(content), checksum(content)) != entries[name][1:]:
+            raise ParameterError(
+                f"{folder / name} is not the file that {MANIFEST} names: a run was killed while it wrote, or the file "
+                f"was cut off or changed. {_AGAIN}"
+            )
+    if names is not None and len({entries[name].run for name in wanted}) > 1:
+        raise ParameterError(
+            f"{folder} has {', '.join(wanted)} of several runs, which do not belong together. {_AGAIN}"
+        )
+    return wanted
+
+
+def _own_manifest(folder: Path) -> dict[str, Entry] | None:
+    """The entries where the manifest is ours; None where there is none, or another program's, or a link."""
+    if (folder / MANIFEST).is_symlink():
+        return None
+    try:
+        return read_manifest(folder)
+    except (ParameterError, OSError):
+        return None

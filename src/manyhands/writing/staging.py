@@ -1,0 +1,131 @@
+"""Files are written aside, in a folder with a random name, and moved into place once all of them are on disk.
+
+A journal lies beside them. A run that is killed before the first file is moved leaves everything as it was; one that
+is killed later leaves a mixed set, which the next run completes from the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_JOURNAL = ".journal"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_NEW |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def place(folder: Path, key: str, files: Mapping[str, bytes]) -> None:
+    """Write `files` into `folder`, replacing what is there; the lock of `key` is held.
+
+    An interruption while files are moved waits until all of them are.
+    """
+    staging = _made(folder, key)
+    moving = False
+    try:
+        for name, content in files.items():
+            _write_through(staging / name, content, folder / name)
+        if len(files) > 1:
+            journal = {name: checksum(content) for name, content in files.items()}
+            _write_through(staging / _JOURNAL, json.dumps(journal).encode(), folder)
+            _sync(staging)
+        moving = True
+        try:
+            _move(staging, folder, files)
+        except KeyboardInterrupt:
+            _move(staging, folder, files)
+            raise
+        finally:
+            moving = any((staging / name).exists() for name in files)
+        _sync(folder)
+    finally:
+        if not moving:  # else the next run completes it
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def recover(folder: Path, key: str) -> None:
+    """Complete what killed runs had begun to move into place, and remove what they had not; the lock is held."""
+    for staging in _leftovers(folder, key):
+        journal = _journal(staging)
+        if journal and _is_begun(staging, folder, journal):
+            _move(staging, folder, journal)
+            _sync(folder)
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _made(folder: Path, key: str) -> Path:
+    """A new folder that nobody else may enter, under a name that nobody could know."""
+    path = folder / f".{key}-{secrets.token_hex(8)}.tmp"  # known to _leftovers
+    path.mkdir(mode=0o700)
+    return path
+
+
+def _write_through(path: Path, content: bytes, shown: Path) -> None:
+    """Write a new file and wait for the disk; an error names the file as it is to be called."""
+    try:
+        with open(os.open(path, _NEW, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(shown)) from None
+
+
+def _move(staging: Path, folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        with suppress(FileNotFoundError):  # it was moved before
+            os.replace(staging / name, folder / name)
+
+
+def _sync(folder: Path) -> None:
+    """Make the new names survive a power cut, where the system lets a folder be opened."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with suppress(OSError):  # some network file systems cannot
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _leftovers(folder: Path, key: str) -> Iterator[Path]:
+    """The staging folders of killed runs: this user's own, so that nobody else can have files put into place."""
+    name = re.compile(rf"\.{re.escape(key)}-[0-9a-f]{{16}}\.tmp")
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if name.fullmatch(path.name):
+                status = path.lstat()
+                if stat.S_ISDIR(status.st_mode) and (os.name != "posix" or status.st_uid == os.geteuid()):
+                    yield path
+
+
+def _journal(staging: Path) -> dict[str, str]:
+    """Names and checksums of a set; empty where it was not yet whole when the run was killed."""
+    try:
+        told = json.loads((staging / _JOURNAL).read_bytes())
+        return {str(name): str(value) for name, value in told.items() if Path(name).name == name}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}
+
+
+def _is_begun(staging: Path, folder: Path, journal: Mapping[str, str]) -> bool:
+    """Whether some of the files were moved, and are all still what they were."""
+    moved = [name for name in journal if not (staging / name).exists()]
+    try:
+        return bool(moved) and all(
+            checksum(((folder if name in moved else staging) / name).read_bytes()) == value
+            for name, value in journal.items()
+        )
+    except OSError:
+        return False
