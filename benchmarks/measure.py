@@ -145,7 +145,7 @@ def _best(job: Callable[[], Any], repeats: int) -> float:
 
 
 def _in_turn(jobs: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """The shortest of several runs of each job, taken in turn, so that a busy moment of the machine meets all of them."""
+    """The shortest of several runs of each job, taken in turn, so that a busy moment meets all of them."""
     times = [[_best(job, 1) for job in jobs] for _ in range(repeats)]
     return [min(column) for column in zip(*times)]
 

@@ -38,11 +38,12 @@ def real_annotations():
 @pytest.fixture(params=["compiled", "plain"])
 def either_path(request, monkeypatch):
     """Run a test on the compiled pass and on the plain one."""
-    from manyhands import encoding, kernels, sorting
+    from manyhands import elementary, encoding, kernels, sorting
     from manyhands.io import coding
 
     if request.param == "plain":
-        monkeypatch.setattr(kernels, "_fused", None)
+        for module in (elementary, kernels):
+            monkeypatch.setattr(module, "_fused", None)
         for module in (coding, encoding, kernels, sorting):
             monkeypatch.setattr(module, "_columns", None)
     elif kernels._fused is None:

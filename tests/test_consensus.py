@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyhands import kernels
+from manyhands import kernels, plain_pass
 from manyhands.consensus import pick_classes
 from reference.slow import slow_pick_classes
 
@@ -54,6 +54,6 @@ def test_chunks_change_nothing(monkeypatch):
     posterior = np.random.default_rng(0).dirichlet(np.ones(3), 50).round(1)
     whole = pick_classes(posterior, np.zeros(50, bool))
     monkeypatch.setattr(kernels, "_columns", None)
-    monkeypatch.setattr(kernels, "_PLAIN_CHUNK", 7)
+    monkeypatch.setattr(plain_pass, "CHUNK", 7)
     for one, other in zip(whole, pick_classes(posterior, np.zeros(50, bool))):
         np.testing.assert_array_equal(one, other)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manyhands import Annotations, kernels
+from manyhands import Annotations, elementary, kernels, plain_pass
 from manyhands.exceptions import LimitError
 from manyhands.kernels import Packed, em_pass, pack, vote_pass, vote_share, weighted_votes
 from manyhands.priors import gold_offset
@@ -63,6 +63,27 @@ def test_instruction_sets_give_the_same_bits(instruction_sets, n_classes):
 
 
 @needs_compiled
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 7, 8, 11, 17])
+def test_the_plain_path_gives_the_same_bits(monkeypatch, n_classes):
+    """EM and vote passes: several blocks, chunks and shards, items without labels, an offset with gold."""
+    votes, log_table, log_prior = _many_items(n_items=300, n_workers=5, n_classes=n_classes, n_labels=800)
+    monkeypatch.setattr(Packed, "shards", [(0, 170), (170, 170), (170, 300)])
+    monkeypatch.setattr(plain_pass, "CHUNK", 64)
+    offset = _offset("gold", votes, np.random.default_rng(0))
+
+    def results():
+        passes = [em_pass(pack(votes), log_table, log_prior, o, want_posterior=True) for o in (None, offset)]
+        passes.append(vote_pass(pack(votes), want_posterior=True))
+        bits = [np.ascontiguousarray(part).tobytes() for one in passes for part in one]
+        return [*bits, vote_share(votes).tobytes()]
+
+    compiled = results()
+    for module in (elementary, kernels):
+        monkeypatch.setattr(module, "_fused", None)
+    assert results() == compiled
+
+
+@needs_compiled
 def test_an_unknown_instruction_set_is_refused(instruction_sets):
     """By the module, and by the variable that asks for one, in a sentence that names those there are."""
     with pytest.raises(ValueError, match="no instruction set sse9"):
@@ -108,7 +129,7 @@ def test_votes_equal_their_slow_twins(either_path, votes):
 
 def test_many_items_cross_blocks_and_chunks(either_path, monkeypatch):
     """Items beyond one block of the compiled pass, or one chunk of the plain one, count like the first."""
-    monkeypatch.setattr(kernels, "_PLAIN_CHUNK", 50)
+    monkeypatch.setattr(plain_pass, "CHUNK", 64)
     votes, log_table, log_prior = _many_items(n_items=333, n_workers=7, n_classes=3, n_labels=900)
     _assert_pass_equals_twin(votes, log_table, log_prior, None)
     counts, totals = slow_vote_pass(triples_of(votes), 333, 7, 3)

@@ -13,9 +13,20 @@ from manyhands import registry
 
 SOURCE = Path(manyhands.__file__).parent
 
-GROUND = {"compiled", "sorting", "annotations", "encoding", "exceptions", "validation"}
+GROUND = {"compiled", "elementary", "sorting", "annotations", "encoding", "exceptions", "validation"}
 GROUND |= {"randomness", "progress", "parameters", "writing"}
-FIRST = {"kernels", "em", "priors", "noise", "table_model", "consensus", "dependence", "heldout", "simulate"}
+FIRST = {
+    "kernels",
+    "plain_pass",
+    "em",
+    "priors",
+    "noise",
+    "table_model",
+    "consensus",
+    "dependence",
+    "heldout",
+    "simulate",
+}
 FIRST |= {"scorecards", "difficulty_model"}
 FIRST |= {"_fused", "certainty", "balance", "synthesis", "neighbours", "tuplets", "metrics", "nn"}
 SECOND = {"aggregation", "classifiers", "representation"}

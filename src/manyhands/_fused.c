@@ -13,15 +13,15 @@
  */
 #include "_views.h"
 
-#include <math.h>
+#include "_elementary.h"
+
 #include <stdlib.h>
 
 #define BLOCK 64 /* items; 8^64 is still a double, so the evidence of a block is one logarithm */
 
+#define MOST_CLASSES 32768
 #define STRIP 16 /* doubles of a row that are held in registers at a time */
 
-/* GCC and Clang; for other compilers there is the plain path, since vectors below are an extension of these two. */
-#define INLINE static inline __attribute__((always_inline))
 typedef double V4 __attribute__((vector_size(32)));
 typedef double V2 __attribute__((vector_size(16)));
 typedef int64_t I4 __attribute__((vector_size(32)));
@@ -60,14 +60,16 @@ typedef struct {
 typedef struct {
     const char *name;
     double (*run)(const Pass *pass, int K, double *space);
+    void (*exp_all)(const double *x, double *y, Py_ssize_t n);
+    void (*log_all)(const double *x, double *y, Py_ssize_t n);
 } Clone;
 
 static const Clone clones[] = {
 #ifdef HAS_CLONES
-    {"avx512f", run_for_avx512f},
-    {"avx2", run_for_avx2},
+    {"avx512f", run_for_avx512f, exp_all_avx512f, log_all_avx512f},
+    {"avx2", run_for_avx2, exp_all_avx2, log_all_avx2},
 #endif
-    {"default", run_for_portable},
+    {"default", run_for_portable, exp_all_portable, log_all_portable},
 };
 static const Clone *in_use;
 
@@ -161,7 +163,7 @@ static PyObject *em_pass(PyObject *self, PyObject *args)
         return NULL;
     const Py_buffer *view = views.view;
     Py_ssize_t items = length_of(&view[START]) - 1;
-    if (!is_range(K, first, last, &view[START], length_of(&view[CODE])) || !is_table_by_worker(&view[TABLE], K)
+    if (!is_range(K, first, last, &view[START], length_of(&view[CODE])) || !is_table_by_worker(&view[TABLE], K) || K > MOST_CLASSES
         || view[COUNTS].len != view[TABLE].len || !is_table(&view[LOG_PRIOR], 1, K) || !is_table(&view[TOTALS], 1, K)
         || (view[OFFSET].obj && !is_table(&view[OFFSET], items, K))
         || (view[POSTERIOR].obj && !is_table(&view[POSTERIOR], items, K)))
@@ -211,6 +213,27 @@ static PyObject *vote_pass(PyObject *self, PyObject *args)
     return release(&views, Py_NewRef(Py_None));
 }
 
+/* function(x, y): y = function of each number of x; y may be x */
+static PyObject *map_all(PyObject *args, void (*function)(const double *, double *, Py_ssize_t))
+{
+    enum { X, Y };
+    static const Wanted wanted[] = {{FLOAT64, 0}, {FLOAT64, WRITTEN}};
+    Views views;
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "") < 0)
+        return NULL;
+    const Py_buffer *view = views.view;
+    if (view[X].len != view[Y].len)
+        return refuse_sizes(&views);
+    Py_BEGIN_ALLOW_THREADS
+    function(view[X].buf, view[Y].buf, length_of(&view[X]));
+    Py_END_ALLOW_THREADS
+    return release(&views, Py_NewRef(Py_None));
+}
+
+static PyObject *exp_each(PyObject *self, PyObject *args) { return (void)self, map_all(args, in_use->exp_all); }
+
+static PyObject *log_each(PyObject *self, PyObject *args) { return (void)self, map_all(args, in_use->log_all); }
+
 /* The names of the instruction sets that this build has and this CPU supports, best first. */
 static PyObject *instruction_sets(PyObject *self, PyObject *args)
 {
@@ -248,6 +271,8 @@ static PyObject *use(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"em_pass", em_pass, METH_VARARGS, "One fused E and M step over a range of items; returns the evidence."},
     {"vote_pass", vote_pass, METH_VARARGS, "Vote shares and the counts they imply, over a range of items."},
+    {"exp", exp_each, METH_VARARGS, "exp of each number of an array, written to another one."},
+    {"log", log_each, METH_VARARGS, "log of each number of an array, written to another one."},
     {"instruction_sets", instruction_sets, METH_NOARGS, "Names of the instruction sets that can be used, best first."},
     {"instruction_set", instruction_set, METH_NOARGS, "Name of the instruction set in use."},
     {"use", use, METH_VARARGS, "Use the instruction set of this name from now on."},

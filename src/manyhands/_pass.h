@@ -9,35 +9,10 @@
  * item is enough, because the larger score gives exp(0).
  *
  * Sums are taken in an order that does not depend on LANES, without fused multiply-add (see setup.py): all instruction
- * sets give the same bits.
+ * sets give the same bits, and so does the plain path in kernels.py, which takes them in the same order.
  */
 
 #define SAME static inline __attribute__((always_inline)) TARGET
-
-/* exp(x) for x <= 0 within 1 ulp: x = n log 2 + r, 1 + r + r^2 q(r), and n put into the exponent. q interpolates at
-   Chebyshev nodes, so that the rest is below 2e-17. Short chains of operations: several run side by side.
-   Free of branches, so that loops over it vectorise. Below -708 the result is 0. */
-SAME double NAMED(exp_of_negative)(double x)
-{
-    const double to_integer = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
-    double bounded = x > -708.0 ? x : -708.0;
-    double shifted = bounded * 1.4426950408889634074 + to_integer;
-    double n = shifted - to_integer;
-    double r = (bounded - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-    double r2 = r * r, r4 = r2 * r2;
-    double a = (0.5000000000000001 + 0.16666666666666669 * r) + (0.04166666666662413 + 0.008333333333330062 * r) * r2;
-    double b = (0.0013888888917213717 + 0.00019841269863053618 * r)
-               + (2.4801521295954376e-05 + 2.7557268459997064e-06 * r) * r2;
-    double c = 2.7620088445409746e-07 + 2.510038549551032e-08 * r;
-    double p = 1.0 + (r + r2 * (a + r4 * (b + r4 * c)));
-    uint64_t bits, power;
-    memcpy(&power, &shifted, sizeof power);
-    memcpy(&bits, &p, sizeof bits);
-    bits += power << 52; /* the low bits of `shifted` are n */
-    double result;
-    memcpy(&result, &bits, sizeof result);
-    return x < -708.0 ? 0.0 : result;
-}
 
 /* Part of a row, at most STRIP = 16 doubles wide, that stays in registers. Members have names: an array of vectors would
    be kept in memory. What is left of the width below LANES goes by its binary digits. */
@@ -152,11 +127,13 @@ SAME void NAMED(gather)(const Pass *pass, int64_t first, int n, const int K, dou
         double *row = score + (int64_t)b * K;
         int64_t item = first + b;
         for (int k = 0; k < K; k++)
-            row[k] = pass->log_prior[k];
+            row[k] = 0.0;
+        NAMED(add_labels)(pass, pass->start[item], pass->start[item + 1], K, row);
+        for (int k = 0; k < K; k++)
+            row[k] += pass->log_prior[k];
         if (pass->offset)
             for (int k = 0; k < K; k++)
                 row[k] += pass->offset[item * K + k];
-        NAMED(add_labels)(pass, pass->start[item], pass->start[item + 1], K, row);
     }
 }
 
@@ -248,7 +225,7 @@ SAME void NAMED(exponentiate)(int n, const int K, double *score, double *top, do
         NAMED(subtract)(row, K, top[b]);
     }
     for (int64_t i = 0; i < (int64_t)BLOCK * K; i++)
-        score[i] = NAMED(exp_of_negative)(score[i]);
+        score[i] = exp_of_negative(score[i]);
     for (int b = 0; b < n; b++)
         sum[b] = NAMED(sum)(score + (int64_t)b * K, K);
 }
@@ -272,8 +249,8 @@ SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, do
 }
 
 /* Sum over labelled items of log p(labels) = top + log(normaliser). Eight products of eight normalisers, each in [1, K],
-   are one logarithm, unless their product could leave the range of a double. */
-SAME double NAMED(block_evidence)(const Pass *pass, int64_t first, int n, const int K, double *top, double *sum)
+   are one logarithm: MOST_CLASSES^64 = 2^960 is a double. */
+SAME double NAMED(block_evidence)(const Pass *pass, int64_t first, int n, double *top, double *sum)
 {
     for (int b = 0; b < n; b++)
         if (pass->start[first + b] == pass->start[first + b + 1])
@@ -292,12 +269,8 @@ SAME double NAMED(block_evidence)(const Pass *pass, int64_t first, int n, const 
     for (int l = 0; l < 8; l++) {
         total += tops[l];
         all *= product[l];
-        if (K > 32768) { /* 32768^64 = 2^960 is a double */
-            total += log(all);
-            all = 1.0;
-        }
     }
-    return total + log(all);
+    return total + log_of(all);
 }
 
 SAME double NAMED(run)(const Pass *pass, const int K, double *score)
@@ -314,7 +287,7 @@ SAME double NAMED(run)(const Pass *pass, const int K, double *score)
         for (int b = 0; b < BLOCK; b++)
             scale[b] = 1.0 / sum[b];
         NAMED(scatter)(pass, first, n, K, score, scale);
-        evidence += NAMED(block_evidence)(pass, first, n, K, top, sum);
+        evidence += NAMED(block_evidence)(pass, first, n, top, sum);
     }
     return evidence;
 }
@@ -325,7 +298,7 @@ SAME void NAMED(normalise_two)(double *score, double *top, double *sum)
     for (int b = 0; b < BLOCK; b++) {
         double x = score[b], y = score[BLOCK + b];
         double high = x > y ? x : y, low = x > y ? y : x;
-        double other = NAMED(exp_of_negative)(low - high), total = 1.0 + other, scale = 1.0 / total;
+        double other = exp_of_negative(low - high), total = 1.0 + other, scale = 1.0 / total;
         top[b] = high;
         sum[b] = total;
         other *= scale;
@@ -341,12 +314,13 @@ SAME double NAMED(run_two)(const Pass *pass)
     for (int64_t first = pass->first; first < pass->last; first += BLOCK) {
         int n = pass->last - first < BLOCK ? (int)(pass->last - first) : BLOCK;
         for (int b = 0; b < n; b++) {
-            double row[2];
-            V2 begun = pass->offset ? prior + NAMED(pair)(pass->offset + 2 * (first + b)) : prior;
-            memcpy(row, &begun, 16);
+            double row[2] = {0.0, 0.0};
             NAMED(add_strip)(pass, pass->start[first + b], pass->start[first + b + 1], 2, 0, 2, row);
-            score[b] = row[0];
-            score[BLOCK + b] = row[1];
+            V2 sums = NAMED(pair)(row) + prior;
+            if (pass->offset)
+                sums += NAMED(pair)(pass->offset + 2 * (first + b));
+            score[b] = sums[0];
+            score[BLOCK + b] = sums[1];
         }
         NAMED(normalise_two)(score, top, sum);
         for (int b = 0; b < n; b++) {
@@ -358,7 +332,7 @@ SAME double NAMED(run_two)(const Pass *pass)
                 totals += NAMED(pair)(row);
             NAMED(count_strip)(pass, begin, end, 2, 0, 2, row);
         }
-        evidence += NAMED(block_evidence)(pass, first, n, 2, top, sum);
+        evidence += NAMED(block_evidence)(pass, first, n, top, sum);
     }
     memcpy(pass->totals, &totals, 16);
     return evidence;
@@ -394,6 +368,18 @@ TARGET static double NAMED(run_for)(const Pass *pass, int K, double *space)
     case 16: return NAMED(run_16)(pass);
     default: return NAMED(run)(pass, K, space);
     }
+}
+
+TARGET static void NAMED(exp_all)(const double *x, double *y, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        y[i] = exp_of(x[i]);
+}
+
+TARGET static void NAMED(log_all)(const double *x, double *y, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        y[i] = log_of(x[i]);
 }
 
 #undef SAME

@@ -20,6 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.em import EMResult, run_em
 from manyhands.kernels import Array, sums_by
@@ -128,7 +129,7 @@ class DifficultySteps(Generic[V]):
         if self.difficulty == "constant":
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":
-            return easiness(np.exp(self.view.log_proba(view)))
+            return easiness(elementary.exp(self.view.log_proba(view)))
         return easiness(posterior) if self.difficulty == "posterior" else vote_easiness(self.model.votes)
 
     def log_prior(self, view: V) -> Array:
@@ -141,9 +142,9 @@ def believe(joint: Array, gold: Gold) -> tuple[Array, float]:
     known = gold_offset(gold, joint.shape[1])
     joint = joint if known is None else joint + known
     top = joint.max(axis=1, keepdims=True)
-    posterior = np.exp(joint - top)
+    posterior = elementary.exp(joint - top)
     total = posterior.sum(axis=1, keepdims=True)
-    return posterior / total, float((top + np.log(total)).sum())
+    return posterior / total, float((top + elementary.log(total)).sum())
 
 
 class AbilityMethod(Protocol):

@@ -1,8 +1,8 @@
 """Vote counts and the fused EM pass: the only place for speed tricks.
 
 `em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at
-import; both walk shards of items that depend on the data alone, never on the number of threads, so that a path
-gives the same bits for any number of threads. Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD
+import, which give the same bits; both walk shards of items that depend on the data alone, never on the number of
+threads. Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD
 to avx512f, avx2 or default for its instruction set, and MANYHANDS_THREADS to bound the threads.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import compiled
+from manyhands import compiled, plain_pass
 from manyhands.annotations import Annotations
 from manyhands.exceptions import LimitError
 from manyhands.validation import check_memory
@@ -31,12 +31,12 @@ _columns = compiled.load("_columns")
 
 Array = npt.NDArray[np.float64]
 
-_PLAIN_CHUNK = 16_384  # items; the scores of a chunk stay in the cache
 _MOST_SHARDS = 4
 _LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
 _LEAST_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 _SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
+_MOST_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
 _CACHE_LINE = 64  # bytes; a row of eight numbers that begins elsewhere touches two lines
 
 
@@ -48,7 +48,7 @@ def vote_share(annotations: Annotations) -> Array:
         _fused.vote_pass(annotations.n_classes, 0, annotations.n_items, *arrays)
     else:
         votes = weighted_votes(annotations, np.ones(annotations.n_annotations))
-        np.divide(votes, np.maximum(annotations.n_labels, 1)[:, None], out=share)
+        np.multiply(votes, (1.0 / np.maximum(annotations.n_labels, 1))[:, None], out=share)
     return share
 
 
@@ -73,8 +73,8 @@ def largest(
     if _columns is not None:
         _columns.pick(tie, np.ascontiguousarray(posterior), rank, code, tied)
         return code, tied
-    for first in range(0, len(posterior), _PLAIN_CHUNK):
-        part = slice(first, first + _PLAIN_CHUNK)
+    for first in range(0, len(posterior), plain_pass.CHUNK):
+        part = slice(first, first + plain_pass.CHUNK)
         ranked = posterior[part][:, rank]
         best = ranked >= ranked.max(axis=1, keepdims=True) - tie
         code[part] = rank[best.argmax(axis=1)]
@@ -135,10 +135,11 @@ def pack(annotations: Annotations) -> Packed:
     """Pack annotations for `em_pass`; 4 bytes per label."""
     check_tables(annotations)
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    if n_workers * n_classes > np.iinfo(np.int32).max:  # where memory is unlimited, so that check_tables let it pass
+    if n_classes > _MOST_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
         raise LimitError(
-            f"{n_workers} workers times {n_classes} classes is more than the {np.iinfo(np.int32).max} rows that a table "
-            f"of confusion matrices can have. Use wawa or majority-vote, or merge rare classes."
+            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MOST_CLASSES} "
+            f"classes and {np.iinfo(np.int32).max} rows that a table can have. "
+            f"Use wawa or majority-vote, or merge rare classes."
         )
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
@@ -150,7 +151,7 @@ def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
         if _fused is None:
-            _plain_votes(packed, first, last, counts, totals, posterior)
+            plain_pass.vote_shard(packed, first, last, counts, totals, posterior)
         else:
             arrays = (packed.label, packed.start, packed.code, counts, totals, posterior)
             _fused.vote_pass(packed.n_classes, first, last, *arrays)
@@ -185,7 +186,7 @@ def em_pass(
         offset = np.ascontiguousarray(offset, np.float64)
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
-        run = _plain_shard if _fused is None else _compiled_shard
+        run = plain_pass.em_shard if _fused is None else _compiled_shard
         return run(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
 
     return _over_shards(packed, shard, want_posterior)
@@ -269,59 +270,6 @@ def _compiled_shard(
 ) -> float:
     arrays = (packed.code, packed.start, rows, log_prior, offset, counts, totals, posterior)
     return float(_fused.em_pass(packed.n_classes, first, last, *arrays))
-
-
-def _plain_shard(
-    packed: Packed,
-    first: int,
-    last: int,
-    rows: Array,
-    log_prior: Array,
-    offset: Array | None,
-    counts: Array,
-    totals: Array,
-    posterior: Array | None,
-) -> float:
-    """The same as the compiled form, by a sparse items x (worker, label) matrix, a chunk of items at a time."""
-    from scipy.sparse import csr_array
-
-    evidence = 0.0
-    for begin in range(first, last, _PLAIN_CHUNK):
-        end = min(begin + _PLAIN_CHUNK, last)
-        a, b = packed.start[[begin, end]]
-        start = packed.start[begin : end + 1] - a
-        said = csr_array((np.ones(b - a), packed.code[a:b], start), shape=(end - begin, len(rows)))
-        score = said @ rows + log_prior
-        if offset is not None:
-            score += offset[begin:end]
-        top = score.max(axis=1, keepdims=True)
-        np.exp(score - top, out=score)
-        total = score.sum(axis=1, keepdims=True)
-        score /= total
-        labelled = np.diff(start) > 0
-        evidence += float((top + np.log(total))[labelled].sum())
-        totals += score[labelled].sum(axis=0)
-        counts += said.T @ score
-        if posterior is not None:
-            posterior[begin:end] = score
-    return evidence
-
-
-def _plain_votes(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
-    from scipy.sparse import csr_array
-
-    for begin in range(first, last, _PLAIN_CHUNK):
-        end = min(begin + _PLAIN_CHUNK, last)
-        a, b = packed.start[[begin, end]]
-        start = packed.start[begin : end + 1] - a
-        shape = (end - begin, packed.n_classes)
-        votes = csr_array((np.ones(b - a), packed.label[a:b], start), shape=shape).toarray()
-        share = votes / np.maximum(np.diff(start), 1)[:, None]
-        said = csr_array((np.ones(b - a), packed.code[a:b], start), shape=(end - begin, len(counts)))
-        counts += said.T @ share
-        totals += share.sum(axis=0)
-        if posterior is not None:
-            posterior[begin:end] = share
 
 
 def thread_count() -> int:

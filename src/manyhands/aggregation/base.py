@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.consensus import class_totals, overall, pick_classes
 from manyhands.exceptions import CrowdWarning
@@ -82,7 +83,11 @@ class Inference:
         assert fit.final.posterior is not None
         log_prior = fit.params.log_prior
         table = {"_log_table": _with_unseen_worker(fit), "_log_prior": log_prior}
-        results |= {"confusion_": confusion, "class_prior_": np.exp(log_prior), "restarts_": fit.restarts} | table
+        results |= {
+            "confusion_": confusion,
+            "class_prior_": elementary.exp(log_prior),
+            "restarts_": fit.restarts,
+        } | table
         return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.noise.confusion import ConfusionNoise
@@ -74,4 +74,4 @@ class DawidSkene(Aggregator):
         noise = ConfusionNoise(self.smoothing)
         prior = class_prior(self.prior, annotations.n_classes, self.smoothing)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=np.exp(fit.log_table))
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table))

@@ -15,11 +15,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
+from manyhands.elementary import softplus
 from manyhands.em import run_em
 from manyhands.kernels import Array, sums_by
-from manyhands.noise import softplus
 from manyhands.priors import ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.validation import Constraint, Number, Probabilities
 
@@ -81,9 +82,9 @@ class GLAD(Aggregator):
         active = np.bincount(annotations.worker, minlength=annotations.n_workers) > 0
         results = {
             "ability_": params.ability,
-            "difficulty_": np.exp(-params.ease),
+            "difficulty_": elementary.exp(-params.ease),
             "item_accuracy_": steps.item_accuracy(params),
-            "class_prior_": np.exp(params.log_prior),
+            "class_prior_": elementary.exp(params.log_prior),
             "_ability": np.append(params.ability, params.ability[active].mean()),
             "_ease": params.ease,
             "_log_prior": params.log_prior,
@@ -160,13 +161,13 @@ class GLADSteps:
 
     def logit(self, params: GLADParams) -> Array:
         """(n_annotations,) the log odds that each label is right."""
-        return params.ability[self.worker] * np.exp(params.ease)[self.item]
+        return params.ability[self.worker] * elementary.exp(params.ease)[self.item]
 
     def item_accuracy(self, params: GLADParams) -> Array:
         """(n_items,) the expected share of right labels."""
         n_labels = np.bincount(self.item, minlength=self.n_items)
-        total = sums_by(self.item, np.exp(-softplus(-self.logit(params))), self.n_items)
-        silent = np.exp(-softplus(-params.ability[np.unique(self.worker)].mean() * np.exp(params.ease)))
+        total = sums_by(self.item, elementary.exp(-softplus(-self.logit(params))), self.n_items)
+        silent = elementary.exp(-softplus(-params.ability[np.unique(self.worker)].mean() * elementary.exp(params.ease)))
         return np.where(self.labelled, total / np.maximum(n_labels, 1), silent)
 
     def truth(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
@@ -175,17 +176,17 @@ class GLADSteps:
         Take every label as wrong at first, sigmoid(-logit) / (n_classes - 1); each class that it names then gains
         the log odds of right against wrong, logit + log(n_classes - 1). That is a weighted vote.
         """
-        others = np.log(max(self.n_classes - 1, 1))
+        others = elementary.log(max(self.n_classes - 1, 1))
         votes = sums_by(self.cell, logit + others, self.n_items * self.n_classes)
         score = votes.reshape(self.n_classes, self.n_items) + log_prior[:, None]
         if self.offset is not None:
             score += self.offset
         top = score.max(axis=0)
-        posterior = np.exp(score - top)
+        posterior = elementary.exp(score - top)
         total = posterior.sum(axis=0)
         posterior /= total
         all_wrong = -float(softplus(logit).sum()) - len(logit) * others
-        return posterior, all_wrong + float((top + np.log(total))[self.labelled].sum())
+        return posterior, all_wrong + float((top + elementary.log(total))[self.labelled].sum())
 
     def climb(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
         """Better abilities, then better eases, given the probability that each label is right.
@@ -195,7 +196,7 @@ class GLADSteps:
         what EM maximises, so no step has to be taken back.
         """
         surplus = p_right - 0.5
-        beta = np.exp(params.ease)[self.item]
+        beta = elementary.exp(params.ease)[self.item]
         pull = sums_by(self.worker, surplus * beta, self.n_workers)
         width = sums_by(self.worker, _curvature(logit) * beta**2, self.n_workers)
         ability = np.clip((pull + _MEAN) / (width + 1.0), -_ABILITY, _ABILITY)
@@ -211,7 +212,7 @@ def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
     It need not be concave: where it is not, the step goes uphill with the prior's curvature. A step that would lower
     the value is halved until it does not: half a step passed in each of two million random problems.
     """
-    beta = np.exp(ease)
+    beta = elementary.exp(ease)
     value = _ease_value(ease, beta, pull, width)
     reach = np.ones(len(ease))
     for _ in range(steps):
@@ -219,7 +220,7 @@ def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
         slope = gain - loss - (ease - _MEAN)
         newton = slope / np.maximum(2 * loss - gain + 1, 1.0)
         trial = np.clip(ease + reach * np.clip(newton, -1.0, 1.0), -_EASE, _EASE)
-        trial_beta = np.exp(trial)
+        trial_beta = elementary.exp(trial)
         trial_value = _ease_value(trial, trial_beta, pull, width)
         better = trial_value >= value
         ease = np.where(better, trial, ease)
@@ -235,13 +236,7 @@ def _ease_value(ease: Array, beta: Array, pull: Array, width: Array) -> Array:
 
 def _curvature(logit: Array) -> Array:
     """tanh(s / 2) / (2 s), that of the parabola below log sigmoid; 1/4 at 0."""
-    half = np.abs(logit)
-    half *= 0.5
-    np.maximum(half, 1e-6, out=half)
-    curvature: Array = np.tanh(half)
-    curvature /= half
-    curvature *= 0.25
-    return curvature
+    return 0.25 * elementary.tanh_over(0.5 * np.abs(logit))
 
 
 def _as_statistics(ability: Array, ease: Array, totals: Array) -> Array:

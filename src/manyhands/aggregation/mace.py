@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.kernels import Array
@@ -83,7 +84,7 @@ class MACE(Aggregator):
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
         trust, guess = fit.params.noise[0], _habit(fit.params.noise[1:].T)
-        return Inference.from_table(fit, confusion=np.exp(fit.log_table), trust_=trust, guess_=guess)
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), trust_=trust, guess_=guess)
 
 
 def _habit(guess: Array) -> Array:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.noise.one_coin import OneCoinNoise
@@ -70,4 +70,4 @@ class OneCoin(Aggregator):
         noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=np.exp(fit.log_table), accuracy_=fit.params.noise)
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), accuracy_=fit.params.noise)

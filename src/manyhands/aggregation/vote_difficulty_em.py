@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.difficulty_model import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, believe, results
@@ -124,7 +125,7 @@ class VoteDifficultyEM(Aggregator):
         posterior, _ = believe(log_prior + log_votes(annotations, workers, d), gold)
         told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
-            "class_prior_": np.exp(log_prior),
+            "class_prior_": elementary.exp(log_prior),
             "log_likelihood_": likelihood[-1],
             "_workers": _with_stranger(workers, np.unique(heard.worker)),
             "_d": d,
@@ -164,5 +165,5 @@ def _with_stranger(workers: Abilities, active: npt.NDArray[np.int32]) -> Abiliti
     ability = np.vstack([workers.ability, workers.ability[active].mean(axis=0)])
     if workers.log_wrong is None:
         return Abilities(ability, None)
-    habit = np.log(np.exp(workers.log_wrong[active]).mean(axis=0))
+    habit = elementary.log(elementary.exp(workers.log_wrong[active]).mean(axis=0))
     return Abilities(ability, np.concatenate([workers.log_wrong, habit[None]]))

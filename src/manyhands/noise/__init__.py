@@ -18,6 +18,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
+
 Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
@@ -43,16 +45,7 @@ class Remembering(Protocol[P]):
 
 def safe_log(p: Array) -> Array:
     """log p with the smallest positive double in place of 0, so that sums of logs stay finite."""
-    return np.log(np.maximum(p, np.finfo(np.float64).tiny))
-
-
-def softplus(x: Array) -> Array:
-    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
-    tail = np.abs(x)
-    np.exp(np.negative(tail, out=tail), out=tail)
-    np.log1p(tail, out=tail)
-    tail += np.maximum(x, 0.0)
-    return tail
+    return np.asarray(elementary.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
 def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:

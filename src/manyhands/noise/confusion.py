@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyhands import elementary
 from manyhands.noise import Array, safe_log
 
 
@@ -25,8 +26,8 @@ class ConfusionNoise:
         labels = counts + self.smoothing  # (n_workers, n_classes, n_classes)
         if self.smoothing == 0:
             labels[labels.sum(axis=2) == 0] = 1.0  # a worker who never met the class knows nothing of it
-        log = safe_log if self.smoothing == 0 else np.log
-        return log(labels) - np.log(labels.sum(axis=2, keepdims=True))
+        log = safe_log if self.smoothing == 0 else elementary.log
+        return np.asarray(log(labels) - elementary.log(labels.sum(axis=2, keepdims=True)))
 
     def log_table(self, params: Array) -> Array:
         return params

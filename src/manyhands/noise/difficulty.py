@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
+from manyhands.elementary import softplus
 from manyhands.kernels import Array, em_pass, pack, sums_by, weighted_votes
-from manyhands.noise import safe_log, softplus
+from manyhands.noise import safe_log
 
 EASIEST = 0.25
 UPDATES = ("mle", "map", "frozen")
@@ -97,12 +99,12 @@ def p_right(ability: Array, d: Array | float, n_classes: int) -> Array:
     >>> p_right(np.array([0.0, 4 * np.log(4)]), EASIEST, 2).round(2).tolist()
     [0.5, 0.8]
     """
-    return np.exp(-softplus(log_others(n_classes) - ability * d))
+    return elementary.exp(-softplus(log_others(n_classes) - ability * d))
 
 
 def log_others(n_classes: int) -> float:
     """The log of how many classes a wrong label has to choose from."""
-    return float(np.log(max(n_classes - 1, 1)))
+    return float(elementary.log(max(n_classes - 1, 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ class AbilityModel:
         counts = em_pass(pack(votes), nothing, np.zeros(n_classes), safe_log(posterior)).counts + self.beforehand
         right = np.einsum("wcc->wc", counts)
         wrong = counts.sum(axis=2) - right
-        logit = np.log(right) - safe_log(wrong) + log_others(n_classes)
+        logit = elementary.log(right) - safe_log(wrong) + log_others(n_classes)
         return Abilities(np.clip(logit / EASIEST, 0.0, self.most), self._log_wrong(counts))
 
     def solve(self, posterior: Array, d: Array, previous: Abilities, first: Abilities) -> Abilities:

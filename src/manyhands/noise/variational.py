@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
+from manyhands import elementary
 from manyhands.noise import Array
 
 _EULER = 0.5772156649015329  # minus digamma(1)
@@ -88,7 +89,7 @@ def inverse_digamma(value: Array) -> Array:
     >>> bool(np.allclose(digamma(inverse_digamma(np.array([-50.0, 0.0, 9.0]))), [-50.0, 0.0, 9.0]))
     True
     """
-    x: Array = np.where(value >= -2.22, np.exp(value) + 0.5, -1.0 / np.minimum(value + _EULER, -1.0))
+    x: Array = np.where(value >= -2.22, elementary.exp(value) + 0.5, -1.0 / np.minimum(value + _EULER, -1.0))
     for _ in range(6):
         x = x - (digamma(x) - value) / polygamma(1, x)
     return x
