@@ -2,7 +2,8 @@
 # make test-fast   a part of the tests of every package, at most a minute: while you work
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
-# make mutants     sixty faults put into the code, one at a time; the named tests must find each
+# make mutants     faults put into the code, one at a time; the named tests must find each
+# make test-machines  the numerical tests as other processors would run them (an hour)
 # make lint        ruff and mypy
 # make bench       speed and memory beside the peers (minutes; installs them)
 # make learners    accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
@@ -33,7 +34,7 @@ FAST := $(addprefix tests/,test_layers.py test_mutants.py test_kernels.py test_c
 	nn/test_losses.py nn/test_noise_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
 	representation/test_trust.py)
 
-.PHONY: demo test test-fast test-all test-slow mutants lint bench learners clean
+.PHONY: demo test test-fast test-all test-slow test-machines mutants lint bench learners clean
 .DEFAULT_GOAL := test
 
 $(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
@@ -62,6 +63,9 @@ test-slow: $(VENV)/ready
 
 mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2
+
+test-machines: $(VENV)/ready
+	$(call within,120) $(BIN)/python tests/machines.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_name("mutants.toml")
-COPIED = ("src", "tests", "setup.py", "pyproject.toml", "README.md", "LICENSE")  # what tests and a build need
+COPIED = ("src", "tests", "setup.py", "pyproject.toml", "README.md", "LICENSE", "conftest.py")
 PATIENCE = 180  # seconds for the tests of one mutant
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
