@@ -7,7 +7,9 @@ import numbers
 import os
 import re
 from collections.abc import Collection, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -224,12 +226,39 @@ def check_annotations(annotations: Any) -> None:
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Refuse a job that would need more than the memory of this machine, before it is started."""
+    """Refuse a job that would need more memory than this process may have, before it is started."""
+    there = _memory_of_process()
+    if there is not None and n_bytes > there:
+        raise LimitError(f"{what} need about {_gigabytes(n_bytes)}; there are {_gigabytes(there)}. {remedy}")
+
+
+def _gigabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:.0f} GB" if n_bytes >= 10e9 else f"{n_bytes / 1e9:.1f} GB"
+
+
+def _memory_of_process() -> int | None:
+    """The memory of the machine, or what a limit of the container or of the process leaves of it; None: unknown."""
+    found = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if n_bytes > there:
-            need = f"{what} need about {n_bytes / 1e9:.0f} GB; this machine has {there / 1e9:.0f} GB."
-            raise LimitError(f"{need} {remedy}")
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # there is none, or the word max stands in it
+            found.append(int(Path(path).read_text()))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most not in (resource.RLIM_INFINITY, -1):
+            found.append(max(most - _addresses_used(), 0))
+    return min(found, default=None)
+
+
+def _addresses_used() -> int:
+    """How much of a limit on addresses is used up; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
 
 
 def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:

@@ -131,7 +131,7 @@ def test_broken_parquet(tmp_path):
 def test_a_panic_in_the_reader_is_a_sentence(tmp_path, monkeypatch):
     """What Rust throws is no Exception, and would pass every handler."""
     path = tmp_path / "votes.parquet"
-    path.write_bytes(b"PAR1")
+    pl.DataFrame({"item": [1]}).write_parquet(path)
 
     def panic(file):
         raise pl.exceptions.PanicException("index out of bounds\nsecond line")

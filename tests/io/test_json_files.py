@@ -94,7 +94,6 @@ def test_a_file_that_is_too_large(monkeypatch):
         (f"{ROW}\n{{broken\n", r"x\.json, line 2"),
         ('{"a": "\\ud800"}', "surrogate"),
         ("{'a': 1}", "not JSON"),
-        ("1e999", "not JSON"),
         ('{"a": 1}garbage', "not JSON"),
     ],
 )

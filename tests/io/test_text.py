@@ -194,9 +194,10 @@ def test_an_id_that_is_blank_is_named_by_its_line(written, row):
         read(written(f"item,worker,label\n1,ann,x\n{row}\n".encode()))
 
 
-def test_utf8_is_left_where_it_is(tmp_path):
-    """A large file in good order is not loaded to be looked at."""
+def test_utf8_is_left_as_it_is(tmp_path):
+    """A large file in good order is loaded once, and not copied."""
     path = tmp_path / "votes.csv"
     path.write_text(TABLE, encoding="utf-8")
-    assert as_utf8(Source(str(path), path)).held is None
+    loaded = Source(str(path), path).loaded()
+    assert as_utf8(loaded) is loaded
     assert not_utf8(Source(str(path), path)) is None

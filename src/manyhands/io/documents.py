@@ -10,6 +10,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.json_files import looks_like_json, parse_json
+from manyhands.io.parquet import read_parquet
 from manyhands.io.sources import PARQUET, ZIP, Source, open_path
 from manyhands.io.text import as_utf8, not_utf8
 from manyhands.io.text_tables import Locate, read_text_table
@@ -103,19 +104,20 @@ def parse(source: Source, encoding: str | None = None) -> Document:
     if not source.size:
         raise AnnotationError(f"{source.name} is empty. Export it again; the first line must name the columns.")
     if source.head.startswith(PARQUET):
-        return _read_parquet(source)
+        return _parquet_table(source)
     if source.head.startswith(ZIP):
         return Table(source.name, *read_workbook(source), _sheet_rows(source))
     if source.suffix in _PACKED_SUFFIXES:
         raise AnnotationError(f"{source.name} is not what its name says: its content is no {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
         raise AnnotationError(f"{source.name} ends in {source.suffix!r}. manyhands reads {READABLE}.")
-    source = as_utf8(source, encoding)
-    if source.suffix not in TABLE_SUFFIXES and looks_like_json(source):
-        return Records(source.name, *parse_json(source))
-    if source.suffix not in TABLE_SUFFIXES and not _has_separators(source):
-        return Words(source.name, _word_rows(source))
-    return Table(source.name, *read_text_table(source))
+    loaded = source.loaded()
+    text = as_utf8(loaded, encoding)
+    if source.suffix not in TABLE_SUFFIXES and looks_like_json(text):
+        return Records(source.name, *parse_json(text))
+    if source.suffix not in TABLE_SUFFIXES and not _has_separators(text):
+        return Words(source.name, _word_rows(text))
+    return Table(source.name, *read_text_table(text, again=source if text is loaded else None))
 
 
 def _has_separators(source: Source) -> bool:
@@ -154,16 +156,7 @@ def _sheet_rows(source: Source) -> Locate:
 _MOST_ABOVE = 10_000  # rows of a sheet in which its header is looked for
 
 
-def _read_parquet(source: Source) -> Table:
+def _parquet_table(source: Source) -> Table:
     from manyhands.io.frames import frame_as_text
 
-    try:
-        if source.path is not None and source.held is None:
-            with source.path.open("rb") as file:
-                frame = pl.read_parquet(file)
-        else:
-            frame = pl.read_parquet(source.read())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        told = str(error).partition("\n")[0][:200]  # a panic is no Exception, and would pass every other handler
-        raise AnnotationError(f"{source.name} cannot be read as Parquet: {told}. Write it again.") from None
-    return Table(source.name, *frame_as_text(frame))
+    return Table(source.name, *frame_as_text(read_parquet(source)))

@@ -5,36 +5,46 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ManyhandsError
 from manyhands.io.names import listed
+from manyhands.io.sources import Source
 from manyhands.validation import check_memory
 
 ENDINGS = (".npy", ".npz")
+_TOO_LARGE = "Cut the file into parts."
 _SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, among others
 _BROKEN = (ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, RuntimeError)
 
 
 def read_array(path: Path) -> tuple[Any, list[str] | None]:
     """The features, and the ids of their rows where the file has them (`ids` beside `X` in an .npz)."""
+    source = Source(str(path), path)
     try:
-        if path.suffix.lower() == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with zipfile.ZipFile(path) as archive:
-            check_memory(sum(member.file_size for member in archive.infolist()), f"The arrays of {path}", "Cut it up.")
-        with np.load(path, allow_pickle=False) as arrays:
-            features = _sparse(path) if set(arrays.files) >= _SPARSE else arrays[_name_of_features(path, arrays.files)]
-            return features, as_ids(arrays["ids"], str(path)) if "ids" in arrays.files else None
+        with source.opened() as file:
+            if path.suffix.lower() == ".npy":
+                check_memory(source.size, f"The array of {path}", _TOO_LARGE)
+                return np.load(file, allow_pickle=False), None
+            return _from_archive(path, file)
     except (ManyhandsError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except MemoryError:
         raise LimitError(f"{path} holds an array that does not fit into memory.") from None
     except _BROKEN as error:
         raise AnnotationError(_explain(path, error)) from None
+
+
+def _from_archive(path: Path, file: BinaryIO) -> tuple[Any, list[str] | None]:
+    with zipfile.ZipFile(file) as archive:
+        check_memory(sum(member.file_size for member in archive.infolist()), f"The arrays of {path}", _TOO_LARGE)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        features = _sparse(file) if set(arrays.files) >= _SPARSE else arrays[_name_of_features(path, arrays.files)]
+        return features, as_ids(arrays["ids"], str(path)) if "ids" in arrays.files else None
 
 
 def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
@@ -64,10 +74,11 @@ def _name_of_features(path: Path, names: Sequence[str]) -> str:
     return others[0]
 
 
-def _sparse(path: Path) -> Any:
+def _sparse(file: BinaryIO) -> Any:
     from scipy.sparse import load_npz
 
-    matrix = load_npz(path)
+    file.seek(0)
+    matrix = load_npz(file)
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)  # else an index beyond the matrix is read, wherever that may be
     return matrix.tocsr()

@@ -15,7 +15,9 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.frames import frame_as_text
 from manyhands.io.judgements import find_column
 from manyhands.io.names import listed, plain, shorten
+from manyhands.io.parquet import read_parquet
 from manyhands.io.side_tables import find_common, open_table
+from manyhands.io.sources import Source
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,7 @@ def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, tr
 def _frame(path: Path) -> pl.DataFrame:
     """A table with the types of its file: text everywhere, unless it is Parquet."""
     if path.suffix.lower() == ".parquet":
-        try:
-            with path.open("rb") as file:
-                return pl.read_parquet(file)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            told = str(error).partition("\n")[0][:200]
-            raise AnnotationError(f"{path} cannot be read as Parquet: {told}. Write it again.") from None
+        return read_parquet(Source(str(path), path))
     table = open_table(path, "features")
     repeated = sorted({name for name in table.header if table.header.count(name) > 1})
     if repeated:

@@ -1,4 +1,7 @@
-"""JSON and JSON lines, within limits: orjson refuses NaN, infinities and more than 1024 levels by itself."""
+"""JSON and JSON lines, within limits: orjson refuses NaN, infinities and more than 1024 levels by itself.
+
+Numbers that 64 bits cannot hold are read as text, so that ids stay what they are (`exact_json.py`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io import exact_json
 from manyhands.io.names import listed
 from manyhands.io.sources import MOST_BYTES, Source
 from manyhands.io.text import not_utf8
@@ -34,7 +38,7 @@ def parse_json(source: Source) -> tuple[Any, dict[str, str]]:
     with _collector_resting():
         if source.suffix not in _LINES_SUFFIXES:
             try:
-                return orjson.loads(content), _notes([content])
+                return exact_json.loads(content), _notes([content])
             except orjson.JSONDecodeError as error:
                 if not _first_line_is_whole(content):
                     raise AnnotationError(_explain(source, error)) from None
@@ -49,11 +53,16 @@ def as_text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, float):
         return float.__repr__(value)  # NumPy's floats are floats, and say so
-    if isinstance(value, int):
-        return int.__repr__(value)
     try:
+        if isinstance(value, int):
+            return int.__repr__(value)
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
+        if isinstance(value, int):
+            raise AnnotationError("A whole number has more digits than Python writes. Give it as text.") from None
+        if "64-bit" in str(error):  # Python's own writer knows no such limit
+            with suppress(TypeError, ValueError, RecursionError):
+                return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
         raise AnnotationError(f"A list or object within the data cannot be written as JSON: {error}.") from None
 
 
@@ -76,13 +85,15 @@ def _notes(documents: list[bytes]) -> dict[str, str]:
 
 
 def _parse_lines(source: Source, content: bytes) -> Iterator[Any]:
+    # Looking for long numbers costs less in all lines at once than in one after the other.
+    read = exact_json.loads if exact_json.find_inexact(content) else orjson.loads
     for number, line in enumerate(content.split(b"\n"), start=1):
         if len(line) > LONGEST_LINE:
             raise LimitError(f"{source.name}, line {number}: {len(line):,} bytes; at most {LONGEST_LINE:,} are read.")
         if not line.strip():
             continue
         try:
-            yield orjson.loads(line)
+            yield read(line)
         except orjson.JSONDecodeError as error:
             raise AnnotationError(_explain(source, error, number)) from None
 
@@ -91,7 +102,7 @@ def _first_line_is_whole(content: bytes) -> bool:
     """Whether the first line is a JSON object by itself, as in JSON lines under another name."""
     first, _, rest = content.lstrip().partition(b"\n")
     try:
-        return isinstance(orjson.loads(first), dict) and bool(rest.strip())
+        return isinstance(exact_json.loads(first), dict) and bool(rest.strip())
     except orjson.JSONDecodeError:
         return False
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from inspect import signature
 from typing import Any
 
@@ -174,7 +175,7 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
     pairs = [pair for values in texts if not "".join(values).isascii() for pair in find_look_alikes(values)]
     if pairs:
         notes["look_alike_ids"] = look_alike_note(pairs)
-    folded: dict[str, list[str]] = {}
+    folded: dict[str | Decimal, list[str]] = {}
     for name in texts[-1]:
         folded.setdefault(_folded(name), []).append(name)
     alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
@@ -189,13 +190,14 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
     return notes
 
 
-def _folded(name: str) -> str:
+def _folded(name: str) -> str | Decimal:
     """The same for names that differ in case, spaces, or in how a number is written."""
     plain_name = name.strip().casefold()
     try:
-        return repr(float(plain_name))
-    except ValueError:
+        number = Decimal(plain_name)  # a float would be the same for different long numbers
+    except InvalidOperation:
         return plain_name
+    return number if number.is_finite() else plain_name
 
 
 def _texts(values: list[Any]) -> list[str]:

@@ -1,13 +1,14 @@
 """Where bytes come from: files, folders, zip and gzip archives, standard input; each opened within limits.
 
 Nothing is ever unpacked to disk, so the name of a member cannot lead anywhere; names that try are refused all the same.
+No file is mapped into memory: where somebody cuts off a mapped file, the system ends the process. A file is read into
+memory of our own, and whether it changed meanwhile is looked at afterwards.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
-import mmap
 import os
 import stat
 import struct
@@ -15,12 +16,14 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.validation import check_memory
 
 MOST_MEMBERS = 10_000  # of a zip
 MOST_FILES = 200_000  # of a folder; Ground Truth writes a file per item
@@ -73,7 +76,7 @@ class Source:
             return self.held[:_HEAD]
         if self.packed is not None:
             return _gunzip(self.packed, _HEAD)
-        with self.open() as file:
+        with self.opened() as file:
             return file.read(_HEAD)
 
     @property
@@ -90,8 +93,18 @@ class Source:
             return self.held
         if self.packed is not None:
             return self._unpacked
-        with self.open() as file:
-            return file.read()
+        check_memory(self.size, f"The bytes of {self.name}", "Cut the file into parts, and read each.")
+        try:
+            with self.opened() as file:
+                return file.read()
+        except OSError as error:
+            raise AnnotationError(f"{self.name} cannot be read: {error.strerror}.") from None
+        except MemoryError:
+            raise LimitError(f"{self.name} does not fit into memory. Cut it into parts, and read each.") from None
+
+    def loaded(self) -> Source:
+        """The same file with its content in memory, so that it is read once whatever is asked of it."""
+        return self if self.held is not None else replace(self, held=self.read())
 
     @cached_property
     def _unpacked(self) -> bytes:
@@ -103,13 +116,6 @@ class Source:
         self.budget.spend(len(content), self.name)
         return content
 
-    def find(self, wanted: bytes) -> int:
-        """Where the bytes `wanted` stand first, or -1; a file on disk is looked through, not loaded."""
-        if self.held is not None or self.path is None or not self.size:
-            return self.read().find(wanted)
-        with self.open() as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(wanted)
-
     @property
     def size(self) -> int:
         """In bytes; of what is still packed only whether there are any, which does not need all of it."""
@@ -118,14 +124,41 @@ class Source:
         if self.packed is not None:
             return len(self._unpacked if "_unpacked" in self.__dict__ else self.head)
         assert self.path is not None
-        return self.path.stat().st_size
-
-    def open(self) -> BinaryIO:
-        assert self.path is not None
         try:
-            return self.path.open("rb")
+            return self.path.stat().st_size
         except OSError as error:
             raise AnnotationError(f"{self.name} cannot be opened: {error.strerror}.") from None
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """What to read the content from, within a block; one sentence where the file changes before its end."""
+        if self.held is not None or self.path is None:
+            yield io.BytesIO(self.read())
+            return
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise AnnotationError(f"{self.name} cannot be opened: {error.strerror}.") from None
+        with file:
+            before = _state(file)
+            try:
+                yield file
+            except Exception:
+                self._refuse_changed(file, before)  # which may be why
+                raise
+            self._refuse_changed(file, before)
+
+    def _refuse_changed(self, file: BinaryIO, before: tuple[int, int]) -> None:
+        if _state(file) != before:
+            raise AnnotationError(
+                f"{self.name} was changed while it was read. Wait until it is written, and read it again."
+            ) from None
+
+
+def _state(file: BinaryIO) -> tuple[int, int]:
+    """What changes whenever somebody writes to a file: its size, and the time."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
 
 
 def open_path(path: str | Path) -> Source | dict[str, Source]:
@@ -164,7 +197,7 @@ def unpack(source: Source, budget: Budget | None = None) -> Source:
 def _gunzip(packed: Source, most: int) -> bytes:
     """The first bytes within a gzipped file."""
     try:
-        with io.BytesIO(packed.held) if packed.held is not None else packed.open() as raw, gzip.open(raw) as file:
+        with packed.opened() as raw, gzip.open(raw) as file:
             content = file.read(most)
     except (OSError, EOFError, zlib.error) as error:
         raise AnnotationError(f"{packed.name} is not a whole gzip file: {error}. Fetch it again.") from None
@@ -184,21 +217,25 @@ def is_archive(source: Source) -> bool:
     """Whether this is a zip of files, rather than a workbook, which is a zip too."""
     if not source.head.startswith((ZIP, _EMPTY_ZIP)):
         return False
-    return not any(name.startswith("xl/") for name in open_zip(source).namelist())
+    with open_zip(source) as archive:
+        return not any(name.startswith("xl/") for name in archive.namelist())
 
 
 def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
     """The files in a zip by name, each read whole within the limits."""
-    archive, budget = open_zip(source), source.budget or Budget(source.size)
-    check_zip(archive, source.name, budget)
-    for entry in archive.infolist():
-        if entry.is_dir() or _is_litter(entry.filename):
-            continue
-        content = b"".join(unpack_member(archive, entry, source.name))
-        member = unpack(Source(f"{source.name}/{entry.filename}", held=content, budget=budget), budget)
-        if is_archive(member):
-            raise AnnotationError(f"{member.name} is a zip within a zip. Unpack the outer one and give that folder.")
-        yield entry.filename, member
+    budget = source.budget or Budget(source.size)
+    with open_zip(source) as archive:
+        check_zip(archive, source.name, budget)
+        for entry in archive.infolist():
+            if entry.is_dir() or _is_litter(entry.filename):
+                continue
+            content = b"".join(unpack_member(archive, entry, source.name))
+            member = unpack(Source(f"{source.name}/{entry.filename}", held=content, budget=budget), budget)
+            if is_archive(member):
+                raise AnnotationError(
+                    f"{member.name} is a zip within a zip. Unpack the outer one and give that folder."
+                )
+            yield entry.filename, member
 
 
 def unpack_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
@@ -240,11 +277,15 @@ def check_zip(archive: zipfile.ZipFile, name: str, budget: Budget | None = None)
         budget.spend(unpacked, name)
 
 
-def open_zip(source: Source) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(source.path if source.held is None and source.path else io.BytesIO(source.read()))
-    except _BROKEN as error:
-        raise AnnotationError(f"{source.name} is not a whole zip file: {error}. Fetch it again.") from None
+@contextmanager
+def open_zip(source: Source) -> Iterator[zipfile.ZipFile]:
+    """An archive to read from within a block."""
+    with source.opened() as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _BROKEN as error:
+            raise AnnotationError(f"{source.name} is not a whole zip file: {error}. Fetch it again.") from None
+        yield archive
 
 
 def _leads_out(name: str) -> bool:

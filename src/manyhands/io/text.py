@@ -17,11 +17,12 @@ _MARKS = {  # the longer ones first: one of them begins like a shorter one
 
 
 def as_utf8(source: Source, encoding: str | None = None) -> Source:
-    """The same file in UTF-8 without a byte order mark; as it is, where it is that already.
+    """The same file, in memory, in UTF-8 without a byte order mark; its content as it is, where it is that already.
 
     UTF-16 is recognised by its mark, or by a zero in every other byte. Whether all of the rest is UTF-8 is found out
     by whoever reads it, so that large files are looked through once. Lines that end as on old Macs end as elsewhere.
     """
+    source = source.loaded()
     head = source.head
     if encoding is None:
         encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None) or _alternating(head)
@@ -29,16 +30,17 @@ def as_utf8(source: Source, encoding: str | None = None) -> Source:
         source = replace(source, held=_decode(source, encoding))
     elif head.startswith(codecs.BOM_UTF8):
         source = replace(source, held=source.read()[len(codecs.BOM_UTF8) :])
-    at = source.find(b"\0")
+    content = source.read()
+    at = content.find(b"\0")
     if at >= 0:
-        line = source.read().count(b"\n", 0, at) + 1
+        line = content.count(b"\n", 0, at) + 1
         raise AnnotationError(
             f"{source.name}, line {line}: a NUL byte, which text never has. Export the file again, or name its "
             "encoding, such as --encoding utf-16-le."
         )
     head = source.head
-    if b"\r" in head and b"\n" not in head and source.find(b"\n") < 0:
-        source = replace(source, held=source.read().replace(b"\r", b"\n"))
+    if b"\r" in head and b"\n" not in content:
+        source = replace(source, held=content.replace(b"\r", b"\n"))
     return source
 
 

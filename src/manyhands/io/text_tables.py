@@ -7,7 +7,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import polars as pl
 
@@ -24,8 +23,10 @@ _MOST_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a lin
 Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
 
 
-def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str], Locate | None]:
+def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.DataFrame, list[str], Locate | None]:
     """The whole file, every cell as text; the names of its columns as they stand in it; how to find a row's line.
+
+    `again` is the same text where it need not be kept in memory, to find a line in.
 
     A name that comes twice is kept twice: polars would give it a number, which the user has never seen.
     """
@@ -35,9 +36,7 @@ def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str], Locate | N
     try:
         separator, header = _read_header(source, separators)
         skipped = 1 if announced else 0
-        frame = pl.read_csv(
-            _for_polars(source), separator=separator, infer_schema=False, glob=False, skip_lines=skipped
-        )
+        frame = pl.read_csv(source.read(), separator=separator, infer_schema=False, glob=False, skip_lines=skipped)
     except pl.exceptions.NoDataError:
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
     except pl.exceptions.DuplicateError:
@@ -47,7 +46,7 @@ def read_text_table(source: Source) -> tuple[pl.DataFrame, list[str], Locate | N
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise AnnotationError(_explain(source, separator, error)) from None
     names = header if header and len(header) == frame.width else frame.columns
-    return frame, names, _lines(source, separator, len(frame))
+    return frame, names, _lines(again or source, separator, len(frame))
 
 
 def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
@@ -69,13 +68,6 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
     return locate
 
 
-def _for_polars(source: Source) -> Path | bytes:
-    """The path, which polars maps into memory; the content where there is no path or its name is not text."""
-    if source.held is None and source.path is not None and source.name.isprintable():
-        return source.path
-    return source.read()
-
-
 def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None]:
     """The first separator that splits the header, and the names in it; None where they are beyond reading."""
     for separator in separators:
@@ -92,10 +84,10 @@ def _rows(
     source: Source, separator: str, *, strict: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Every row, with the number of the line on which it begins; empty lines only where they are asked for."""
-    raw = source.path.open("rb") if source.held is None and source.path is not None else io.BytesIO(source.read())
     before = csv.field_size_limit(_LONGEST_CELL)
     try:
-        with io.TextIOWrapper(raw, newline="", encoding="utf-8") as file:
+        with source.opened() as raw:
+            file = io.TextIOWrapper(raw, newline="", encoding="utf-8")
             before_rows = 1 if _ANNOUNCED.match(source.head) else 0
             for _ in range(before_rows):
                 file.readline()
@@ -104,6 +96,7 @@ def _rows(
                 if row or blank:
                     yield line, row
                 line = before_rows + rows.line_num + 1
+            file.detach()  # who opened it closes it
     finally:
         csv.field_size_limit(before)
 

@@ -23,6 +23,7 @@ def read_workbook(source: Source) -> tuple[pl.DataFrame, list[str]]:
     A number is read as Excel shows whole numbers, `7` rather than `7.0`; leading zeros survive where Excel kept them,
     in cells that are text.
     """
+    source = source.loaded()
     with open_zip(source) as archive:
         check_zip(archive, source.name, source.budget)
         for entry in archive.infolist():

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import nn
 
 from manyhands.exceptions import TrainingError
@@ -117,10 +117,13 @@ class Checkpoint:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
+    """The state and the tensors; read into memory, since a mapped file that is cut off meanwhile ends the process."""
+    content = path.read_bytes()
     try:
-        with safe_open(path, framework="pt") as file:
-            return json.loads(file.metadata()["state"]), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        tensors = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return json.loads(header["__metadata__"]["state"]), tensors
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise TrainingError(f"{path} is not a checkpoint of manyhands ({error}); delete it to start afresh.") from None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
 from manyhands.io.judgements import Collector, Judgements, Wishes
@@ -114,7 +115,7 @@ def _rows_as_records(table: Table) -> list[dict[str, Any]]:
 
 def _list_of(cell: str, where: str) -> Any:
     try:
-        return orjson.loads(cell)
+        return exact_json.loads(cell)
     except orjson.JSONDecodeError:
         said = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
         raise AnnotationError(said) from None

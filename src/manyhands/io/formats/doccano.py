@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
+from manyhands.io import exact_json
 from manyhands.io.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
 from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
@@ -76,7 +77,7 @@ def _is_member(source: Source) -> bool:
         if source.suffix == ".json":
             document = parse(source)
             return isinstance(document, Records) and _is_record(document.first)
-        return source.suffix == ".jsonl" and _is_record(orjson.loads(_first_line(source)))
+        return source.suffix == ".jsonl" and _is_record(exact_json.loads(_first_line(source)))
     except (ManyhandsError, orjson.JSONDecodeError):
         return False
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.documents import Document, Folder, Records, parse
 from manyhands.io.formats.ground_truth_manifest import Manifest, is_manifest, names_sources, read_manifest
 from manyhands.io.json_files import as_text
@@ -131,7 +132,7 @@ def _requested(entry: Any, place: str) -> Iterator[Response]:
         data = annotation.get("annotationData")
         content = data.get("content") if isinstance(data, dict) else None
         try:
-            content = orjson.loads(content) if isinstance(content, str) and content.strip() else content
+            content = exact_json.loads(content) if isinstance(content, str) and content.strip() else content
         except orjson.JSONDecodeError as error:
             raise AnnotationError(f"{place}: the content of an annotation is not JSON: {error.msg}.") from None
         yield Response(place, str(index), worker_of(annotation), content, annotation.get("submissionTime"))

@@ -13,6 +13,7 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, Answer, as_answer
 from manyhands.io.formats.long import objects_as_table
@@ -139,7 +140,7 @@ def _structured(column: pl.Series) -> list[Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        found = orjson.loads(text)
+        found = exact_json.loads(text)
     except orjson.JSONDecodeError:
         return None
     return found if isinstance(found, dict | list) else None

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import field_of, objects_of, only_question, refusal, refuse_unknown_field, set_times
 from manyhands.io.formats.labelbox_answers import Answers, Place, one_or_several, read_answers
@@ -146,7 +147,7 @@ def _from_json(label: Any) -> Any:
     if not isinstance(label, str):
         return label
     try:
-        return orjson.loads(label)
+        return exact_json.loads(label)
     except orjson.JSONDecodeError:
         return label
 

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.documents import Document, Folder, Records, Table, parse
 from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
@@ -208,7 +209,7 @@ def _list(value: Any, where: str, key: str) -> list[Any]:
         return []
     if isinstance(value, str) and _is_list(value):
         try:
-            value = orjson.loads(value)
+            value = exact_json.loads(value)
         except orjson.JSONDecodeError:
             raise AnnotationError(f"{where}: {key} is not a list in JSON: {shorten(value)}. Write it as one.") from None
     if not isinstance(value, list):

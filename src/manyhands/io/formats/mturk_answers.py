@@ -14,6 +14,7 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io import exact_json
 from manyhands.io.formats.choosing_items import blank_as_null
 from manyhands.io.json_files import as_text
 
@@ -87,7 +88,7 @@ def _as_lists(column: pl.Series) -> pl.Series:
         if cell is None or not len(cell):
             continue
         try:
-            value = orjson.loads(cell)
+            value = exact_json.loads(cell)
         except (orjson.JSONDecodeError, TypeError):
             return blank_as_null(column)
         if not isinstance(value, list) or not all(isinstance(choice, str) for choice in value):
@@ -103,7 +104,7 @@ def _read_json(column: pl.Series, place: Place) -> dict[str, dict[int, Any]]:
         if cell is None or not cell.strip():
             continue
         try:
-            value = orjson.loads(cell)
+            value = exact_json.loads(cell)
         except orjson.JSONDecodeError as error:
             raise AnnotationError(f"{place(row)}: {TASK_ANSWERS} is not JSON ({error.msg}). Was it edited?") from None
         for entry in value if isinstance(value, list) else [value]:
