@@ -64,7 +64,14 @@ class _Point(Generic[P]):
 
 
 def run_em(
-    steps: Steps[P], start: Array, *, max_iter: int, tol: float, accelerate: bool = True, what: str = "EM"
+    steps: Steps[P],
+    start: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    accelerate: bool = True,
+    what: str = "EM",
+    stop_early: bool = False,
 ) -> EMResult[P]:
     """Alternate the two steps from the statistics `start` until the objective has almost nothing left to gain.
 
@@ -76,6 +83,7 @@ def run_em(
     tol : stop when the estimated distance to the optimum is below `tol` times the objective
     accelerate : extrapolate from every pair of passes (SQUAREM)
     what : the name under which progress is reported
+    stop_early : stop when two passes have each gained less than `tol` times the objective, whatever is left to gain
 
     The objective never falls from one entry of the history to the next, if `maximise` does not lower it. Steps that may
     (generalised EM, where parameters are solved for with others that then move) should not be accelerated; a pass that
@@ -92,7 +100,7 @@ def run_em(
 
     here = one_pass(start, None)
     history, kept = [here.objective], [0]
-    rule = StopRule(tol)
+    rule = StopRule(tol, stop_early)
     while n_iter < max_iter and not rule.reached:
         ahead = one_pass(here.statistics, here.params)
         history.append(ahead.objective)
@@ -121,8 +129,9 @@ class StopRule:
     count may still move, because near a saddle gains are tiny for a hundred passes and then grow again.
     """
 
-    def __init__(self, tol: float) -> None:
+    def __init__(self, tol: float, early: bool = False) -> None:
         self.tol = tol
+        self.early = early
         self.rates: list[float] = []
         self.times = 0
 
@@ -134,8 +143,9 @@ class StopRule:
         rate = _norm(next_residual) / size if size > 0 else 0.0
         self.rates = [*self.rates[-4:], min(rate, _SLOWEST)]
         slow = max(self.rates) ** 2
-        left = max(gain, 0.0) * slow / (1 - slow)
-        settled = left <= self.tol * max(abs(objective), 1.0) and _is_still(next_residual, statistics)
+        left = max(gain, 0.0) * (1.0 if self.early else slow / (1 - slow))
+        settled = left <= self.tol * max(abs(objective), 1.0)
+        settled &= self.early or _is_still(next_residual, statistics)
         self.times = self.times + 1 if settled else 0
 
     @property

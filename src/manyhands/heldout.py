@@ -137,7 +137,7 @@ def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64
     first = np.zeros(annotations.n_items, np.uint64)  # an item's first fold: drawn from what is on it
     np.add.at(first, annotations.item, mark)
     fold = np.empty(len(order), np.int64)
-    fold[order] = ((_mix(first) % np.uint64(n_folds)).astype(np.int64)[annotations.item] + rank) % n_folds
+    fold[order] = ((scatter_bits(first) % np.uint64(n_folds)).astype(np.int64)[annotations.item] + rank) % n_folds
     return fold
 
 
@@ -149,18 +149,18 @@ def _fingerprints(annotations: Annotations, rounds: int = 3) -> npt.NDArray[np.u
     their order does not matter.
     """
     item, worker, label = annotations.item, annotations.worker, annotations.label
-    class_colour = _mix(np.bincount(label, minlength=annotations.n_classes).astype(np.uint64))
-    item_colour = _mix(annotations.n_labels.astype(np.uint64))
-    worker_colour = _mix(np.bincount(worker, minlength=annotations.n_workers).astype(np.uint64))
+    class_colour = scatter_bits(np.bincount(label, minlength=annotations.n_classes).astype(np.uint64))
+    item_colour = scatter_bits(annotations.n_labels.astype(np.uint64))
+    worker_colour = scatter_bits(np.bincount(worker, minlength=annotations.n_workers).astype(np.uint64))
     for _ in range(rounds):
         new_item, new_worker = np.zeros_like(item_colour), np.zeros_like(worker_colour)
-        np.add.at(new_item, item, _mix(worker_colour[worker] ^ class_colour[label]))
-        np.add.at(new_worker, worker, _mix(item_colour[item] + class_colour[label]))
-        item_colour, worker_colour = _mix(new_item), _mix(new_worker)
-    return _mix(item_colour[item] + _mix(worker_colour[worker] ^ class_colour[label]))
+        np.add.at(new_item, item, scatter_bits(worker_colour[worker] ^ class_colour[label]))
+        np.add.at(new_worker, worker, scatter_bits(item_colour[item] + class_colour[label]))
+        item_colour, worker_colour = scatter_bits(new_item), scatter_bits(new_worker)
+    return scatter_bits(item_colour[item] + scatter_bits(worker_colour[worker] ^ class_colour[label]))
 
 
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def scatter_bits(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Scatter 64-bit numbers (the finaliser of SplitMix64)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from manyhands.priors import ClassPrior, gold_offset
 
 Array = npt.NDArray[np.float64]
 P = TypeVar("P")
+
+_DOUBT = 4  # gold items for each one that the vote gets wrong
+_TIE = 1e-9
+_LEAST_TOL = 1e-6  # of the objective; starts that end closer together are taken for one
 
 
 @dataclass(frozen=True)
@@ -94,22 +98,26 @@ def fit_table(
     tol: float,
     n_init: int = 1,
     rng: np.random.Generator | None = None,
+    stop_early: bool = False,
 ) -> TableFit[P]:
     """Fit by EM from the vote shares, from gold where there is any, and from `n_init - 1` random starts; keep the best.
 
     The vote takes the majority to be right. Gold may know better: a crowd of inverted workers is only found out from
-    a start that believes the gold, and that start is tried where the vote is wrong on most gold items beyond chance.
+    a start that rests on the gold, and that start is tried where the vote is wrong on a quarter of the gold items. A
+    later start wins only with an objective that is higher by more than EM's tolerance, so that rounding decides nothing.
+    `stop_early` is that of `run_em`.
     """
     model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
     if nobody_can_be_checked(annotations, gold):
         return _labels_as_given(model, n_init)
     starts = [_start(annotations, model, None)]
-    if gold is not None and overrules_the_vote(annotations, gold):
+    if gold is not None and _doubts_the_vote(annotations, gold):
         starts.append(_gold_start(annotations, model, gold))
     starts += [_start(annotations, model, generator) for generator in (rng.spawn(n_init - 1) if rng else [])]
-    runs = [run_em(model, model.statistics(start, None), max_iter=max_iter, tol=tol) for start in starts]
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "stop_early": stop_early}
+    runs = [run_em(model, model.statistics(start, None), **settings) for start in starts]
     restarts = [run.history[-1] for run in runs]
-    best = runs[int(np.argmax(restarts))]
+    best = runs[_first_of_the_best(restarts, tol)]
     final = model.pass_at(best.params, want_posterior=True)
     table = noise.log_table(best.params.noise)
     return TableFit(best.params, table, table, final, best.history, best.n_iter, best.converged, restarts, alone=False)
@@ -157,12 +165,39 @@ def _start(annotations: Annotations, model: TableModel[P], generator: np.random.
     return em_pass(model.packed, np.zeros((n_workers, n_classes, n_classes)), np.zeros(n_classes), offset)
 
 
+def _first_of_the_best(objectives: list[float], tol: float) -> int:
+    """The first start that ended within EM's tolerance of the highest objective."""
+    best = max(objectives)
+    return next(i for i, value in enumerate(objectives) if value >= best - max(tol, _LEAST_TOL) * max(abs(best), 1.0))
+
+
+def wrong_on_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> tuple[int, int]:
+    """On how many gold items the majority vote is wrong, and how many gold items have labels; a tie is not wrong.
+
+    Examples
+    --------
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [0, 1, -1], [1, 1, 1]])
+    >>> wrong_on_gold(votes, np.array([1, 1, -1], np.int32))
+    (1, 2)
+    """
+    if gold is None:
+        return 0, 0
+    known = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
+    share = vote_share(annotations[known])
+    behind = share[np.arange(len(known)), gold[known]] < share.max(axis=1, initial=0.0) - _TIE
+    return int(behind.sum()), len(known)
+
+
+def _doubts_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
+    """Whether the vote is wrong on a quarter of the gold items or more: reason enough to try a start from gold."""
+    wrong, known = wrong_on_gold(annotations, gold)
+    return 0 < known <= _DOUBT * wrong
+
+
 def overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
     """Whether the vote is wrong on more than half of the gold items, by three standard deviations."""
-    known = np.flatnonzero((gold >= 0) & (annotations.n_labels > 0))
-    share = vote_share(annotations)
-    wrong = int((share[known, gold[known]] < share[known].max(axis=1, initial=0.0)).sum())
-    return 2 * wrong - len(known) > 3 * np.sqrt(len(known))
+    wrong, known = wrong_on_gold(annotations, gold)
+    return 2 * wrong - known > 3 * np.sqrt(known)
 
 
 def _gold_start(annotations: Annotations, model: TableModel[P], gold: npt.NDArray[np.int32]) -> PassResult:

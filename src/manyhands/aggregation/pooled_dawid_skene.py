@@ -9,6 +9,7 @@ together on hard items, so labels say less than independent ones would. A power 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.dependence import OneVoice, find_one_voice, speak_once
+from manyhands.exchangeable import kinds_of_workers, merge_workers
 from manyhands.heldout import split_labels
 from manyhands.kernels import Array, check_tables, em_pass, pack
 from manyhands.noise import safe_log
@@ -27,9 +29,12 @@ from manyhands.validation import Constraint, Number, OneOf
 
 POWERS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 FOLD_PASSES = 25  # of EM in a fold: it has to place the workers, not to converge
+FOLD_PASSES_THIN = 8
 ENOUGH = 50_000  # held-out labels
 FEWEST = 50
+LARGEST_THIN = 20_000  # the same, where workers are many with few labels each: their tables are the work
 LARGEST = 2_000_000  # labels; of a larger crowd a sample of the items is split
+THIN = ((5_000, 5.0), (500, 1.5))  # at least so many workers, with at most so many labels each
 HALF_INDEPENDENT = 0.5
 PRIOR_ITEMS = 1.0  # items added to every class
 
@@ -101,49 +106,89 @@ class PooledDawidSkene(Aggregator):
         voice = find_one_voice(annotations) if self.one_voice else None
         members = np.zeros(annotations.n_workers, bool) if voice is None else voice.members
         heard = speak_once(annotations, members)
-        noise = _noise(heard, self.pull)
-        fit = _fit(heard, gold, noise, self.max_iter, self.tol)
+        fit = _fit(heard, gold, self.pull, self.max_iter, self.tol)
         power = _choose_power(heard, gold, self.pull, self.n_folds) if self.calibrate and not fit.alone else 1.0
-        results = _worker_results(noise, fit, members)
-        results |= _tempered(noise, fit, results["confusion_"], 1.0 if power is None else power)
+        results = _worker_results(fit, members, np.bincount(heard.worker, minlength=heard.n_workers))
+        results |= _tempered(fit, results["confusion_"], 1.0 if power is None else power)
         offset = gold_offset(gold, annotations.n_classes)
         table, log_prior = results["_log_table"][:-1], results["_log_prior"]
         final = em_pass(pack(heard), table, log_prior, offset, want_posterior=True)
         assert final.posterior is not None
         counts = final.counts if voice is None else None  # those of silent members are not there
         notes = _notes(annotations, power, voice)
-        return Inference(final.posterior, counts, fit.n_iter, fit.converged, fit.history, results, notes)
+        return Inference(final.posterior, counts, fit.table.n_iter, fit.table.converged, fit.table.history, results, notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
 
 
-def _noise(annotations: Annotations, pull: float) -> PooledNoise:
+@dataclass(frozen=True)
+class _Fit:
+    """A fitted crowd; workers whom nothing tells apart were fitted as one."""
+
+    noise: PooledNoise
+    table: TableFit[PooledParams]
+    kind: npt.NDArray[np.int64] | None  # (n_workers,) the row of each worker, where several share one
+
+    @property
+    def alone(self) -> bool:
+        return self.table.alone
+
+    @property
+    def confusion(self) -> Array:
+        """(n_workers, n_classes, n_classes)"""
+        return self._each(self.noise.confusion(self.table.params.noise))
+
+    @property
+    def p_type(self) -> Array:
+        """(n_workers, n_types)"""
+        return self._each(self.table.params.noise.workers.p_type)
+
+    @property
+    def log_prior(self) -> Array:
+        return self.table.params.log_prior
+
+    def _each(self, rows: Array) -> Array:
+        return rows.copy() if self.kind is None else rows[self.kind]
+
+
+def _fit(annotations: Annotations, gold: Gold, pull: float, max_iter: int, tol: float) -> _Fit:
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
-    return PooledNoise(annotations.n_classes, n_labels, pull)
+    leap = _is_thin(annotations) or bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
+    kind, size = kinds_of_workers(annotations, gold), None
+    if kind is not None:
+        annotations, size = merge_workers(annotations, kind), np.bincount(kind).astype(float)
+        n_labels = np.bincount(kind, weights=n_labels) / size
+    noise = PooledNoise(annotations.n_classes, n_labels, pull, size, leap)
+    prior = EstimatedPrior(PRIOR_ITEMS)
+    table = fit_table(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol, stop_early=leap)
+    return _Fit(noise, table, kind)
 
 
-def _fit(annotations: Annotations, gold: Gold, noise: PooledNoise, max_iter: int, tol: float) -> TableFit[PooledParams]:
-    return fit_table(annotations, noise, EstimatedPrior(PRIOR_ITEMS), gold=gold, max_iter=max_iter, tol=tol)
+def _is_thin(annotations: Annotations) -> bool:
+    """Whether the workers are many, with few labels each: little can be known of any, and their tables are the work."""
+    n_active = np.count_nonzero(np.bincount(annotations.worker))
+    return any(n_active >= least and annotations.n_annotations <= most * n_active for least, most in THIN)
 
 
-def _worker_results(noise: PooledNoise, fit: TableFit[PooledParams], members: npt.NDArray[np.bool_]) -> dict[str, Any]:
+def _worker_results(fit: _Fit, members: npt.NDArray[np.bool_], n_labels: npt.NDArray[np.int64]) -> dict[str, Any]:
     """What is known of each worker; those who count as one share what is known of the one who speaks for them."""
-    confusion, p_type = noise.confusion(fit.params.noise), fit.params.noise.workers.p_type.copy()
+    confusion, p_type = fit.confusion, fit.p_type
     if members.any():
-        speaker = int(np.argmax(np.where(members, noise.n_labels, -1.0)))
+        speaker = int(np.argmax(np.where(members, n_labels, -1)))
         confusion[members], p_type[members] = confusion[speaker], p_type[speaker]
-    return {"confusion_": confusion, "worker_types_": p_type, "types_": noise.types, "one_voice_": members}
+    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.noise.types, "one_voice_": members}
 
 
-def _tempered(noise: PooledNoise, fit: TableFit[PooledParams], confusion: Array, power: float) -> dict[str, Any]:
+def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
     """The power, and the table and class prior of the last E step, raised to it."""
-    table = safe_log(np.concatenate([confusion, noise.newcomer(fit.params.noise)[None]]))
     if fit.alone:
-        table = np.concatenate([fit.used_table, fit.used_table[:1]])
-    log_prior = fit.params.log_prior
-    raised = {"_log_table": power * table, "_log_prior": power * log_prior}
-    return raised | {"power_": power, "class_prior_": np.exp(log_prior)}
+        one_vote = fit.table.used_table[:1]  # the same for everybody
+        table = np.repeat(one_vote, len(confusion) + 1, axis=0)
+    else:
+        table = safe_log(np.concatenate([confusion, fit.noise.newcomer(fit.table.params.noise)[None]]))
+    raised = {"_log_table": power * table, "_log_prior": power * fit.log_prior}
+    return raised | {"power_": power, "class_prior_": np.exp(fit.log_prior)}
 
 
 def _choose_power(annotations: Annotations, gold: Gold, pull: float, n_folds: int) -> float | None:
@@ -164,11 +209,14 @@ def _choose_power(annotations: Annotations, gold: Gold, pull: float, n_folds: in
 
 
 def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations, Gold]:
-    """All items of a crowd of ordinary size, and evenly spaced ones of a huge crowd."""
-    step = annotations.n_annotations // LARGEST + 1
+    """All items of a crowd of ordinary size, and evenly spaced ones of a huge crowd or one of very many workers."""
+    step = annotations.n_annotations // (LARGEST_THIN if _is_thin(annotations) else LARGEST) + 1
     if step == 1:
         return annotations, gold
-    return annotations[::step], None if gold is None else gold[::step]
+    sample = annotations[::step]
+    has_label = np.bincount(sample.worker, minlength=sample.n_workers) > 0
+    sample = merge_workers(sample, np.maximum(np.cumsum(has_label) - 1, 0))  # those without a label cost, and add nothing
+    return sample, None if gold is None else gold[::step]
 
 
 def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.NDArray[np.bool_]) -> Array:
@@ -177,12 +225,9 @@ def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.
     held = annotations.keep(out & (known.n_labels > 0)[annotations.item])
     if known.n_annotations == 0 or held.n_annotations == 0:
         return np.zeros((0, len(POWERS)))
-    noise = _noise(known, pull)
-    fit = _fit(known, gold, noise, FOLD_PASSES, tol=0.0)
-    confusion = noise.confusion(fit.params.noise)
-    final = em_pass(
-        pack(known), safe_log(confusion), fit.params.log_prior, gold_offset(gold, noise.n_classes), want_posterior=True
-    )
+    fit = _fit(known, gold, pull, FOLD_PASSES_THIN if _is_thin(annotations) else FOLD_PASSES, tol=0.0)
+    confusion, offset = fit.confusion, gold_offset(gold, known.n_classes)
+    final = em_pass(pack(known), safe_log(confusion), fit.log_prior, offset, want_posterior=True)
     assert final.posterior is not None
     log_p = safe_log(final.posterior)[held.item]  # (n_held_out, n_classes)
     p_label = confusion[held.worker, :, held.label]

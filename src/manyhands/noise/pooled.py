@@ -30,7 +30,9 @@ from scipy.special import betaln, digamma, gammaln
 
 from manyhands.kernels import spread
 from manyhands.noise import Array, safe_log
+from manyhands.noise.beta import solve_beta
 
+Special = Callable[..., Array]  # of single numbers, with `out`: digamma, gammaln
 Log = Callable[[Array], Array]  # digamma gives expected logarithms, log gives logarithms of expectations
 
 TOLL = 0.05  # nats per label that a worker's own full matrix must be worth
@@ -38,6 +40,9 @@ MOST_CLASSES = 10  # for full matrices; with more they cost far more than a pass
 
 # Every Beta and Dirichlet parameter x has the prior x^SHAPE exp(-RATE x), which keeps it off 0 and infinity.
 SHAPE, RATE = 0.5, 0.05
+_LEAST_SPARSE = 1 << 12  # numbers; fewer are done before the zeros among them are found
+_SPARSE = 0.6  # share of counts that are not 0
+_SHORT = 7  # numbers that NumPy adds one after another; more it adds in an order of its own
 _LEAST = 1e-9  # an extrapolation may take a parameter to 0, where its logarithm would end
 
 
@@ -53,12 +58,12 @@ class Tally:
 
     @cached_property
     def said(self) -> Array:  # (n_workers, n_classes): label, whatever the truth
-        return self.counts.sum(axis=1)
+        return sum_last(self.counts.transpose(0, 2, 1))
 
     @cached_property
     def coin(self) -> Array:  # (n_workers, 2): right, wrong
-        right = self.right.sum(axis=1)
-        return np.stack([right, np.maximum(self.said.sum(axis=1) - right, 0.0)], axis=1)
+        right = sum_last(self.right)
+        return np.stack([right, np.maximum(sum_last(self.said) - right, 0.0)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,8 @@ class Workers:
 
     @cached_property
     def trust(self) -> Array:  # (n_workers, 2): labels that were known, and that were not
-        known = (self.tally.right * self.knew).sum(axis=1)
-        return np.stack([known, self.guesses.sum(axis=1)], axis=1)
+        known = sum_last(self.tally.right * self.knew)
+        return np.stack([known, sum_last(self.guesses)], axis=1)
 
     @cached_property
     def guesses(self) -> Array:  # (n_workers, n_classes)
@@ -109,8 +114,10 @@ class PooledNoise:
     """
 
     n_classes: int
-    n_labels: Array  # (n_workers,)
+    n_labels: Array  # (n_workers,) of one worker
     pull: float = 0.03
+    size: Array | None = None  # (n_workers,) how many workers, alike in everything, stand behind each; None for one
+    leap: bool = False  # solve the coin's Beta by Newton's method; for crowds in which Minka's step would creep
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -119,7 +126,7 @@ class PooledNoise:
         return ("coin", "habit", "full") if self.n_classes <= MOST_CLASSES else ("coin", "habit")
 
     def solve(self, counts: Array, previous: PooledParams | None) -> PooledParams:
-        tally = Tally(counts)
+        tally = Tally(counts if self.size is None else counts / self.size[:, None, None])
         beliefs = self.start() if previous is None else previous.beliefs
         knew = np.full_like(tally.right, 0.7) if previous is None else previous.workers.knew
         workers = self._judge(tally, knew, beliefs)
@@ -131,8 +138,13 @@ class PooledNoise:
         return params.log_table
 
     def log_penalty(self, params: PooledParams) -> float:
-        explained = (params.workers.tally.counts * params.log_table).sum()
-        return float(params.workers.evidence.sum() - explained) + self._log_hyperprior(params.beliefs)
+        workers = params.workers
+        if self.size is None:
+            explained, evidence = (workers.tally.counts * params.log_table).sum(), workers.evidence.sum()
+        else:
+            each = (workers.tally.counts * params.log_table).sum(axis=(1, 2))
+            explained, evidence = (self.size * each).sum(), (self.size * workers.evidence).sum()
+        return float(evidence - explained) + self._log_hyperprior(params.beliefs)
 
     def memory(self, params: PooledParams | None) -> Array:
         """The beliefs about the crowd as one vector of positive numbers, for the driver to extrapolate."""
@@ -167,7 +179,7 @@ class PooledNoise:
 
     def _pseudo_workers(self) -> Array:
         """(n_types,) workers that every type is given beforehand."""
-        active = float((self.n_labels > 0).sum())
+        active = float((self.n_labels > 0).sum() if self.size is None else self.size[self.n_labels > 0].sum())
         return np.array([1.0 + (self.pull * active if name == "coin" else 0.0) for name in self.types])
 
     def _judge(self, tally: Tally, knew: Array, beliefs: Beliefs) -> Workers:
@@ -181,22 +193,27 @@ class PooledNoise:
         score = np.stack(evidence, axis=1) - np.stack(toll, axis=1) + safe_log(beliefs.shares)
         top = score.max(axis=1, keepdims=True)
         weight = np.exp(score - top)
-        total = weight.sum(axis=1, keepdims=True)
+        total = sum_last(weight)[:, None]
         return Workers(tally, knew, weight / total, (top + np.log(total))[:, 0])
 
     def _learn(self, workers: Workers, beliefs: Beliefs) -> Beliefs:
         """One round of updates, none of which lowers the summed evidence and the hyper-prior."""
         active = np.where(self.n_labels[:, None] > 0, workers.p_type, 0.0)
+        if self.size is not None:
+            active *= self.size[:, None]
         shares = active.sum(axis=0) + self._pseudo_workers()
         p = {name: column for name, column in zip(self.types, active.T)}
         tally, full = workers.tally, beliefs.full
         return Beliefs(
             shares / shares.sum(),
-            _fixed_point(beliefs.coin, tally.coin, p["coin"]) if "coin" in p else beliefs.coin,
+            self._learn_coin(beliefs.coin, tally.coin, p["coin"]) if "coin" in p else beliefs.coin,
             _fixed_point(beliefs.trust, workers.trust, p["habit"]) if "habit" in p else beliefs.trust,
             _fixed_point(beliefs.habit, workers.guesses, p["habit"]) if "habit" in p else beliefs.habit,
             _fixed_point(full, tally.counts, p["full"]) if "full" in p else full,
         )
+
+    def _learn_coin(self, alpha: Array, counts: Array, p: Array) -> Array:
+        return solve_beta(alpha, counts, p, SHAPE, RATE) if self.leap else _fixed_point(alpha, counts, p)
 
     def _mix(self, workers: Workers, beliefs: Beliefs, log: Log, each: Log = np.asarray) -> Array:
         """(n_workers, n_classes, n_classes) the tables of all types, weighed by p(type)."""
@@ -217,7 +234,7 @@ def _coin_evidence(workers: Workers, beliefs: Beliefs) -> Array:
 
 def _coin_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
     n_classes = len(beliefs.habit)
-    right, wrong = _log_shares(beliefs.coin + workers.tally.coin, log).T
+    right, wrong = _log_shares(beliefs.coin, workers.tally.coin, log).T
     table = np.repeat(wrong - np.log(n_classes - 1), n_classes**2).reshape(-1, n_classes, n_classes)
     diagonal = np.arange(n_classes)
     table[:, diagonal, diagonal] = right[:, None]
@@ -226,8 +243,8 @@ def _coin_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
 
 def _habit_logs(workers: Workers, beliefs: Beliefs, log: Log) -> tuple[Array, Array]:
     """log p(knew), (n_workers, 1), and log p(did not know and said l), (n_workers, n_classes)."""
-    knew, did_not = _log_shares(beliefs.trust + workers.trust, log).T
-    return knew[:, None], did_not[:, None] + _log_shares(beliefs.habit + workers.guesses, log)
+    knew, did_not = _log_shares(beliefs.trust, workers.trust, log).T
+    return knew[:, None], did_not[:, None] + _log_shares(beliefs.habit, workers.guesses, log)
 
 
 def _habit_evidence(workers: Workers, beliefs: Beliefs) -> Array:
@@ -236,7 +253,7 @@ def _habit_evidence(workers: Workers, beliefs: Beliefs) -> Array:
     right, sure = workers.tally.right, workers.tally.right * workers.knew
     slack = right * np.logaddexp(known, guessed) - sure * known - (right - sure) * guessed
     habits = _dirichlet_evidence(beliefs.habit, workers.guesses)
-    return _dirichlet_evidence(beliefs.trust, workers.trust) + habits + slack.sum(axis=1)
+    return _dirichlet_evidence(beliefs.trust, workers.trust) + habits + sum_last(slack)
 
 
 def _habit_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
@@ -249,32 +266,57 @@ def _habit_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
 
 
 def _full_evidence(workers: Workers, beliefs: Beliefs) -> Array:
-    return _dirichlet_evidence(beliefs.full, workers.tally.counts).sum(axis=1)
+    return sum_last(_dirichlet_evidence(beliefs.full, workers.tally.counts))
 
 
 def _full_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
-    return _log_shares(beliefs.full + workers.tally.counts, log)
+    return _log_shares(beliefs.full, workers.tally.counts, log)
 
 
 _EVIDENCE = {"coin": _coin_evidence, "habit": _habit_evidence, "full": _full_evidence}
 _TABLE = {"coin": _coin_table, "habit": _habit_table, "full": _full_table}
 
 
-def _log_shares(alpha: Array, log: Log) -> Array:
+def _log_shares(alpha: Array, counts: Array, log: Log) -> Array:
     """Logarithms, expected or of expectations, of the shares under Dirichlets over the last axis."""
-    return (spread(log, alpha) if log is digamma else log(alpha)) - log(alpha.sum(axis=-1, keepdims=True))
+    shifted = alpha + counts
+    cells = _at_counts(digamma, alpha, counts, shifted) if log is digamma else log(shifted)
+    return cells - log(sum_last(shifted))[..., None]
 
 
 def _dirichlet_evidence(alpha: Array, counts: Array) -> Array:
     """log p(counts) under Dirichlets over the last axis."""
-    strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
-    cells = (spread(gammaln, alpha + counts) - gammaln(alpha)).sum(axis=-1)
+    strength, total = alpha.sum(axis=-1), sum_last(counts)
+    cells = sum_last(_at_counts(gammaln, alpha, counts, alpha + counts) - gammaln(alpha))
     return cells - gammaln(strength + total) + gammaln(strength)
 
 
 def _fixed_point(alpha: Array, counts: Array, p: Array) -> Array:
     """Minka's step for Dirichlets over the last axis, worker w counting p[w]; `counts` is (n_workers, *alpha.shape)."""
-    strength, total = alpha.sum(axis=-1), counts.sum(axis=-1)
-    gained = np.einsum("w,w...->...", p, spread(digamma, alpha + counts) - digamma(alpha))
+    strength, total = alpha.sum(axis=-1), sum_last(counts)
+    gained = np.einsum("w,w...->...", p, _at_counts(digamma, alpha, counts, alpha + counts) - digamma(alpha))
     spent = np.einsum("w,w...->...", p, digamma(strength + total) - digamma(strength))
     return (alpha * gained + SHAPE) / (spent + RATE)[..., None]
+
+
+def _at_counts(function: Special, alpha: Array, counts: Array, shifted: Array) -> Array:
+    """`function(alpha + counts)`; worked out once for all labels that a worker never gave, where most are such."""
+    if shifted.ndim < 3 or shifted.size < _LEAST_SPARSE:
+        return spread(function, shifted)
+    by_label, shifted_by_label = counts.transpose(0, 2, 1), shifted.transpose(0, 2, 1)  # the layout of a pass
+    given = np.flatnonzero(by_label.any(axis=2))  # (worker, label)
+    if len(given) > _SPARSE * counts.shape[0] * counts.shape[2]:
+        return spread(function, shifted)
+    result = np.tile(function(alpha).T, (len(counts), 1))  # (worker and label, truth)
+    result[given] = spread(function, shifted_by_label.reshape(result.shape)[given])
+    return result.reshape(by_label.shape).transpose(0, 2, 1)
+
+
+def sum_last(x: Array) -> Array:
+    """`x.sum(axis=-1)` to the last bit, and many times as fast where the last axis is short."""
+    if not 0 < x.shape[-1] <= _SHORT:
+        return np.asarray(x.sum(axis=-1))
+    total = x[..., 0].copy()
+    for k in range(1, x.shape[-1]):
+        total += x[..., k]
+    return total

@@ -1,0 +1,93 @@
+"""The Beta that fits a crowd's accuracies best, by Newton's method.
+
+Minka's fixed point, which serves ordinary crowds, creeps where workers hardly differ: the strength of the Beta then
+goes to large values, a hundredth at a time, while nothing else moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from manyhands.kernels import Array
+
+_ROUNDS = 3
+_FARTHEST = 2.0  # a step changes a logarithm by this much at the most
+_HALVINGS = 4
+_STILL = 1e-3  # of a logarithm
+_SHIFT = 5  # from there on the asymptotic series holds
+
+
+def solve_beta(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> Array:
+    """(2,) the parameters that maximise the evidence of Beta-binomial counts, or come closer to it; never farther.
+
+    Maximises  sum_w p[w] log BetaBinomial(counts[w] | a, b) + shape log(a b) - rate (a + b)  over log a and log b.
+
+    Parameters
+    ----------
+    alpha : (2,) array
+        Where to start.
+    counts : (n_workers, 2) array
+        Labels of each worker that were right, and that were wrong.
+    p : (n_workers,) array
+        The weight of each worker.
+    shape, rate : float
+        Of the prior of both parameters.
+
+    Examples
+    --------
+    >>> found = solve_beta(np.array([2.0, 1.0]), np.array([[8.0, 2.0]] * 50), np.ones(50), 0.5, 0.05)
+    >>> (found / found.sum()).round(2).tolist()
+    [0.8, 0.2]
+    """
+    here = _value(alpha, counts, p, shape, rate)
+    for _ in range(_ROUNDS):
+        step = _newton_step(alpha, counts, p, shape, rate)
+        for _ in range(_HALVINGS):
+            ahead = alpha * np.exp(step)
+            there = _value(ahead, counts, p, shape, rate)
+            if there >= here:
+                break
+            step = step / 2
+        else:
+            return alpha
+        alpha, here = ahead, there
+        if np.abs(step).max() < _STILL:
+            break
+    return alpha
+
+
+def _sums(f: Callable[[Array], Array], alpha: Array, counts: Array, p: Array) -> tuple[Array, float]:
+    """sum_w p[w] (f(alpha + counts) - f(alpha)), for each parameter and for their sum."""
+    cells = np.einsum("w,wk->k", p, f(alpha + counts) - f(alpha))
+    total, strength = counts[:, 0] + counts[:, 1], alpha.sum(keepdims=True)
+    return cells, float((p * (f(strength + total) - f(strength))).sum())
+
+
+def _trigamma(x: Array) -> Array:
+    """The second derivative of log gamma, to seven digits: good enough for a direction, and quick."""
+    result = np.zeros_like(x)
+    for _ in range(_SHIFT):
+        result += 1.0 / (x * x)
+        x = x + 1.0
+    inverse = 1.0 / x
+    square = inverse * inverse
+    return result + inverse * (1.0 + inverse / 2 + square * (1 / 6 - square * (1 / 30 - square / 42)))
+
+
+def _value(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> float:
+    cells, strength = _sums(gammaln, alpha, counts, p)
+    return float(cells.sum() - strength + (shape * np.log(alpha) - rate * alpha).sum())
+
+
+def _newton_step(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> Array:
+    """(2,) the change of log a and log b; along the gradient where the curvature is of the wrong sign."""
+    cells, strength = _sums(digamma, alpha, counts, p)
+    curved, curved_strength = _sums(_trigamma, alpha, counts, p)
+    gradient = alpha * (cells - strength + shape / alpha - rate)
+    second = np.diag(alpha**2 * (curved - shape / alpha**2) + gradient) - np.outer(alpha, alpha) * curved_strength
+    size, axes = np.linalg.eigh(second)
+    step = axes @ ((axes.T @ gradient) / np.maximum(np.abs(size), 1e-9))
+    return np.asarray(step * min(1.0, _FARTHEST / max(float(np.abs(step).max()), 1e-300)))
