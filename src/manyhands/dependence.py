@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.kernels import sums_by
 
@@ -104,7 +105,7 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
         return None
     counts = _counts(pairs)
     tables = _shrunk(counts, counts.sum(axis=0), _STRENGTH)
-    said = np.log(tables)[pairs.worker, :, pairs.label]  # (n_labels, n_classes) log p(label | truth)
+    said = elementary.log(tables)[pairs.worker, :, pairs.label]  # (n_labels, n_classes) log p(label | truth)
     is_member = _follow(pairs, *_leading_group(pairs, tables, said))
     if not 2 <= np.sum(is_member) <= annotations.n_workers - 3:
         return None
@@ -211,7 +212,7 @@ def _truth_from_others(pairs: _Pairs, said: Array, which: Positions | slice) -> 
     evidence = np.add.reduceat(said, first)  # (n_items, n_classes)
     a, b = pairs.a[which], pairs.b[which]
     score = evidence[pairs.item[a]] - said[a] - said[b]
-    np.exp(score - score.max(axis=1, keepdims=True), out=score)
+    elementary.exp(score - score.max(axis=1, keepdims=True), out=score)
     return score / score.sum(axis=1, keepdims=True)
 
 
@@ -259,13 +260,16 @@ def _follow(pairs: _Pairs, is_member: Mask, expected: Array) -> Mask:
     who labelled an item share one say on it: their labels are no independent witnesses.
     """
     mine, other = _both_ways(pairs)
-    repeats = np.where(pairs.equal, np.log(_LOYALTY / expected), np.log((1 - _LOYALTY) / (1 - expected)))
+    repeats = elementary.log(np.where(pairs.equal, _LOYALTY / expected, (1 - _LOYALTY) / (1 - expected)))
     repeats = np.append(repeats, repeats)
     for _ in range(_FOLLOW_ROUNDS):
         inside = is_member[pairs.worker[other]]
         n_members = np.bincount(mine[inside], minlength=len(pairs.item))
         say = repeats[inside] / n_members[mine[inside]]
-        before, is_member = is_member, sums_by(pairs.worker[mine[inside]], say, len(is_member)) > np.log(_MIN_ODDS)
+        before, is_member = (
+            is_member,
+            sums_by(pairs.worker[mine[inside]], say, len(is_member)) > elementary.log(_MIN_ODDS),
+        )
         if np.array_equal(before, is_member):
             break
     return is_member

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.kernels import em_pass, pack
 from manyhands.noise import safe_log
@@ -46,8 +47,8 @@ def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Ann
     row_of = {item: i for i, item in enumerate(training.item_ids.tolist())}
     row = np.array([row_of.get(item, -1) for item in heldout.item_ids.tolist()])
     known = np.where((row >= 0)[:, None], smoothed[row], prior)  # (n_items, n_classes)
-    label_given_truth = np.log(confusion)[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
-    evidence = np.log(known)
+    label_given_truth = elementary.log(confusion)[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
+    evidence = elementary.log(known)
     np.add.at(evidence, heldout.item, label_given_truth)
     others = evidence[heldout.item] - label_given_truth  # (n_annotations, n_classes), unnormalised
     log_total = np.logaddexp.reduce(others, axis=1)
@@ -69,7 +70,7 @@ def foretold(proba: Array, confusion: Array, shares: Array, heldout: Annotations
     """(n_annotations,) the log-likelihood of each label, whose mean is `foretelling_log_likelihood`."""
     smoothed = (proba + 0.01 * shares) / 1.01
     joint = smoothed[heldout.item] * confusion[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
-    return np.asarray(np.log(joint.sum(axis=1)))
+    return np.asarray(elementary.log(joint.sum(axis=1)))
 
 
 def class_shares(annotations: Annotations, posterior: Array) -> Array:

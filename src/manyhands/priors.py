@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.validation import check_known
 
@@ -39,7 +40,7 @@ class EstimatedPrior:
         share = totals + self.smoothing
         total = share.sum()
         share = share / total if total > 0 else np.full(len(totals), 1 / len(totals))
-        return np.log(np.maximum(share, np.finfo(np.float64).tiny))
+        return elementary.log(np.maximum(share, np.finfo(np.float64).tiny))
 
     def log_penalty(self, log_prior: Array) -> float:
         return self.smoothing * float(log_prior.sum())
@@ -63,11 +64,11 @@ def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) ->
     if isinstance(prior, str):
         if prior == "estimated":
             return EstimatedPrior(smoothing)
-        return FixedPrior(np.full(n_classes, -np.log(max(n_classes, 1))))
+        return FixedPrior(np.full(n_classes, -elementary.log(max(n_classes, 1))))
     share = np.asarray(prior, float)
     if share.shape != (n_classes,):
         raise ParameterError(f"The parameter 'prior' has {share.size} numbers, but there are {n_classes} classes.")
-    return FixedPrior(np.log(share / share.sum()))
+    return FixedPrior(elementary.log(share / share.sum()))
 
 
 def gold_codes(

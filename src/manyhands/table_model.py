@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.em import run_em
 from manyhands.kernels import Packed, PassResult, em_pass, pack, vote_pass, vote_share
@@ -19,6 +20,7 @@ Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
 _DOUBT = 4  # gold items for each one that the vote gets wrong
+_LEAST_WRONG = 5  # gold items; fewer may be wrong themselves, and must not overrule a crowd that agrees
 _TIE = 1e-9
 _LEAST_TOL = 1e-6  # of the objective; starts that end closer together are taken for one
 
@@ -103,8 +105,8 @@ def fit_table(
     """Fit by EM from the vote shares, from gold where there is any, and from `n_init - 1` random starts; keep the best.
 
     The vote takes the majority to be right. Gold may know better: a crowd of inverted workers is only found out from
-    a start that rests on the gold, and that start is tried where the vote is wrong on a quarter of the gold items. A
-    later start wins only with an objective that is higher by more than EM's tolerance, so that rounding decides nothing.
+    a start that rests on the gold, and that start is tried where the vote is wrong on five gold items and a quarter of
+    them. A later start wins only if its objective is higher by more than EM's tolerance: rounding decides nothing.
     `stop_early` is that of `run_em`.
     """
     model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
@@ -142,7 +144,7 @@ def _labels_as_given(model: TableModel[P], n_init: int) -> TableFit[P]:
     params = model.maximise(model.statistics(nothing, None), None)
     n_classes = model.packed.n_classes
     one_vote = np.zeros((n_classes, n_classes))
-    np.fill_diagonal(one_vote, np.logaddexp(0.0, -params.log_prior))
+    np.fill_diagonal(one_vote, elementary.logaddexp(0.0, -params.log_prior))
     table = np.repeat(one_vote[None], model.packed.n_workers, axis=0)
     final = em_pass(model.packed, table, params.log_prior, model.offset, want_posterior=True)
     believed = model.noise.log_table(params.noise)
@@ -189,9 +191,9 @@ def wrong_on_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | None) 
 
 
 def _doubts_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
-    """Whether the vote is wrong on a quarter of the gold items or more: reason enough to try a start from gold."""
+    """Whether the vote is wrong on five gold items and a quarter of them: reason enough to try a start from gold."""
     wrong, known = wrong_on_gold(annotations, gold)
-    return 0 < known <= _DOUBT * wrong
+    return wrong >= _LEAST_WRONG and known <= _DOUBT * wrong
 
 
 def overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:

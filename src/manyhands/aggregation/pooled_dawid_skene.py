@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.dependence import OneVoice, find_one_voice, speak_once
@@ -116,7 +117,8 @@ class PooledDawidSkene(Aggregator):
         assert final.posterior is not None
         counts = final.counts if voice is None else None  # those of silent members are not there
         notes = _notes(annotations, power, voice)
-        return Inference(final.posterior, counts, fit.table.n_iter, fit.table.converged, fit.table.history, results, notes)
+        em = fit.table
+        return Inference(final.posterior, counts, em.n_iter, em.converged, em.history, results, notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
@@ -188,7 +190,7 @@ def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
     else:
         table = safe_log(np.concatenate([confusion, fit.noise.newcomer(fit.table.params.noise)[None]]))
     raised = {"_log_table": power * table, "_log_prior": power * fit.log_prior}
-    return raised | {"power_": power, "class_prior_": np.exp(fit.log_prior)}
+    return raised | {"power_": power, "class_prior_": elementary.exp(fit.log_prior)}
 
 
 def _choose_power(annotations: Annotations, gold: Gold, pull: float, n_folds: int) -> float | None:
@@ -215,7 +217,9 @@ def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations,
         return annotations, gold
     sample = annotations[::step]
     has_label = np.bincount(sample.worker, minlength=sample.n_workers) > 0
-    sample = merge_workers(sample, np.maximum(np.cumsum(has_label) - 1, 0))  # those without a label cost, and add nothing
+    sample = merge_workers(
+        sample, np.maximum(np.cumsum(has_label) - 1, 0)
+    )  # those without a label cost, and add nothing
     return sample, None if gold is None else gold[::step]
 
 
@@ -233,7 +237,7 @@ def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.
     p_label = confusion[held.worker, :, held.label]
     scores = []
     for power in POWERS:
-        p = np.exp(power * (log_p - log_p.max(axis=1, keepdims=True)))
+        p = elementary.exp(power * (log_p - log_p.max(axis=1, keepdims=True)))
         scores.append(safe_log((p * p_label).sum(axis=1) / p.sum(axis=1)))
     return np.stack(scores, axis=1)
 

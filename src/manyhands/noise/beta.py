@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from manyhands import elementary
 from manyhands.kernels import Array
 
 _ROUNDS = 3
@@ -46,7 +47,7 @@ def solve_beta(alpha: Array, counts: Array, p: Array, shape: float, rate: float)
     for _ in range(_ROUNDS):
         step = _newton_step(alpha, counts, p, shape, rate)
         for _ in range(_HALVINGS):
-            ahead = alpha * np.exp(step)
+            ahead = alpha * elementary.exp(step)
             there = _value(ahead, counts, p, shape, rate)
             if there >= here:
                 break
@@ -79,7 +80,7 @@ def _trigamma(x: Array) -> Array:
 
 def _value(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> float:
     cells, strength = _sums(gammaln, alpha, counts, p)
-    return float(cells.sum() - strength + (shape * np.log(alpha) - rate * alpha).sum())
+    return float(cells.sum() - strength + (shape * elementary.log(alpha) - rate * alpha).sum())
 
 
 def _newton_step(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> Array:

@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
+from manyhands import elementary
 from manyhands.kernels import spread
 from manyhands.noise import Array, safe_log
 from manyhands.noise.beta import solve_beta
@@ -163,13 +164,13 @@ class PooledNoise:
 
     def confusion(self, params: PooledParams) -> Array:
         """(n_workers, n_classes, n_classes): the expected confusion matrices."""
-        return self._mix(params.workers, params.beliefs, safe_log, np.exp)
+        return self._mix(params.workers, params.beliefs, safe_log, elementary.exp)
 
     def newcomer(self, params: PooledParams) -> Array:
         """(n_classes, n_classes): the expected confusion matrix of a worker of whom nothing is known."""
         nothing = Tally(np.zeros((1, self.n_classes, self.n_classes)))
         workers = Workers(nothing, np.zeros((1, self.n_classes)), params.beliefs.shares[None], np.zeros(1))
-        return self._mix(workers, params.beliefs, safe_log, np.exp)[0]
+        return self._mix(workers, params.beliefs, safe_log, elementary.exp)[0]
 
     def start(self) -> Beliefs:
         """Before any label is seen: right two times out of three."""
@@ -186,15 +187,15 @@ class PooledNoise:
         """p(type) and evidence of each worker; first, which right labels were known, in two rounds."""
         for _ in range(2):
             known, guessed = _habit_logs(Workers(tally, knew, knew, knew), beliefs, digamma)
-            knew = 1.0 / (1.0 + np.exp(np.clip(guessed - known, -500.0, 500.0)))
+            knew = 1.0 / (1.0 + elementary.exp(np.clip(guessed - known, -500.0, 500.0)))
         unweighed = Workers(tally, knew, knew, knew)
         evidence = [_EVIDENCE[name](unweighed, beliefs) for name in self.types]
         toll = [TOLL * self.n_labels if name == "full" else 0.0 * self.n_labels for name in self.types]
         score = np.stack(evidence, axis=1) - np.stack(toll, axis=1) + safe_log(beliefs.shares)
         top = score.max(axis=1, keepdims=True)
-        weight = np.exp(score - top)
+        weight = elementary.exp(score - top)
         total = sum_last(weight)[:, None]
-        return Workers(tally, knew, weight / total, (top + np.log(total))[:, 0])
+        return Workers(tally, knew, weight / total, (top + elementary.log(total))[:, 0])
 
     def _learn(self, workers: Workers, beliefs: Beliefs) -> Beliefs:
         """One round of updates, none of which lowers the summed evidence and the hyper-prior."""
@@ -223,19 +224,21 @@ class PooledNoise:
     def _log_hyperprior(self, beliefs: Beliefs) -> float:
         fields = {"coin": [beliefs.coin], "habit": [beliefs.trust, beliefs.habit], "full": [beliefs.full]}
         x = np.concatenate([field for name in self.types for field in fields[name]], axis=None)
-        return float((SHAPE * np.log(x) - RATE * x).sum() + (self._pseudo_workers() * safe_log(beliefs.shares)).sum())
+        return float(
+            (SHAPE * elementary.log(x) - RATE * x).sum() + (self._pseudo_workers() * safe_log(beliefs.shares)).sum()
+        )
 
 
 def _coin_evidence(workers: Workers, beliefs: Beliefs) -> Array:
     (a, b), n_classes = beliefs.coin, len(beliefs.habit)
     right, wrong = workers.tally.coin.T
-    return betaln(a + right, b + wrong) - betaln(a, b) - wrong * np.log(n_classes - 1)
+    return betaln(a + right, b + wrong) - betaln(a, b) - wrong * elementary.log(n_classes - 1)
 
 
 def _coin_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
     n_classes = len(beliefs.habit)
     right, wrong = _log_shares(beliefs.coin, workers.tally.coin, log).T
-    table = np.repeat(wrong - np.log(n_classes - 1), n_classes**2).reshape(-1, n_classes, n_classes)
+    table = np.repeat(wrong - elementary.log(n_classes - 1), n_classes**2).reshape(-1, n_classes, n_classes)
     diagonal = np.arange(n_classes)
     table[:, diagonal, diagonal] = right[:, None]
     return table
@@ -251,7 +254,7 @@ def _habit_evidence(workers: Workers, beliefs: Beliefs) -> Array:
     """A lower bound: which right labels were known is itself a belief, `knew`, and need not be the best one."""
     known, guessed = _habit_logs(workers, beliefs, digamma)
     right, sure = workers.tally.right, workers.tally.right * workers.knew
-    slack = right * np.logaddexp(known, guessed) - sure * known - (right - sure) * guessed
+    slack = right * elementary.logaddexp(known, guessed) - sure * known - (right - sure) * guessed
     habits = _dirichlet_evidence(beliefs.habit, workers.guesses)
     return _dirichlet_evidence(beliefs.trust, workers.trust) + habits + sum_last(slack)
 
@@ -261,7 +264,7 @@ def _habit_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
     n_classes = guessed.shape[1]
     table = np.repeat(guessed[:, None, :], n_classes, axis=1)
     diagonal = np.arange(n_classes)
-    table[:, diagonal, diagonal] = np.logaddexp(known, guessed)
+    table[:, diagonal, diagonal] = elementary.logaddexp(known, guessed)
     return table
 
 
