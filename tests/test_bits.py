@@ -17,8 +17,9 @@ import numpy as np
 import manyhands as mh
 warnings.simplefilter("ignore")
 with np.load(sys.argv[1]) as file:
-    crowds = [mh.Annotations(*(file[f"{name}{i}"] for name in ("item", "worker", "label")),
-              item_ids=range(int(file["n"][i])), worker_ids=range(30), classes=range(int(file["k"][i]))) for i in (0, 1, 2)]
+    codes = [[file[f"{name}{i}"] for name in ("item", "worker", "label")] for i in range(3)]
+    ids = [{"item_ids": range(n), "worker_ids": range(30), "classes": range(k)} for n, k in zip(file["n"], file["k"])]
+crowds = [mh.Annotations(*code, **names) for code, names in zip(codes, ids)]
 found = {}
 for name in mh.registry.names(kind="aggregator"):
     for i, crowd in enumerate(crowds):
