@@ -91,6 +91,23 @@ def test_the_lock_of_a_killed_process_locks_nobody_out(tmp_path):
     assert sorted(os.listdir(out)) == ["a", "b"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be removed there")
+def test_a_lock_that_its_last_holder_removed_is_no_lock(tmp_path, monkeypatch):
+    """Who opened the file before it was removed tries again with the one that is there."""
+    try_lock, calls = locks._try_lock, []
+
+    def after_removal(descriptor):
+        if not calls:
+            (tmp_path / ".manyhands.lock").unlink()
+        calls.append(descriptor)
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(locks, "_try_lock", after_removal)
+    with claim(tmp_path, ["a"]), pytest.raises(OutputExistsError), claim(tmp_path, ["b"]):
+        pytest.fail("both write")
+    assert len(calls) == 3
+
+
 class TestWithoutLocks:
     """Where the file's existence is the lock, it counts for as long as its process lives."""
 

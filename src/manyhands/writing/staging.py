@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -106,7 +107,7 @@ def _leftovers(folder: Path, key: str) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
             if name.fullmatch(path.name):
                 status = path.lstat()
-                if stat.S_ISDIR(status.st_mode) and (os.name != "posix" or status.st_uid == os.geteuid()):
+                if stat.S_ISDIR(status.st_mode) and (sys.platform == "win32" or status.st_uid == os.geteuid()):
                     yield path
 
 
