@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -39,6 +40,29 @@ def test_the_same_page_gives_the_same_bytes(table):
     for word in (VOTE.name.encode(), b"D&amp;S", b"published", b"accuracy (%)"):
         assert word in drawn
     assert b"<dc:date>" not in drawn and (b">remove<" in drawn) == (table.figure is not None)
+
+
+@pytest.mark.parametrize("is_line", [False, True])
+def test_any_name_gives_well_formed_xml(is_line):
+    """Control characters, half surrogate pairs, signs of XML and of mathematics, and what matplotlib leaves out."""
+    pytest.importorskip("matplotlib")
+    odd = ["\x1b[31mred", "a\x00b\x07", "\ud800 half", "<&>'\"", "$\\frac{$", "_hidden", "\ufffe\x85", "é"]
+    rows = [replace(OVER[at % 2], name=name, published={}) for at, name in enumerate(odd)]
+    sets = [replace(entry, name=f"{entry.name}\x1b]0;x\x07", make="\x1bmake") for entry in SETS]
+    table = small_table(rows, sets, **({"figure": {"x": "remove"}} if is_line else {}))
+    drawn = to_svg(table, page_of(table))
+    text = "".join(ElementTree.fromstring(drawn).itertext())
+    wanted = [
+        "\\x1b[31mred",
+        "a\\x00b\\x07",
+        "\\ud800 half",
+        "<&>'\"",
+        "$\\frac{$",
+        "_hidden",
+        "\\ufffe\\x85",
+        "é",
+    ]
+    assert all(name in text for name in wanted)
 
 
 def test_bars_have_room_for_their_names():

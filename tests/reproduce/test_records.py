@@ -35,10 +35,17 @@ def test_what_is_no_result_is_ignored(tmp_path):
     """Whatever JSON it is."""
     path = tmp_path / "r.jsonl"
     odd = [ONE | {"metrics": None}, ONE | {"peak_mb": "big"}, ONE | {"metrics": {"accuracy": "high"}}, {"key": "x"}]
-    lines = [b"3", b"[]", b'{"key": 3}', b"\xff\xfe", *(json.dumps(line).encode() for line in [*odd, ONE])]
+    lines = [
+        b"3",
+        b"[]",
+        b'{"key": 3}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        *(json.dumps(line).encode() for line in [*odd, ONE]),
+    ]
     path.write_bytes(b"\n".join(lines) + b"\n\n")
     found = read_records(path)
-    assert found.by_key == {"a": ONE} and found.n_torn == 8
+    assert found.by_key == {"a": ONE} and found.n_torn == 9
 
 
 def test_two_writers_are_refused(tmp_path):

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from manyhands.cli.app import run
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import load_table
 from manyhands.reproduce.tables import METRICS, DataSet, Published, Row, Table
@@ -184,6 +185,40 @@ MISTAKES = {
     ),
     "no TOML": ("seeds = 3", "seeds 3", "The table small/table-9 is not TOML: "),
 }
+
+
+DEEP = {
+    "lists": "x = " + "[" * 100_000 + "]" * 100_000,
+    "lists that are cut off": "x = " + "[" * 100_000,
+    "tables": "x = " + "{a=" * 50_000 + "1" + "}" * 50_000,
+    "keys": "x" + ".a" * 20_000 + " = 1",
+    "a header": "[" + "a." * 20_000 + "a]\nx = 1",
+    "headers of lists": "\n".join("[[" + ".".join("a" * level) + "]]" for level in range(1, 400)),
+    "keys within a table": "x = { y" + ".a" * 20_000 + " = 1 }",
+    "a few keys": "x" + ".a" * 30 + " = 1",
+    "a little": "x = " + "[" * 25 + "]" * 25,
+}
+
+
+@pytest.mark.parametrize("what", DEEP)
+def test_what_is_nested_too_deep_is_one_sentence(what, tmp_path, capsys):
+    """Deeper than Python's stack, or deep enough for what looks at it later."""
+    with pytest.raises(ParameterError, match=r"table own/deep is nested too deep\. Use at most") as found:
+        Table.from_toml(f"{SMALL}\n[more]\n{DEEP[what]}", "own/deep")
+    assert "\n" not in str(found.value)
+    (tmp_path / "deep.toml").write_text(DEEP[what])
+    assert run(["reproduce", str(tmp_path / "deep.toml")]) == 2
+    assert capsys.readouterr().err.count("nested too deep") == 1
+
+
+def test_numbers_and_files_that_are_too_long():
+    with pytest.raises(ParameterError, match="has a number with too many digits"):
+        Table.from_toml("seeds = " + "1" * 5000, "own/long")
+    with pytest.raises(ParameterError, match="at most 1,048,576 are read"):
+        Table.from_toml("#" * 2_000_000, "own/long")
+    with pytest.raises(ParameterError, match="seeds must be") as found:
+        Table.from_toml(SMALL.replace("seeds = 3", f"seeds = {list(range(10_000))}"), "own/long")
+    assert len(str(found.value)) < 3000
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

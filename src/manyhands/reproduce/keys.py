@@ -11,6 +11,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.validation import Constraint, Number
 
 _MUST_BE_GIVEN: Any = object()
+_LONGEST = 2000  # letters of a sentence that shows a value
 
 
 class Text:
@@ -106,6 +107,7 @@ class Keys:
     def refuse(self, said: str) -> NoReturn:
         """One sentence: which table, which part of it, what is wrong."""
         where = f"{self.table}, {self.part}" if self.part else self.table
+        said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
         raise ParameterError(f"In the table {where}: {said}.") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -31,14 +32,15 @@ Figures = Callable[[Keys, Mapping[str, Any], str], dict[str, Published]]
 
 _BEHIND_EMBEDDINGS = ("logistic-regression", "network")
 _WHOLE = Number(whole=True, least=1)
+_MOST_LETTERS = 1 << 20  # of a table
+_MOST_DOTS = 50  # in one key
+_DEEPEST = 20  # lists and tables within each other
+_FLATTER = f"Use at most {_DEEPEST} lists and tables within each other."
 
 
 def parse_table(text: str, name: str) -> Table:
     """Read a table; whatever is unknown, missing or impossible is refused."""
-    try:
-        keys = Keys(tomllib.loads(text), name)
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"The table {name} is not TOML: {error}.") from None
+    keys = Keys(_parse_toml(text, name), name)
     metrics = tuple(keys.take("metrics", ListOf(Text(), least=1), ["accuracy"]))
     for metric in metrics:
         if not is_metric(metric):
@@ -76,6 +78,29 @@ def parse_table(text: str, name: str) -> Table:
     )
     keys.finish()
     return table
+
+
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
+    """The keys of TOML that is nested as deep as a table needs; deeper, Python's own functions end in a traceback."""
+    if len(text) > _MOST_LETTERS:
+        raise ParameterError(f"The table {name} has {len(text):,} letters; at most {_MOST_LETTERS:,} are read.")
+    if any(part.count(".") > _MOST_DOTS for part in re.split(r"[=\[\]{},#\n]", text)):
+        raise ParameterError(f"The table {name} is nested too deep. {_FLATTER}")  # which takes minutes to read
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"The table {name} is not TOML: {error}.") from None
+    except RecursionError:
+        raise ParameterError(f"The table {name} is nested too deep. {_FLATTER}") from None
+    except ValueError:  # Python does not read integers of thousands of digits
+        raise ParameterError(f"The table {name} has a number with too many digits. Write fewer.") from None
+    level: list[Any] = [found]
+    for _ in range(_DEEPEST):
+        inside = [list(part.values()) if isinstance(part, dict) else part for part in level]
+        level = [value for values in inside for value in values if isinstance(value, dict | list)]
+    if level:
+        raise ParameterError(f"The table {name} is nested too deep. {_FLATTER}")
+    return found
 
 
 def _figure(keys: Keys, sets: Sequence[DataSet], rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any] | None:

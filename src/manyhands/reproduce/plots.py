@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
@@ -16,9 +17,11 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 _MARKS = "osD^vP*X"
 _LEVELS = ("--", "-.", (0, (1, 1)))
 _DECADES = 100  # from a number to one so many times larger, an axis shows factors rather than differences
+_NOT_XML = re.compile("[^\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "manyhands",  # else ids are drawn at random
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar in a name is a dollar
     "axes.spines.top": False,
     "axes.spines.right": False,
     "font.size": 9,
@@ -59,12 +62,22 @@ def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
                 _bars(axis, here)
             else:
                 _curves(axis, here, title(table.x))
-            axis.set_title(name)
-        axes[0].set_ylabel(title(metric) + (" (%)" if shown["points"] and is_share(metric) else ""))
+            axis.set_title(_visible(name))
+        axes[0].set_ylabel(_visible(title(metric)) + (" (%)" if shown["points"] and is_share(metric) else ""))
         drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
         buffer = io.BytesIO()
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+def _visible(name: str) -> str:
+    """A name as XML can hold it: what it cannot is spelled out, such as control characters and half surrogate pairs.
+
+    >>> _visible("a\\x1b[31m\\ud800")
+    'a\\\\x1b[31m\\\\ud800'
+    """
+    spelled = _NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+    return f" {spelled}" if spelled.startswith("_") else spelled  # matplotlib leaves such a name out of the legend
 
 
 def _size(n_panels: int, found: Sequence[dict[str, Any]], has_bars: bool) -> tuple[float, float]:
@@ -97,7 +110,7 @@ def _bars(axis: Any, found: Sequence[dict[str, Any]]) -> None:
     if there:
         values, spread = [found[at]["published"] for at in there], [found[at]["published_sd"] or 0 for at in there]
         axis.errorbar(there, values, spread, fmt="D", color=_COLOURS[1], markeredgecolor="black", label="published")
-    axis.set_xticks(places, [entry["row"] for entry in found], rotation=60, ha="right")
+    axis.set_xticks(places, [_visible(entry["row"]) for entry in found], rotation=60, ha="right")
 
 
 def _curves(axis: Any, found: Sequence[dict[str, Any]], name: str) -> None:
@@ -108,17 +121,17 @@ def _curves(axis: Any, found: Sequence[dict[str, Any]], name: str) -> None:
         own = [entry for entry in found if entry["row"] == row]
         for entry in own:
             if entry["x"] is None and entry["mean"] is not None:
-                axis.axhline(entry["mean"], color=style["color"], linestyle=next(levels), label=row)
+                axis.axhline(entry["mean"], color=style["color"], linestyle=next(levels), label=_visible(row))
         own = sorted((entry for entry in own if entry["x"] is not None), key=lambda entry: entry["x"])
         measured = [entry for entry in own if entry["mean"] is not None]
         if measured:
             x, y = [entry["x"] for entry in measured], [entry["mean"] for entry in measured]
-            axis.errorbar(x, y, [entry["sd"] or 0 for entry in measured], capsize=2, label=row, **style)
+            axis.errorbar(x, y, [entry["sd"] or 0 for entry in measured], capsize=2, label=_visible(row), **style)
         there = [entry for entry in own if entry["published"] is not None]
         if there:
             x, y = [entry["x"] for entry in there], [entry["published"] for entry in there]
-            axis.plot(x, y, linestyle=":", fillstyle="none", label=f"{row}, published", **style)
-    axis.set_xlabel(name)
+            axis.plot(x, y, linestyle=":", fillstyle="none", label=_visible(f"{row}, published"), **style)
+    axis.set_xlabel(_visible(name))
     places = [entry["x"] for entry in found if entry["x"] is not None]
     if places and min(places) > 0 and max(places) >= _DECADES * min(places):
         axis.set_xscale("log")

@@ -41,7 +41,7 @@ def read_records(path: str | Path) -> Records:
 def _parsed(line: bytes) -> Record | None:
     try:
         record = json.loads(line)
-    except ValueError:  # cut off, or not text
+    except (ValueError, RecursionError):  # cut off, not text, or nested as no cell is
         return None
     return record if isinstance(record, dict) and _is_cell(record) else None
 

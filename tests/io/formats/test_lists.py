@@ -210,3 +210,57 @@ def test_nothing_but_sentences_for_a_broken_file(value, format_name):
         assert judged(value, found or format_name).format == (found or format_name)
     except ManyhandsError as error:
         assert len(str(error)) > 20
+
+
+def table_of(tmp_path, header, *rows):
+    frame = pl.DataFrame(list(rows), schema=header, orient="row")
+    frame.write_csv(tmp_path / "x.csv")
+    return tmp_path / "x.csv"
+
+
+@pytest.mark.parametrize(
+    "header", [["item", "worker", "label"], ["id", "annotator", "answer"], ["task", "user", "label"]]
+)
+def test_names_in_brackets_are_names(tmp_path, header):
+    """[bot] is a worker, and [none] a label; nothing in quotes, and no number, makes them lists."""
+    rows = [("1", "[bot]", "[none]"), ("1", "ann", "[cat, dog]"), ("2", "[bot]", "[true]"), ("2", "ann", "[null]")]
+    reading = quiet_read(table_of(tmp_path, header, *rows))
+    assert reading.format == "long"
+    assert triples(reading) == sorted(rows)
+
+
+def test_a_few_cells_that_could_be_lists(tmp_path):
+    """Among names they are names, too."""
+    rows = [("1", "ann", "[1]"), ("2", "ann", "[bot]"), ("3", "[7]", "[bot]"), ("4", "[bob]", "cat")]
+    reading = quiet_read(table_of(tmp_path, ["item", "worker", "label"], *rows))
+    assert (reading.format, triples(reading)) == ("long", sorted(rows))
+
+
+@pytest.mark.parametrize(
+    ("workers", "labels"),
+    [
+        ('["u", "v"]', '["x", "y"]'),
+        ("['u', 'v']", "['x', 'y']"),
+        (" ['u','v',] ", "[\"x\", 'y']"),
+        ("['\\x75', \"v\"]", "['x', 'y']"),
+    ],
+)
+def test_lists_in_cells_as_json_and_as_python_writes_them(tmp_path, workers, labels):
+    path = table_of(tmp_path, ["id", "annotators", "labels"], ("a", workers, labels), ("b", "[]", "[]"))
+    reading = quiet_read(path)
+    assert reading.format == "lists"
+    assert triples(reading) == [("a", "u", "x"), ("a", "v", "y")]
+
+
+def test_numbers_and_nothing_in_lists_of_python(tmp_path):
+    path = table_of(
+        tmp_path, ["id", "annotators", "labels"], ("a", "['u', 'v', 'w']", "[12345678901234567890123, None, True]")
+    )
+    assert triples(quiet_read(path)) == [("a", "u", "12345678901234567890123"), ("a", "w", "true")]
+
+
+@pytest.mark.parametrize("cell", ["['u' 'v']", "['u', [", "['u", "[u, v]", "['u'] + ['v']", "['\\ud800']", "[" * 10**5])
+def test_a_cell_that_is_no_list_among_lists(tmp_path, cell):
+    rows = [("a", "['u']", "['x']"), ("b", cell, "['x']")]
+    with pytest.raises(AnnotationError, match="item 'b': annotators is not a list in JSON"):
+        quiet_read(table_of(tmp_path, ["id", "annotators", "labels"], *rows))

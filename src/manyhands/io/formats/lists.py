@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-import orjson
-
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
 from manyhands.io.documents import Document, Folder, Records, Table, parse
 from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
+from manyhands.io.formats.written_lists import parse_list, written_as_list
 from manyhands.io.json_files import as_text
 from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
 from manyhands.io.names import plain, shorten
@@ -192,7 +190,7 @@ def _list_columns(document: Document) -> tuple[str, str] | None:
         first = [dict(zip(document.header, row)) for row in document.frame.head(_ENTRIES_LOOKED_AT).iter_rows()]
     else:
         first = document.objects[:_ENTRIES_LOOKED_AT] if isinstance(document, Records) else []
-    lists = dict.fromkeys(key for entry in first for key, value in entry.items() if _is_list(value))
+    lists = [key for key in dict.fromkeys(key for entry in first for key in entry) if _holds_lists(first, key)]
     found = [next((key for wanted in names for key in lists if plain(key) == wanted), None) for names in _PLAIN]
     return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
 
@@ -200,17 +198,23 @@ def _list_columns(document: Document) -> tuple[str, str] | None:
 _PLAIN = tuple([plain(name) for name in names] for names in (_WORKERS, _LABELS))
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, str) and value.startswith("[") and value.endswith("]"))
+def _holds_lists(entries: list[dict[str, Any]], key: str) -> bool:
+    """Whether there are lists under a key; in cells of text, at least half of them, so that no name is taken for one.
+
+    A list in JSON is one beyond doubt. A cell is text, and [bot] or [none] is a name as good as any other.
+    """
+    given = [value for entry in entries if (value := entry.get(key)) is not None and value not in ("", "[]")]
+    n_written = sum(map(written_as_list, given))
+    return any(isinstance(value, list) for value in given) or 0 < len(given) <= 2 * n_written
 
 
 def _list(value: Any, where: str, key: str) -> list[Any]:
     if value is None or value == "":
         return []
-    if isinstance(value, str) and _is_list(value):
+    if isinstance(value, str) and value.strip().startswith("["):
         try:
-            value = exact_json.loads(value)
-        except orjson.JSONDecodeError:
+            return parse_list(value)
+        except ValueError:
             raise AnnotationError(f"{where}: {key} is not a list in JSON: {shorten(value)}. Write it as one.") from None
     if not isinstance(value, list):
         raise AnnotationError(f"{where}: {key} is not a list but {type(value).__name__}. Correct the entry.")
