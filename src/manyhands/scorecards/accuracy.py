@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.kernels import Array, sums_by
 from manyhands.scorecards.witnesses import Witnesses
@@ -33,6 +34,7 @@ _NODES = np.linspace(0.0, 1.0, 51)  # chances to be right are kept as a histogra
 _MEANS = np.arange(0.05, 0.99, 0.05)
 _STRENGTHS = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 _CHUNK = 2000  # workers at a time
+_MANY = 10_000  # workers, from which those who look alike are estimated together
 
 
 class AccuracyEstimate(NamedTuple):
@@ -46,26 +48,43 @@ class AccuracyEstimate(NamedTuple):
 def estimate_accuracy(witnesses: Witnesses, power: float) -> AccuracyEstimate:
     """The share of right labels of each worker."""
     powers = [power] if power == 1.0 else [power, 1.0]
-    belief = np.mean([_belief(_log_likelihood(witnesses, p)) for p in powers], axis=0)
+    histogram, size, which = _distinct(_histogram(witnesses))
+    n_classes = witnesses.annotations.n_classes
+    belief = np.mean([_belief(_log_likelihood(histogram, n_classes, p), size) for p in powers], axis=0)
     tail = (1 - LEVEL) / 2
     upto = np.cumsum(belief, axis=1)
     mean = np.einsum("wg,g->w", belief, _GRID)
-    return AccuracyEstimate(mean, _quantile(belief, upto, tail), _quantile(belief, upto, 1 - tail))
+    estimate = mean, _quantile(belief, upto, tail), _quantile(belief, upto, 1 - tail)
+    return AccuracyEstimate(*(value if which is None else value[which] for value in estimate))
 
 
-def _belief(log_likelihood: Array) -> Array:
+def _distinct(histogram: Array) -> tuple[Array, Array | None, npt.NDArray[np.intp] | None]:
+    """Where very many workers look alike, one row for each sort, how many share it, and the row of each worker."""
+    if len(histogram) < _MANY:
+        return histogram, None, None
+    mark = np.einsum("wn,n->w", histogram, np.sqrt(2.0 + np.arange(histogram.shape[1])))  # irrational: sums tell apart
+    _, first, which, size = np.unique(
+        np.round(mark, 9), return_index=True, return_inverse=True, return_counts=True
+    )
+    if 2 * len(first) > len(histogram):
+        return histogram, None, None
+    return histogram[first], size.astype(float), which
+
+
+def _belief(log_likelihood: Array, size: Array | None) -> Array:
     """(n_workers, n_grid) what is believed of each worker's accuracy: the crowd's, where nothing else is known."""
     priors, log_hyper = _crowd_priors()
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     for first in range(0, len(likelihood), _CHUNK):
-        log_hyper += np.log(np.einsum("wg,hg->wh", likelihood[first : first + _CHUNK], priors)).sum(axis=0)
+        seen = np.log(np.einsum("wg,hg->wh", likelihood[first : first + _CHUNK], priors))
+        log_hyper += (seen if size is None else seen * size[first : first + _CHUNK, None]).sum(axis=0)
     share = np.exp(log_hyper - log_hyper.max())
     belief = likelihood * np.einsum("h,hg->g", share / share.sum(), priors)
     return belief / belief.sum(axis=1, keepdims=True)
 
 
-def _log_likelihood(witnesses: Witnesses, power: float) -> Array:
-    """(n_workers, n_grid) the log likelihood of every accuracy, up to a constant for each worker."""
+def _histogram(witnesses: Witnesses) -> Array:
+    """(n_workers, n_nodes) how many labels of each worker are right with which chance."""
     votes = witnesses.annotations
     place = witnesses.p_right * (len(_NODES) - 1)
     below = np.minimum(place.astype(np.int64), len(_NODES) - 2)
@@ -73,7 +92,12 @@ def _log_likelihood(witnesses: Witnesses, power: float) -> Array:
     size = votes.n_workers * len(_NODES)
     upper = place - below
     histogram = sums_by(cell, witnesses.weight * (1 - upper), size) + sums_by(cell + 1, witnesses.weight * upper, size)
-    return np.einsum("wn,ng->wg", histogram.reshape(-1, len(_NODES)), _log_likelihood_of(votes.n_classes, power))
+    return histogram.reshape(-1, len(_NODES))
+
+
+def _log_likelihood(histogram: Array, n_classes: int, power: float) -> Array:
+    """(n_workers, n_grid) the log likelihood of every accuracy, up to a constant for each worker."""
+    return np.einsum("wn,ng->wg", histogram, _log_likelihood_of(n_classes, power))
 
 
 def _log_likelihood_of(n_classes: int, power: float) -> Array:
