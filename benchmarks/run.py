@@ -33,9 +33,9 @@ def main(chosen: list[str]) -> None:
 
 
 def peers() -> None:
-    """20 iterations, integer codes in random order, wall time unless CPU time is named. crowd-kit's time is `fit_predict`
-    on a ready data frame; ours is `fit` on ready Annotations, the same with building the Annotations, and that without the
-    compiled code."""
+    """20 iterations, integer codes in random order, wall time unless CPU time is named. crowd-kit's time is that of
+    `fit_predict` on a ready data frame; ours is `fit` on ready Annotations, the same with building the Annotations, and
+    that without the compiled code."""
     _title("Beside crowd-kit", peers)
     heads = ("fit s", "ratio", "fit CPU s", "ratio", "with build s", "ratio", "plain path with build s", "ratio")
     _row("method", "labels", "classes", "crowd-kit s", "crowd-kit CPU s", *heads)
@@ -77,8 +77,8 @@ def methods() -> None:
 
 
 def bound() -> None:
-    """Nanoseconds per label and pass, ten million labels, two threads, beside the gathers and scatters alone (the faster of
-    two forms, compiled for this CPU), for each instruction set that the CPU supports."""
+    """Nanoseconds per label and pass, ten million labels, two threads, beside the gathers and scatters alone (the faster
+    of two forms, compiled for this CPU), for each instruction set that the CPU supports."""
     _title("Distance to the limit", bound)
     names = ("avx512f", "avx2", "default")
     _row("classes", "gather + scatter ns", *(cell for name in names for cell in (f"{name} ns", "ratio")))
