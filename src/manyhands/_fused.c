@@ -4,12 +4,11 @@
  * code = worker * K + label, the number of a row of K doubles: row `code` of the table holds
  * log p(label | truth) over the truths, row `code` of the counts receives the item's posterior.
  *
- * Items go through in blocks: gather and add the rows, then max, exp and normalise over the whole
- * block (truth by truth, so that the compiler vectorises over items), then scatter. The posterior
+ * Items go through in blocks of 64, in the loops of _pass.h, which is compiled once for each instruction set. The posterior
  * exists for one block at a time unless the caller asks for it.
  *
- * No fused multiply-add and no reassociation (see setup.py), so every instruction set gives the
- * same bits. Threads are the caller's: a call works on a range of items and releases the GIL.
+ * No fused multiply-add and no reassociation (see setup.py), and one order of sums: every instruction set gives the same
+ * bits. Threads are the caller's: a call works on a range of items and releases the GIL.
  */
 #include "_views.h"
 
@@ -17,7 +16,7 @@
 
 #include <stdlib.h>
 
-#define BLOCK 64 /* items; 8^64 is still a double, so the evidence of a block is one logarithm */
+#define BLOCK 64 /* items */
 
 #define MOST_CLASSES 32768
 #define STRIP 16 /* doubles of a row that are held in registers at a time */
@@ -163,7 +162,8 @@ static PyObject *em_pass(PyObject *self, PyObject *args)
         return NULL;
     const Py_buffer *view = views.view;
     Py_ssize_t items = length_of(&view[START]) - 1;
-    if (!is_range(K, first, last, &view[START], length_of(&view[CODE])) || !is_table_by_worker(&view[TABLE], K) || K > MOST_CLASSES
+    if (!is_range(K, first, last, &view[START], length_of(&view[CODE])) || K > MOST_CLASSES
+        || !is_table_by_worker(&view[TABLE], K)
         || view[COUNTS].len != view[TABLE].len || !is_table(&view[LOG_PRIOR], 1, K) || !is_table(&view[TOTALS], 1, K)
         || (view[OFFSET].obj && !is_table(&view[OFFSET], items, K))
         || (view[POSTERIOR].obj && !is_table(&view[POSTERIOR], items, K)))
