@@ -41,7 +41,7 @@ def test_a_whole_pair_is_text():
 
 def test_in_the_names_of_columns():
     ask(read, pd.DataFrame({"item": ["1"], "u": ["x"], HALF: ["y"]}), worker=f"u,{HALF}")
-    assert read(pd.DataFrame({k: v for k, v in ROWS.items()} | {HALF: ["", ""]})).annotations.n_annotations == 2
+    ask(read, pd.DataFrame({"item": ["1", "2"], "u": ["x", "y"], HALF: ["x", "y"]}))
 
 
 @pytest.mark.parametrize("option", ["item", "worker", "label", "question", "missing"])
