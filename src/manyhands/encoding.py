@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,32 @@ def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
     array = ids if isinstance(ids, np.ndarray) else _as_array(ids)
     if array.ndim != 1:
         raise AnnotationError(f"The {role} ids must be one-dimensional; they have shape {array.shape}.")
+    if array is ids and not array.flags.writeable and array.base is None and array.dtype.kind in "iufbO":
+        return array  # ids of other Annotations: nobody can change them, so they are shared
+    if array.dtype.kind in "UO":
+        odd = half_pair(array.tolist())
+        if odd is not None:
+            raise AnnotationError(f"One {role} in the given list is {odd!r}, {HALF_PAIR}")
     if array.dtype.kind not in "iufbO":
         return _as_objects(_own_values(array))
-    if array is ids and not array.flags.writeable and array.base is None:
-        return array  # ids of other Annotations: nobody can change them, so they are shared
     return array if isinstance(ids, list | tuple) else np.array(array)
+
+
+HALF_PAIR = "which holds half a surrogate pair: not text, and in no file. Replace it."
+
+
+def half_pair(values: Iterable[Any]) -> str | None:
+    """The first text with half a surrogate pair in it, which no encoding can write; None where there is none.
+
+    >>> half_pair(["a", 1, "b\\ud800"]) == "b\\ud800", half_pair(["\\U0001f600"])
+    (True, None)
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return next(text for text in texts if re.search("[\\ud800-\\udfff]", text))
+    return None
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:
@@ -156,6 +178,9 @@ def _encode_hashable(
                 f"that have no labels with item_ids= or worker_ids=."
             )
     if ids is None:
+        odd = half_pair(distinct)
+        if odd is not None:
+            raise AnnotationError(f"The {role} in row {values.index(odd)} is {odd!r}, {HALF_PAIR}")
         ids = as_ids(_sorted(list(distinct)), role)
     else:
         refuse_repeats(ids.tolist(), role)

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ParameterError
 
+_LONGEST = 1000  # letters of a value in a sentence
+
 
 class Constraint(Protocol):
     """What a constructor parameter may be; as text, the end of a sentence that begins with "must be"."""
@@ -133,11 +135,14 @@ class Switch:
 class Sizes:
     """A constraint: a tuple or list of whole numbers at least 1, such as the sizes of hidden layers; or none."""
 
+    most = 100  # layers; thousands take minutes to make, and learn nothing
+
     def allows(self, value: Any) -> bool:
-        return isinstance(value, tuple | list) and all(Number(whole=True, least=1).allows(size) for size in value)
+        few = isinstance(value, tuple | list) and len(value) <= self.most
+        return few and all(Number(whole=True, least=1).allows(size) for size in value)
 
     def __str__(self) -> str:
-        return "a tuple of whole numbers at least 1"
+        return f"a tuple of at most {self.most} whole numbers at least 1"
 
 
 class Folder:
@@ -189,7 +194,8 @@ def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapp
 
 def _shown(value: Any) -> str:
     try:
-        return repr(value)
+        shown = repr(value)
+        return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
     except ValueError:  # Python does not print integers of thousands of digits
         return f"a very large {type(value).__name__}"
 

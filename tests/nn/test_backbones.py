@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from manyhands.exceptions import ParameterError
+from manyhands import CrowdLayer
+from manyhands.annotations import Annotations
+from manyhands.exceptions import LimitError, ParameterError
 from manyhands.nn.backbones import build, convnet, mlp
 
 
@@ -69,3 +71,30 @@ def test_a_module_is_no_function_that_makes_one():
         build(nn.Linear(3, 2), (3,), 2)
     with pytest.raises(ParameterError, match="must give 2 logits per row as a tensor; for 2 rows: tuple"):
         build(lambda n, k: nn.LSTM(n, k), (3,), 2)
+
+
+HUGE = [
+    ((10**6, 10**6), "1,000,0"),
+    ((10**9,) * 3, "too large"),
+    ((10**300,), "more than 10"),
+    ((2**31,) * 100, "too large"),
+]
+
+
+@pytest.mark.parametrize(("hidden", "said"), HUGE)
+def test_weights_beyond_all_memory_are_refused_before_a_layer_is_made(monkeypatch, hidden, said):
+    """By arithmetic with whole numbers that do not wrap around."""
+    monkeypatch.setattr(nn, "Linear", lambda *_: pytest.fail("a layer was made"))
+    votes = Annotations.from_triples([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
+    with pytest.raises(LimitError, match=said):
+        CrowdLayer(hidden=hidden).fit([[0.0], [1.0]], votes)
+    with pytest.raises(LimitError, match=said):
+        build("convnet", (1, 8, 8), 2, hidden=hidden)
+
+
+def test_thousands_of_layers_are_refused_before_one_is_made(monkeypatch):
+    monkeypatch.setattr(nn, "Linear", lambda *_: pytest.fail("a layer was made"))
+    votes = Annotations.from_triples([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
+    with pytest.raises(ParameterError, match=r"'hidden' .* must be a tuple of at most 100 whole numbers") as found:
+        CrowdLayer(hidden=[1] * 20_000).fit([[0.0], [1.0]], votes)
+    assert len(str(found.value)) < 1500

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.encoding import HALF_PAIR, half_pair
 from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ManyhandsError
 from manyhands.io.names import listed
 from manyhands.io.sources import Source
@@ -17,6 +18,7 @@ from manyhands.validation import check_memory
 
 ENDINGS = (".npy", ".npz")
 _TOO_LARGE = "Cut the file into parts."
+_AS_TEXT = "Give them as text."
 _SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, among others
 _BROKEN = (ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, RuntimeError)
 
@@ -61,8 +63,17 @@ def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
             raise AlignmentError(f"The ids in {where} have {ids[row]} in row {row}; give every row an id.")
         if not np.all(ids == np.round(ids)):
             raise AlignmentError(f"The ids in {where} are numbers with a fraction; give them as text.")
+        most = 2 ** (np.finfo(ids.dtype).nmant + 1)
+        if not np.all(np.abs(ids) <= most):
+            raise AlignmentError(
+                f"The ids in {where} are floats beyond {most}, where not every whole number has one. {_AS_TEXT}"
+            )
         return [str(int(value)) for value in ids.tolist()]
-    return [str(value) for value in ids.tolist()]
+    texts = [str(value) for value in ids.tolist()]
+    odd = half_pair(texts)
+    if odd is not None:
+        raise AlignmentError(f"The ids in {where} have {odd!r} in row {texts.index(odd)}, {HALF_PAIR}")
+    return texts
 
 
 def _name_of_features(path: Path, names: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.encoding import half_pair
+from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.choosing import choose_question, describe_questions, drop_other_questions, gold_of_question
 from manyhands.io.documents import Document, Folder, open_document, parse
 from manyhands.io.formats import read_document
@@ -88,6 +89,11 @@ def read(
     types : what to read as other than text, such as {"label": int}
     """
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
+    odd = half_pair((item, worker, label, question, *missing))
+    if odd is not None:
+        raise ParameterError(
+            f"The name {odd!r} that was given is not text: it holds half a surrogate pair. Type it anew."
+        )
     wishes = Wishes(item, worker, label, question, missing)
     settings = Settings(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)
     several = isinstance(path, list | tuple)

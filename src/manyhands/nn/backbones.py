@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,9 +11,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import LimitError, ParameterError
+from manyhands.validation import check_memory
 
 Backbone = str | Callable[[Any, int], nn.Module]
+_MOST_WEIGHTS = 2**32
+_BYTES_PER_WEIGHT = 16  # the weight, its gradient, and two averages of Adam
 _LARGE = 46  # pixels; four layers without a border leave one of them
 
 
@@ -57,6 +61,7 @@ def mlp(
       (3): Linear(in_features=3, out_features=2, bias=True)
     )
     """
+    check_weights(sizes)
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in pairwise(sizes[:-1]):
         layers += [nn.Linear(before, after)]
@@ -64,6 +69,20 @@ def mlp(
         layers += [activation()]
         layers += [nn.Dropout(dropout)] if dropout else []
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+
+
+def check_weights(sizes: Sequence[int]) -> None:
+    """Refuse layers of these sizes, before any is made, if their weights could not be trained on this machine."""
+    wide = [int(size) for size in sizes]  # NumPy's would wrap around
+    count = sum((before + 1) * after for before, after in pairwise(wide))
+    remedy = "Make the sizes of its layers smaller."
+    if count > _MOST_WEIGHTS:
+        raise LimitError(f"A network of {_number(count)} weights is too large; at most {_MOST_WEIGHTS:,} fit. {remedy}")
+    check_memory(_BYTES_PER_WEIGHT * count, f"The {count:,} weights of the network", remedy)
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count < 10**30 else f"more than 10^{int((count.bit_length() - 1) * math.log10(2))}"
 
 
 def convnet(
