@@ -1,0 +1,110 @@
+"""Whether a group agrees more than its agreement with everybody else explains: the test of three agreements.
+
+Let S be the share of equal labels beyond chance. For workers who answer independently, each of some quality q,
+
+    S(x, y) = q_x q_y,   so that   S(inside) S(outside) = S(across)^2
+
+whatever the qualities are: experts agree with one another, and with everybody else accordingly. A group that copies, or
+errs together, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad. (With two classes
+this is exact; with more it holds for workers whose errors fall on all classes alike. Items that are hard for all
+raise the three together.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class Triad(NamedTuple):
+    """How often members of a group agree, and how often they should.
+
+    Attributes
+    ----------
+    agreement : share of equal labels among the pairs of labels that two members gave to one item
+    expected : the share that the two other agreements explain
+    excess : of the agreement that could be added to the expected one, the part that is there
+    z : how many standard deviations lie between the two
+    outside : agreement of outsiders beyond chance, as a part of what is possible (kappa)
+    n_items : items with two members
+    """
+
+    agreement: float
+    expected: float
+    excess: float
+    z: float
+    outside: float
+    n_items: int
+
+
+class _Agreement(NamedTuple):
+    """Of the pairs of one sort: the share of equal ones, the share beyond chance, its variance, and the items."""
+
+    share: float
+    beyond: float
+    variance: float
+    n_items: int
+
+
+def compare_agreements(
+    equal: npt.NDArray[np.bool_],
+    n_members: npt.NDArray[np.integer],
+    item: npt.NDArray[np.integer],
+    inside_habit: Array,
+    outside_habit: Array,
+) -> Triad | None:
+    """The agreement inside a group beside what the other two explain; None where outsiders do not agree at all.
+
+    Parameters
+    ----------
+    equal : (n_pairs,) array of bool
+        Whether the two labels of a pair, which two workers gave to one item, are equal.
+    n_members : (n_pairs,) array of int
+        How many of the two workers are members.
+    item : (n_pairs,) array of int
+        The item of each pair, ascending.
+    inside_habit, outside_habit : (n_classes,) array
+        The share of each class among the labels of members, and of outsiders.
+
+    Examples
+    --------
+    >>> equal = np.array([True] * 100 + [True, False] * 50 + [True] * 75 + [False] * 25)
+    >>> n_members, item, habit = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
+    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # one sheet that has nothing to do with the truth
+    >>> round(found.expected, 2), round(found.excess, 2)
+    (0.5, 1.0)
+    """
+    chance = [np.dot(outside_habit, outside_habit), np.dot(inside_habit, outside_habit)]
+    chance.append(np.dot(inside_habit, inside_habit))
+    outside, across, inside = (_agreement(equal, item, n_members == n, chance[n]) for n in range(3))
+    if min(outside.n_items, across.n_items, inside.n_items) == 0 or outside.beyond <= 0:
+        return None
+    room, ratio = 1.0 - chance[2], max(across.beyond, 0.0) / outside.beyond
+    explained = min(ratio * max(across.beyond, 0.0), room)
+    variance = inside.variance + (2 * ratio) ** 2 * across.variance + ratio**4 * outside.variance
+    surplus = inside.beyond - explained
+    return Triad(
+        inside.share,
+        float(chance[2] + explained),
+        float(surplus / max(room - explained, 1e-9)),
+        float(surplus / np.sqrt(variance)),
+        float(outside.beyond / max(1.0 - chance[0], 1e-9)),
+        inside.n_items,
+    )
+
+
+def _agreement(
+    equal: npt.NDArray[np.bool_], item: npt.NDArray[np.integer], which: npt.NDArray[np.bool_], chance: float
+) -> _Agreement:
+    """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
+    n_pairs = int(np.count_nonzero(which))
+    if n_pairs == 0:
+        return _Agreement(0.0, 0.0, 1.0, 0)
+    n_items = 1 + int(np.count_nonzero(np.diff(item[which])))
+    share = float(np.count_nonzero(equal & which) / n_pairs)
+    doubtful = (share * n_items + 1.0) / (n_items + 2.0)
+    return _Agreement(share, share - float(chance), doubtful * (1 - doubtful) / n_items, n_items)
