@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.kernels import sums_by
-from manyhands.triads import Triad, compare_agreements
+from manyhands.triads import find_thin_group, is_unexplained
 
 Array = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -33,14 +33,6 @@ _MOST_PAIRS = 200_000
 _MOST_WORK = 50_000_000  # pairs times the size of a confusion matrix
 _MOST_LABELS = 30  # of one item, where not all pairs can be looked at
 _CHUNK = 1 << 20  # numbers held at a time when workers' tables are multiplied
-
-_EXCESS = 0.7  # the same as _MIN_EXCESS, beyond what agreement with outsiders explains (triads)
-_TRIAD_Z = 4.0
-_OUTSIDE = 0.2  # agreement of outsiders beyond chance, for that
-_THIN = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
-_THIN_Z = 6.0
-_MIN_THIN = 10  # ids
-_MIN_THIN_ITEMS = 20  # items with two labels of such ids
 
 _STRENGTH = 5.0  # labels that the crowd's habit is worth in every row of a worker's table
 _GROUP_STRENGTH = 0.1  # the same for the table of a whole group, which has labels enough of its own
@@ -117,32 +109,10 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
     pairs = _pairs(annotations)
     if len(pairs.a) == 0:
         return None
-    return _thin_group(annotations, pairs) or _busy_group(annotations, pairs)
-
-
-def _thin_group(annotations: Annotations, pairs: _Pairs) -> OneVoice | None:
-    """All ids with a few labels each, if they agree with one another as if they had one answer sheet."""
-    n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
-    for most in _THIN:
-        is_thin = (n_given > 0) & (n_given <= most)
-        if np.count_nonzero(is_thin) < _MIN_THIN:
-            continue
-        triad = _triad(pairs, is_thin[pairs.workers])
-        if triad is None or triad.n_items < _MIN_THIN_ITEMS or triad.outside < _OUTSIDE:
-            continue
-        if triad.excess > _EXCESS and triad.z > _THIN_Z:
-            return OneVoice(is_thin, triad.agreement, triad.expected, triad.z, most)
-    return None
-
-
-def _triad(pairs: _Pairs, is_member: Mask) -> Triad | None:
-    """Agreement inside the group, across and outside."""
-    inside = is_member[pairs.worker]
-    n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
-    if np.count_nonzero(n_members == 0) < _MIN_CHECKED or not inside.any():
-        return None
-    habits = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
-    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *habits)
+    thin = find_thin_group(annotations, pairs)
+    if thin is not None:
+        return OneVoice(thin.members, thin.triad.agreement, thin.triad.expected, thin.triad.z, thin.most_labels)
+    return _busy_group(annotations, pairs)
 
 
 def _busy_group(annotations: Annotations, pairs: _Pairs) -> OneVoice | None:
@@ -156,7 +126,7 @@ def _busy_group(annotations: Annotations, pairs: _Pairs) -> OneVoice | None:
     agreement, expected, z = _agreement_inside(pairs, is_member, counts, said)
     excess = (agreement - expected) / (1 - expected)
     is_worse = excess >= _MIN_EXCESS and _is_worse_from_outside(pairs, is_member)
-    if z < _MIN_Z or not (is_worse or _is_unexplained(pairs, is_member)):
+    if z < _MIN_Z or not (is_worse or is_unexplained(pairs, is_member)):
         return None
     members = np.zeros(annotations.n_workers, bool)
     members[pairs.workers[is_member]] = True
@@ -351,14 +321,6 @@ def _is_worse_from_outside(pairs: _Pairs, is_member: Mask) -> bool:
         return False
     across, among = (_beyond_chance(pairs.equal, chance, n_members == n) for n in (1, 0))
     return among > _MIN_SENSE and across < among - _MARGIN
-
-
-def _is_unexplained(pairs: _Pairs, is_member: Mask) -> bool:
-    """Whether members agree far beyond what their agreement with outsiders explains, be their answers good or bad."""
-    triad = _triad(pairs, is_member)
-    if triad is None or triad.outside < _OUTSIDE:
-        return False
-    return triad.excess > _EXCESS and triad.z > _TRIAD_Z
 
 
 def _beyond_chance(equal: Mask, chance: Array, which: Mask) -> float:

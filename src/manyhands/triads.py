@@ -12,12 +12,53 @@ raise the three together.)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.annotations import Annotations
+
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+MIN_EXCESS = 0.7  # of the agreement that could be added to the expected one, the part that is there
+MIN_Z = 4.0  # standard deviations
+MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; who agrees less cannot judge others
+MIN_CHECKED = 50  # pairs of labels of outsiders
+THIN = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
+THIN_Z = 6.0
+MIN_THIN = 10  # ids
+MIN_THIN_ITEMS = 20  # items with two labels of such ids
+
+
+class LabelPairs(Protocol):
+    """Labels, and the pairs of them that two workers gave to one item."""
+
+    @property
+    def item(self) -> Positions: ...
+
+    @property
+    def worker(self) -> Positions: ...
+
+    @property
+    def label(self) -> Positions: ...
+
+    @property
+    def a(self) -> Positions: ...
+
+    @property
+    def b(self) -> Positions: ...
+
+    @property
+    def workers(self) -> Positions: ...
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def equal(self) -> Mask: ...
 
 
 class Triad(NamedTuple):
@@ -50,8 +91,53 @@ class _Agreement(NamedTuple):
     n_items: int
 
 
+class ThinGroup(NamedTuple):
+    """All ids with at most so many labels."""
+
+    members: Mask  # (n_workers,)
+    triad: Triad
+    most_labels: int
+
+
+def find_thin_group(annotations: Annotations, pairs: LabelPairs) -> ThinGroup | None:
+    """All ids with a few labels each, if they agree with one another as if they had one answer sheet.
+
+    Nobody can be judged by three labels. So ids with at most three (then five, then ten) labels are taken together and
+    compared with all others.
+    """
+    n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
+    for most in THIN:
+        is_thin = (n_given > 0) & (n_given <= most)
+        if np.count_nonzero(is_thin) < MIN_THIN:
+            continue
+        triad = _triad_of(pairs, is_thin[pairs.workers])
+        if triad is not None and triad.n_items >= MIN_THIN_ITEMS and _is_beyond(triad, THIN_Z):
+            return ThinGroup(is_thin, triad, most)
+    return None
+
+
+def is_unexplained(pairs: LabelPairs, is_member: Mask) -> bool:
+    """Whether members agree far beyond what their agreement with outsiders explains, be their answers good or bad."""
+    triad = _triad_of(pairs, is_member)
+    return triad is not None and _is_beyond(triad, MIN_Z)
+
+
+def _is_beyond(triad: Triad, z: float) -> bool:
+    return triad.outside > MIN_OUTSIDE and triad.excess > MIN_EXCESS and triad.z > z
+
+
+def _triad_of(pairs: LabelPairs, is_member: Mask) -> Triad | None:
+    """Agreement inside the group, across and outside."""
+    inside = is_member[pairs.worker]
+    n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
+    if np.count_nonzero(n_members == 0) < MIN_CHECKED or not inside.any():
+        return None
+    habits = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
+    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *habits)
+
+
 def compare_agreements(
-    equal: npt.NDArray[np.bool_],
+    equal: Mask,
     n_members: npt.NDArray[np.integer],
     item: npt.NDArray[np.integer],
     inside_habit: Array,
@@ -98,7 +184,7 @@ def compare_agreements(
 
 
 def _agreement(
-    equal: npt.NDArray[np.bool_], item: npt.NDArray[np.integer], which: npt.NDArray[np.bool_], chance: float
+    equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float
 ) -> _Agreement:
     """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
     n_pairs = int(np.count_nonzero(which))
