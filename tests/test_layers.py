@@ -27,7 +27,7 @@ FIRST = {
     "heldout",
     "simulate",
 }
-FIRST |= {"scorecards", "difficulty_model", "exchangeable"}
+FIRST |= {"scorecards", "difficulty_model", "exchangeable", "triads"}
 FIRST |= {"_fused", "certainty", "balance", "synthesis", "neighbours", "tuplets", "metrics", "nn"}
 SECOND = {"aggregation", "classifiers", "representation"}
 BESIDE = {"testing", "registry", "model_selection"}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.kernels import sums_by
+from manyhands.triads import find_thin_group, is_unexplained
 
 Array = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -53,12 +54,14 @@ class OneVoice:
     agreement : share of equal labels among all pairs of labels that two members gave to one item
     expected : the share to be expected of workers with the same habits who answer independently
     z : how many standard deviations lie between the two
+    most_labels : the largest number of labels of a member, where low-volume ids were found together, else None
     """
 
     members: Mask
     agreement: float
     expected: float
     z: float
+    most_labels: int | None = None
 
 
 class _Pairs(NamedTuple):
@@ -80,9 +83,13 @@ class _Pairs(NamedTuple):
 def find_one_voice(annotations: Annotations) -> OneVoice | None:
     """Find the group of workers who most clearly answer as one voice, if there is one.
 
-    A group counts where its agreement is nearly perfect (`_MIN_EXCESS`), beyond chance (`_MIN_Z`), and where seen from
-    outside it is worse than the others (`_MARGIN`): good workers agree with one another too, but also with everybody
-    else. Workers who always name one class are no group; their habit explains their agreement.
+    A group counts where its agreement is beyond chance (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while seen from
+    outside it is worse than the others (`_MARGIN`), or far beyond what its agreement with everybody else explains
+    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always
+    name one class are no group; their habit explains their agreement.
+
+    Ids with three labels each are too thin to be found one by one. They are looked at together first: all ids with at most
+    three, five or ten labels, against all others.
 
     All pairs of labels serve up to 200,000 of them (fewer from 16 classes on), and then names and order of workers,
     items and classes do not matter. Beyond, items evenly spaced among all serve, with at most 30 labels of each;
@@ -103,6 +110,14 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
     pairs = _pairs(annotations)
     if len(pairs.a) == 0:
         return None
+    thin = find_thin_group(annotations, pairs)
+    if thin is not None:
+        return OneVoice(thin.members, thin.triad.agreement, thin.triad.expected, thin.triad.z, thin.most_labels)
+    return _busy_group(annotations, pairs)
+
+
+def _busy_group(annotations: Annotations, pairs: _Pairs) -> OneVoice | None:
+    """The workers who weigh most where workers agree more than expected, if they answer as one voice."""
     counts = _counts(pairs)
     tables = _shrunk(counts, counts.sum(axis=0), _STRENGTH)
     said = elementary.log(tables)[pairs.worker, :, pairs.label]  # (n_labels, n_classes) log p(label | truth)
@@ -111,7 +126,8 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
         return None
     agreement, expected, z = _agreement_inside(pairs, is_member, counts, said)
     excess = (agreement - expected) / (1 - expected)
-    if z < _MIN_Z or excess < _MIN_EXCESS or not _is_worse_from_outside(pairs, is_member):
+    is_worse = excess >= _MIN_EXCESS and _is_worse_from_outside(pairs, is_member)
+    if z < _MIN_Z or not (is_worse or is_unexplained(pairs, is_member)):
         return None
     members = np.zeros(annotations.n_workers, bool)
     members[pairs.workers[is_member]] = True

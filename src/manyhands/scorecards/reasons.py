@@ -67,13 +67,10 @@ def _explain_copying(
     partners: list[set[int]] = [set() for _ in names]
     for voice in voices:
         members = np.flatnonzero(voice.members).tolist()
-        for w in (w for w in members if enough[w]):
+        for w in (w for w in members if enough[w] or voice.most_labels is not None):
             others = [other for other in members[: MOST_PARTNERS + 1] if other != w][:MOST_PARTNERS]
             partners[w].update(others)
-            flagged[w]["copying"] = (
-                f"answers as one voice with {_names([names[w] for w in others], len(members) - 1)}: they agree on "
-                f"{voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
-            )
+            flagged[w]["copying"] = _voice_sentence(voice, _names([names[w] for w in others], len(members) - 1))
     for c in np.argsort(couples.n_expected - couples.n_equal, kind="stable"):  # the strongest evidence is told
         pair = int(couples.x[c]), int(couples.y[c])
         for w, other in (pair, pair[::-1]):
@@ -85,6 +82,15 @@ def _explain_copying(
                     f"shared items, where {couples.n_expected[c]:.0f} were to be expected",
                 )
     return [tuple(sorted(p)[:MOST_PARTNERS]) for p in partners]
+
+
+def _voice_sentence(voice: OneVoice, others: str) -> str:
+    agreement = (
+        f"they agree on {voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
+    )
+    if voice.most_labels is None:
+        return f"answers as one voice with {others}: {agreement}"
+    return f"one of the ids with at most {voice.most_labels} labels, taken together ({others}): {agreement}"
 
 
 def _too_few(n_labels: int, n_checked: int) -> str:

@@ -1,0 +1,194 @@
+"""Whether a group agrees more than its agreement with everybody else explains: the test of three agreements.
+
+Let S be the share of equal labels beyond chance. For workers who answer independently, each of some quality q,
+
+    S(x, y) = q_x q_y,   so that   S(inside) S(outside) = S(across)^2
+
+whatever the qualities are: experts agree with one another, and with everybody else accordingly. A group that copies, or
+errs together, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad. (With two classes
+this is exact; with more it holds for workers whose errors fall on all classes alike. Items that are hard for all
+raise the three together.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+MIN_EXCESS = 0.7  # of the agreement that could be added to the expected one, the part that is there
+MIN_Z = 4.0  # standard deviations
+MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; who agrees less cannot judge others
+MIN_CHECKED = 50  # pairs of labels of outsiders
+THIN = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
+THIN_Z = 6.0
+MIN_THIN = 10  # ids
+MIN_THIN_ITEMS = 20  # items with two labels of such ids
+
+
+class LabelPairs(Protocol):
+    """Labels, and the pairs of them that two workers gave to one item."""
+
+    @property
+    def item(self) -> Positions: ...
+
+    @property
+    def worker(self) -> Positions: ...
+
+    @property
+    def label(self) -> Positions: ...
+
+    @property
+    def a(self) -> Positions: ...
+
+    @property
+    def b(self) -> Positions: ...
+
+    @property
+    def workers(self) -> Positions: ...
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def equal(self) -> Mask: ...
+
+
+class Triad(NamedTuple):
+    """How often members of a group agree, and how often they should.
+
+    Attributes
+    ----------
+    agreement : share of equal labels among the pairs of labels that two members gave to one item
+    expected : the share that the two other agreements explain
+    excess : of the agreement that could be added to the expected one, the part that is there
+    z : how many standard deviations lie between the two
+    outside : agreement of outsiders beyond chance, as a part of what is possible (kappa)
+    n_items : items with two members
+    """
+
+    agreement: float
+    expected: float
+    excess: float
+    z: float
+    outside: float
+    n_items: int
+
+
+class _Agreement(NamedTuple):
+    """Of the pairs of one sort: the share of equal ones, the share beyond chance, its variance, and the items."""
+
+    share: float
+    beyond: float
+    variance: float
+    n_items: int
+
+
+class ThinGroup(NamedTuple):
+    """All ids with at most so many labels."""
+
+    members: Mask  # (n_workers,)
+    triad: Triad
+    most_labels: int
+
+
+def find_thin_group(annotations: Annotations, pairs: LabelPairs) -> ThinGroup | None:
+    """All ids with a few labels each, if they agree with one another as if they had one answer sheet.
+
+    Nobody can be judged by three labels. So ids with at most three (then five, then ten) labels are taken together and
+    compared with all others.
+    """
+    n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
+    for most in THIN:
+        is_thin = (n_given > 0) & (n_given <= most)
+        if np.count_nonzero(is_thin) < MIN_THIN:
+            continue
+        triad = _triad_of(pairs, is_thin[pairs.workers])
+        if triad is not None and triad.n_items >= MIN_THIN_ITEMS and _is_beyond(triad, THIN_Z):
+            return ThinGroup(is_thin, triad, most)
+    return None
+
+
+def is_unexplained(pairs: LabelPairs, is_member: Mask) -> bool:
+    """Whether members agree far beyond what their agreement with outsiders explains, be their answers good or bad."""
+    triad = _triad_of(pairs, is_member)
+    return triad is not None and _is_beyond(triad, MIN_Z)
+
+
+def _is_beyond(triad: Triad, z: float) -> bool:
+    return triad.outside > MIN_OUTSIDE and triad.excess > MIN_EXCESS and triad.z > z
+
+
+def _triad_of(pairs: LabelPairs, is_member: Mask) -> Triad | None:
+    """Agreement inside the group, across and outside."""
+    inside = is_member[pairs.worker]
+    n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
+    if np.count_nonzero(n_members == 0) < MIN_CHECKED or not inside.any():
+        return None
+    habits = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
+    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *habits)
+
+
+def compare_agreements(
+    equal: Mask,
+    n_members: npt.NDArray[np.integer],
+    item: npt.NDArray[np.integer],
+    inside_habit: Array,
+    outside_habit: Array,
+) -> Triad | None:
+    """The agreement inside a group beside what the other two explain; None where outsiders do not agree at all.
+
+    Parameters
+    ----------
+    equal : (n_pairs,) array of bool
+        Whether the two labels of a pair, which two workers gave to one item, are equal.
+    n_members : (n_pairs,) array of int
+        How many of the two workers are members.
+    item : (n_pairs,) array of int
+        The item of each pair, ascending.
+    inside_habit, outside_habit : (n_classes,) array
+        The share of each class among the labels of members, and of outsiders.
+
+    Examples
+    --------
+    >>> equal = np.array([True] * 100 + [True, False] * 50 + [True] * 75 + [False] * 25)
+    >>> n_members, item, habit = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
+    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # one sheet that has nothing to do with the truth
+    >>> round(found.expected, 2), round(found.excess, 2)
+    (0.5, 1.0)
+    """
+    chance = [np.dot(outside_habit, outside_habit), np.dot(inside_habit, outside_habit)]
+    chance.append(np.dot(inside_habit, inside_habit))
+    outside, across, inside = (_agreement(equal, item, n_members == n, chance[n]) for n in range(3))
+    if min(outside.n_items, across.n_items, inside.n_items) == 0 or outside.beyond <= 0:
+        return None
+    room, ratio = 1.0 - chance[2], max(across.beyond, 0.0) / outside.beyond
+    explained = min(ratio * max(across.beyond, 0.0), room)
+    variance = inside.variance + (2 * ratio) ** 2 * across.variance + ratio**4 * outside.variance
+    surplus = inside.beyond - explained
+    return Triad(
+        inside.share,
+        float(chance[2] + explained),
+        float(surplus / max(room - explained, 1e-9)),
+        float(surplus / np.sqrt(variance)),
+        float(outside.beyond / max(1.0 - chance[0], 1e-9)),
+        inside.n_items,
+    )
+
+
+def _agreement(equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float) -> _Agreement:
+    """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
+    n_pairs = int(np.count_nonzero(which))
+    if n_pairs == 0:
+        return _Agreement(0.0, 0.0, 1.0, 0)
+    n_items = 1 + int(np.count_nonzero(np.diff(item[which])))
+    share = float(np.count_nonzero(equal & which) / n_pairs)
+    doubtful = (share * n_items + 1.0) / (n_items + 2.0)
+    return _Agreement(share, share - float(chance), doubtful * (1 - doubtful) / n_items, n_items)
