@@ -183,9 +183,7 @@ def compare_agreements(
     )
 
 
-def _agreement(
-    equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float
-) -> _Agreement:
+def _agreement(equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float) -> _Agreement:
     """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
     n_pairs = int(np.count_nonzero(which))
     if n_pairs == 0:

@@ -63,9 +63,7 @@ def _distinct(histogram: Array) -> tuple[Array, Array | None, npt.NDArray[np.int
     if len(histogram) < _MANY:
         return histogram, None, None
     mark = np.einsum("wn,n->w", histogram, np.sqrt(2.0 + np.arange(histogram.shape[1])))  # irrational: sums tell apart
-    _, first, which, size = np.unique(
-        np.round(mark, 9), return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first, which, size = np.unique(np.round(mark, 9), return_index=True, return_inverse=True, return_counts=True)
     if 2 * len(first) > len(histogram):
         return histogram, None, None
     return histogram[first], size.astype(float), which

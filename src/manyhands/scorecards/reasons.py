@@ -85,7 +85,9 @@ def _explain_copying(
 
 
 def _voice_sentence(voice: OneVoice, others: str) -> str:
-    agreement = f"they agree on {voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
+    agreement = (
+        f"they agree on {voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
+    )
     if voice.most_labels is None:
         return f"answers as one voice with {others}: {agreement}"
     return f"one of the ids with at most {voice.most_labels} labels, taken together ({others}): {agreement}"
