@@ -9,23 +9,30 @@ together on hard items, so labels say less than independent ones would. A power 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+<<<<<<< HEAD
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
+=======
+from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold, Inference
+>>>>>>> team-default
 from manyhands.annotations import Annotations
 from manyhands.dependence import OneVoice, find_one_voice, speak_once
 from manyhands.exchangeable import kinds_of_workers, merge_workers
 from manyhands.heldout import split_labels
-from manyhands.kernels import Array, check_tables, em_pass, pack
+from manyhands.kernels import Array, check_tables, em_pass, pack, vote_share
 from manyhands.noise import safe_log
-from manyhands.noise.pooled import PooledNoise, PooledParams
-from manyhands.priors import EstimatedPrior, gold_offset
-from manyhands.table_model import TableFit, fit_table
+from manyhands.noise.one_coin import OneCoinNoise
+from manyhands.noise.pooled import PooledNoise
+from manyhands.priors import EstimatedPrior, FixedPrior, gold_offset
+from manyhands.table_model import TableFit, fit_table, wrong_on_gold
 from manyhands.validation import Constraint, Number, OneOf
 
 POWERS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -36,6 +43,11 @@ FEWEST = 50
 LARGEST_THIN = 20_000  # the same, where workers are many with few labels each: their tables are the work
 LARGEST = 2_000_000  # labels; of a larger crowd a sample of the items is split
 THIN = ((5_000, 5.0), (500, 1.5))  # at least so many workers, with at most so many labels each
+FEW_LABELS = 10  # of a worker: too few to judge them by
+MUCH = 0.3  # of all labels
+MOST_DEPARTURE = 0.05  # of the items, from the vote
+LEAST_RELIEF = 0.01  # by which the sum of squared class shares falls where an overused class is named less
+TIE = 1e-9
 HALF_INDEPENDENT = 0.5
 PRIOR_ITEMS = 1.0  # items added to every class
 
@@ -107,8 +119,13 @@ class PooledDawidSkene(Aggregator):
         voice = find_one_voice(annotations) if self.one_voice else None
         members = np.zeros(annotations.n_workers, bool) if voice is None else voice.members
         heard = speak_once(annotations, members)
-        fit = _fit(heard, gold, self.pull, self.max_iter, self.tol)
-        power = _choose_power(heard, gold, self.pull, self.n_folds) if self.calibrate and not fit.alone else 1.0
+        fitting: Fitting = partial(_fit, pull=self.pull)
+        fit = fitting(heard, gold, self.max_iter, self.tol)
+        departure = _departure(heard, gold, fit)
+        if departure.is_doubtful:
+            fitting = _fit_vote
+            fit = fitting(heard, gold, self.max_iter, self.tol)
+        power = _choose_power(heard, gold, fitting, self.n_folds) if self.calibrate and not fit.alone else 1.0
         results = _worker_results(fit, members, np.bincount(heard.worker, minlength=heard.n_workers))
         results |= _tempered(fit, results["confusion_"], 1.0 if power is None else power)
         offset = gold_offset(gold, annotations.n_classes)
@@ -116,9 +133,16 @@ class PooledDawidSkene(Aggregator):
         final = em_pass(pack(heard), table, log_prior, offset, want_posterior=True)
         assert final.posterior is not None
         counts = final.counts if voice is None else None  # those of silent members are not there
+<<<<<<< HEAD
         notes = _notes(annotations, power, voice)
         em = fit.table
         return Inference(final.posterior, counts, em.n_iter, em.converged, em.history, results, notes)
+=======
+        notes = _notes(annotations, power, voice, departure)
+        return Inference(
+            final.posterior, counts, fit.table.n_iter, fit.table.converged, fit.table.history, results, notes
+        )
+>>>>>>> team-default
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
@@ -126,35 +150,30 @@ class PooledDawidSkene(Aggregator):
 
 @dataclass(frozen=True)
 class _Fit:
-    """A fitted crowd; workers whom nothing tells apart were fitted as one."""
+    """A fitted crowd."""
 
-    noise: PooledNoise
-    table: TableFit[PooledParams]
-    kind: npt.NDArray[np.int64] | None  # (n_workers,) the row of each worker, where several share one
+    table: TableFit[Any]
+    confusion: Array  # (n_workers, n_classes, n_classes)
+    p_type: Array  # (n_workers, n_types)
+    types: tuple[str, ...]
+    newcomer: Array  # (n_classes, n_classes) of a worker of whom nothing is known
 
     @property
     def alone(self) -> bool:
         return self.table.alone
 
     @property
-    def confusion(self) -> Array:
-        """(n_workers, n_classes, n_classes)"""
-        return self._each(self.noise.confusion(self.table.params.noise))
-
-    @property
-    def p_type(self) -> Array:
-        """(n_workers, n_types)"""
-        return self._each(self.table.params.noise.workers.p_type)
-
-    @property
     def log_prior(self) -> Array:
         return self.table.params.log_prior
 
-    def _each(self, rows: Array) -> Array:
-        return rows.copy() if self.kind is None else rows[self.kind]
+
+Fitting = Callable[
+    [Annotations, Gold, int, float], _Fit
+]  # of annotations and gold, with so many passes and a tolerance
 
 
-def _fit(annotations: Annotations, gold: Gold, pull: float, max_iter: int, tol: float) -> _Fit:
+def _fit(annotations: Annotations, gold: Gold, max_iter: int, tol: float, *, pull: float) -> _Fit:
+    """Variational EM; workers whom nothing tells apart are fitted as one."""
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
     leap = _is_thin(annotations) or bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
     kind, size = kinds_of_workers(annotations, gold), None
@@ -164,7 +183,24 @@ def _fit(annotations: Annotations, gold: Gold, pull: float, max_iter: int, tol: 
     noise = PooledNoise(annotations.n_classes, n_labels, pull, size, leap)
     prior = EstimatedPrior(PRIOR_ITEMS)
     table = fit_table(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol, stop_early=leap)
-    return _Fit(noise, table, kind)
+    params = table.params.noise
+    confusion, p_type = noise.confusion(params), params.workers.p_type.copy()
+    if kind is not None:
+        confusion, p_type = confusion[kind], p_type[kind]
+    return _Fit(table, confusion, p_type, noise.types, noise.newcomer(params))
+
+
+def _fit_vote(annotations: Annotations, gold: Gold, max_iter: int, tol: float) -> _Fit:
+    """One accuracy for all workers and no class prior: the labels are the vote's, and the confidence is a model's."""
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    merged = merge_workers(annotations, np.zeros(n_workers, np.int64))
+    noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
+    prior = FixedPrior(np.full(n_classes, -np.log(n_classes)))
+    table = fit_table(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
+    one = np.exp(noise.log_table(table.params.noise))
+    types = PooledNoise(n_classes, np.zeros(0)).types
+    p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
+    return _Fit(table, np.repeat(one, n_workers, axis=0), p_type, types, one[0])
 
 
 def _is_thin(annotations: Annotations) -> bool:
@@ -175,11 +211,11 @@ def _is_thin(annotations: Annotations) -> bool:
 
 def _worker_results(fit: _Fit, members: npt.NDArray[np.bool_], n_labels: npt.NDArray[np.int64]) -> dict[str, Any]:
     """What is known of each worker; those who count as one share what is known of the one who speaks for them."""
-    confusion, p_type = fit.confusion, fit.p_type
+    confusion, p_type = fit.confusion.copy(), fit.p_type.copy()
     if members.any():
         speaker = int(np.argmax(np.where(members, n_labels, -1)))
         confusion[members], p_type[members] = confusion[speaker], p_type[speaker]
-    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.noise.types, "one_voice_": members}
+    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "one_voice_": members}
 
 
 def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
@@ -188,19 +224,19 @@ def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
         one_vote = fit.table.used_table[:1]  # the same for everybody
         table = np.repeat(one_vote, len(confusion) + 1, axis=0)
     else:
-        table = safe_log(np.concatenate([confusion, fit.noise.newcomer(fit.table.params.noise)[None]]))
+        table = safe_log(np.concatenate([confusion, fit.newcomer[None]]))
     raised = {"_log_table": power * table, "_log_prior": power * fit.log_prior}
     return raised | {"power_": power, "class_prior_": elementary.exp(fit.log_prior)}
 
 
-def _choose_power(annotations: Annotations, gold: Gold, pull: float, n_folds: int) -> float | None:
+def _choose_power(annotations: Annotations, gold: Gold, fitting: Fitting, n_folds: int) -> float | None:
     """The largest power within one standard error of the best on held-out labels; None where there are too few."""
     sample, gold = _sample_of_items(annotations, gold)
     fold = split_labels(sample, n_folds)
     scores: list[Array] = []
     for k in range(n_folds):
         if sum(map(len, scores)) < ENOUGH:
-            scores.append(_heldout_scores(sample, gold, pull, fold == k))
+            scores.append(_heldout_scores(sample, gold, fitting, fold == k))
     score = np.concatenate(scores)  # (n_held_out, n_powers)
     if len(score) < FEWEST:
         return None
@@ -223,13 +259,13 @@ def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations,
     return sample, None if gold is None else gold[::step]
 
 
-def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.NDArray[np.bool_]) -> Array:
+def _heldout_scores(annotations: Annotations, gold: Gold, fitting: Fitting, out: npt.NDArray[np.bool_]) -> Array:
     """(n_held_out, n_powers) log p(label) of the labels in `out`, each item known by its other labels alone."""
     known = annotations.keep(~out)
     held = annotations.keep(out & (known.n_labels > 0)[annotations.item])
     if known.n_annotations == 0 or held.n_annotations == 0:
         return np.zeros((0, len(POWERS)))
-    fit = _fit(known, gold, pull, FOLD_PASSES_THIN if _is_thin(annotations) else FOLD_PASSES, tol=0.0)
+    fit = fitting(known, gold, FOLD_PASSES_THIN if _is_thin(annotations) else FOLD_PASSES, 0.0)
     confusion, offset = fit.confusion, gold_offset(gold, known.n_classes)
     final = em_pass(pack(known), safe_log(confusion), fit.log_prior, offset, want_posterior=True)
     assert final.posterior is not None
@@ -242,19 +278,65 @@ def _heldout_scores(annotations: Annotations, gold: Gold, pull: float, out: npt.
     return np.stack(scores, axis=1)
 
 
-def _notes(annotations: Annotations, power: float | None, voice: OneVoice | None) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Departure:
+    """How far a fit departs from the majority vote, on items on which the vote has one winner."""
+
+    share: float  # of these items
+    is_doubtful: bool  # it rests on ids of whom next to nothing is known, and nothing speaks for it
+
+
+def _departure(annotations: Annotations, gold: Gold, fit: _Fit) -> _Departure:
+    """Compare the labels of a fit with the vote's.
+
+    Where much of the labels come from ids with a few labels each, a fit that departs from the vote follows what those ids
+    have in common. That may be a class that some of them always name: then the fit names it less often than the vote
+    does. It may as well be a shared error. Gold that contradicts the vote settles it; otherwise the vote is kept.
+    """
+    assert fit.table.final.posterior is not None
+    ranked = np.sort(share := vote_share(annotations), axis=1)
+    clear = np.flatnonzero((ranked[:, -1] - np.append(0.0 * ranked[:, :1], ranked, axis=1)[:, -2]) > TIE)
+    vote, found = share[clear].argmax(axis=1), fit.table.final.posterior[clear].argmax(axis=1)
+    departs = float(np.mean(vote != found)) if len(clear) else 0.0
+    wrong, known = wrong_on_gold(annotations, gold)
+    is_settled = departs <= MOST_DEPARTURE or 4 * wrong >= known > 0
+    if is_settled or _share_of_thin_ids(annotations) < MUCH:
+        return _Departure(departs, False)
+    before, after = (np.sum((np.bincount(x, minlength=share.shape[1]) / len(clear)) ** 2) for x in (vote, found))
+    return _Departure(departs, bool(before - after < LEAST_RELIEF))
+
+
+def _share_of_thin_ids(annotations: Annotations) -> float:
+    """The share of the labels that come from workers with a few labels each."""
+    n_labels = np.bincount(annotations.worker)
+    return float(np.mean(n_labels[annotations.worker] <= FEW_LABELS))
+
+
+def _notes(
+    annotations: Annotations, power: float | None, voice: OneVoice | None, departure: _Departure
+) -> dict[str, str]:
     """What limits the answer, for the user to know."""
     notes = {}
+    vote = "the majority vote" if voice is None else "the majority vote in which these workers count as one"
     if voice is not None:
+        who = f"{int(voice.members.sum())} workers"
+        who += "" if voice.most_labels is None else f" with at most {voice.most_labels} labels each, taken together,"
         notes["one_voice"] = (
-            f"{int(voice.members.sum())} workers agree with one another on {voice.agreement:.0%} of what they share, "
+            f"{who} agree with one another on {voice.agreement:.0%} of what they share, "
             f"where {voice.expected:.0%} were to be expected; they count as one."
         )
     busy = np.bincount(annotations.worker)
     if np.median(busy[busy > 0]) < 2 * annotations.n_classes:
+        differs = 0.0 if departure.is_doubtful else departure.share
         notes["few_labels_per_worker"] = (
-            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels; little more than the crowd's "
-            f"habits is known of them, and the answer stays close to the vote."
+            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, and little is known of each; "
+            f"the answer differs from {vote} on {differs:.1%} of the items on which the vote has one winner."
+        )
+    if departure.is_doubtful:
+        notes["fell_back_to_vote"] = (
+            f"At least {MUCH:.0%} of the labels come from workers with at most {FEW_LABELS} labels, and a model of their "
+            f"errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
+            f"often. Such a fit is not reliable, so the answer is that vote. Gold items would show which is right."
         )
     if power is not None and power < HALF_INDEPENDENT:
         notes["workers_err_together"] = (
