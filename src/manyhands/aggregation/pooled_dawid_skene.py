@@ -17,12 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-<<<<<<< HEAD
 from manyhands import elementary
-from manyhands.aggregation.base import Aggregator, Gold, Inference
-=======
 from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold, Inference
->>>>>>> team-default
 from manyhands.annotations import Annotations
 from manyhands.dependence import OneVoice, find_one_voice, speak_once
 from manyhands.exchangeable import kinds_of_workers, merge_workers
@@ -133,16 +129,9 @@ class PooledDawidSkene(Aggregator):
         final = em_pass(pack(heard), table, log_prior, offset, want_posterior=True)
         assert final.posterior is not None
         counts = final.counts if voice is None else None  # those of silent members are not there
-<<<<<<< HEAD
-        notes = _notes(annotations, power, voice)
+        notes = _notes(annotations, power, voice, departure)
         em = fit.table
         return Inference(final.posterior, counts, em.n_iter, em.converged, em.history, results, notes)
-=======
-        notes = _notes(annotations, power, voice, departure)
-        return Inference(
-            final.posterior, counts, fit.table.n_iter, fit.table.converged, fit.table.history, results, notes
-        )
->>>>>>> team-default
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
@@ -195,9 +184,9 @@ def _fit_vote(annotations: Annotations, gold: Gold, max_iter: int, tol: float) -
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
     merged = merge_workers(annotations, np.zeros(n_workers, np.int64))
     noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
-    prior = FixedPrior(np.full(n_classes, -np.log(n_classes)))
+    prior = FixedPrior(np.full(n_classes, -elementary.log(n_classes)))
     table = fit_table(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
-    one = np.exp(noise.log_table(table.params.noise))
+    one = elementary.exp(noise.log_table(table.params.noise))
     types = PooledNoise(n_classes, np.zeros(0)).types
     p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
     return _Fit(table, np.repeat(one, n_workers, axis=0), p_type, types, one[0])
