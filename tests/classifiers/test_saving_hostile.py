@@ -207,9 +207,13 @@ def test_weights_of_another_network_are_refused_when_read(name, saved, tmp_path)
     write(tmp_path, json.loads(text), arrays | {"module/more": np.zeros(3)})
     assert "the weights 'more' are not those" in outcome(tmp_path)
     said = json.loads(text)
-    said["parameters"]["hidden"] = [10**7, 10**7]
+    said["parameters"]["hidden"] = [500, 500]
     write(tmp_path, said, arrays)
     assert "are not those of the network" in outcome(tmp_path)
+    for hidden, sentence in (([10**7, 10**7], "something in it is too large"), ([1] * 20_000, "at most 100 whole")):
+        said["parameters"]["hidden"] = hidden
+        write(tmp_path, said, arrays)
+        assert sentence in outcome(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["forest", "boosting", "hist-boosting"])
@@ -290,3 +294,63 @@ def test_results_do_not_replace_methods(saved, tmp_path):
         write(tmp_path, said, arrays)
         with pytest.raises(ParameterError, match="is not a model that can be read"):
             load_model(tmp_path)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite(saved, tmp_path, name, number):
+    """In every array that a model has, be it a weight, a result, or something a scikit-learn classifier learnt."""
+    text, arrays = saved[name]
+    said, n_tried = json.loads(text), 0
+    for key, array in arrays.items():
+        if array.dtype.kind == "f" and array.size:
+            changed = array.copy()
+            changed.flat[array.size // 2] = number
+            write(tmp_path, said, arrays | {key: changed})
+            refused = outcome(tmp_path)
+            assert refused is not None or is_for_the_report(said, key), key
+            n_tried += 1
+    assert n_tried >= 2
+
+
+def is_for_the_report(said, key):
+    """Whether an array is one that a prediction does not look at, and a fit may leave without a number."""
+    text = json.dumps(said)
+    return any(f'"{name}": {{"array": "{key}"' in text for name in ("train_score_", "explained_variance_ratio_"))
+
+
+@pytest.mark.parametrize("name", ["network", "representation", "pipeline"])
+def test_results_of_another_shape_or_type(saved, tmp_path, name):
+    text, arrays = saved[name]
+    for key in [key for key in arrays if key.startswith("result/") and arrays[key].ndim]:
+        array, shown = arrays[key], key.removeprefix("result/")
+        wrong = [array[:-1], array[..., :-1], array[None], array.ravel()[:1], np.zeros_like(array, np.int64)]
+        wrong += [np.zeros_like(array, bool), array[()][..., None]]
+        wrong += [array + 7] if shown != "confidence_" else []
+        for changed in wrong:
+            if changed.shape[1:] == array.shape[1:] and shown in ("posterior_",) and changed.dtype == array.dtype:
+                continue  # fewer items, or a number that is none of its kind: looked at below
+            write(tmp_path, json.loads(text), arrays | {key: changed})
+            assert shown in (outcome(tmp_path) or "it was read"), (key, changed.shape, changed.dtype)
+    write(tmp_path, json.loads(text), arrays | {"result/posterior_": arrays["result/posterior_"] - 0.5})
+    assert "posterior_ has numbers that are no shares" in outcome(tmp_path)
+    write(tmp_path, json.loads(text), arrays | {"result/extra_": np.zeros(3)})
+    assert "'extra_' is not the name of a result" in outcome(tmp_path)
+
+
+def test_trees_with_numbers_that_are_none(saved, tmp_path):
+    """Their nodes are bytes, in which a threshold or a leaf may be NaN."""
+    text, arrays = saved["hist-boosting"]
+    for key, array in arrays.items():
+        if array.dtype == np.uint8 and array.size > 100:
+            write(tmp_path, json.loads(text), arrays | {key: with_first_double(array, np.nan)})
+            assert "the numbers of a tree" in outcome(tmp_path)
+            return
+    pytest.fail("there was no tree")
+
+
+def with_first_double(content, number):
+    """The bytes of nodes, of which each begins with its value."""
+    changed = content.copy()
+    changed[:8] = np.frombuffer(np.float64(number).tobytes(), np.uint8)
+    return changed

@@ -1,5 +1,7 @@
 """What becomes of a row: saved with a model, and done again as in training."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -100,3 +102,26 @@ def test_what_a_file_lacks_is_said_with_what_the_model_knows(columns, text, sent
     lacking = ", ".join(name for name in (*columns, *text) if name != "g")
     with pytest.raises(AnnotationError, match=f"trained on {sentence} .*y.csv lacks {lacking}. It has: item, G"):
         recipe.read(tmp_path / "y.csv")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 10**400, "1", None, [1.0]], ids=range(7))
+@pytest.mark.parametrize("place", ["mean", "spread", "weights", "columns"])
+def test_a_recipe_with_numbers_that_are_none(tmp_path, number, place):
+    """Somebody changed the file: refused when it is read, not when it predicts."""
+    (tmp_path / "x.csv").write_text("item,f,t\na,1,red cat\nb,3,red dog\n")
+    said = json.loads(Recipe.learn(read_features(tmp_path / "x.csv", columns=["f"], text=["t"])).to_json())
+    assert Recipe.from_json(json.dumps(said).encode(), "x") is not None
+    inner = said if place == "columns" else said["tfidf" if place == "weights" else "scale"]
+    inner[place][0] = number
+    if place == "columns" and number == "1":
+        inner[place] = "f"
+    with pytest.raises(ParameterError, match=r"features\.json cannot be read: .*\. Train it again"):
+        Recipe.from_json(json.dumps(said).encode(), "features.json")
+
+
+@pytest.mark.parametrize("spread", [0, -1.0])
+def test_a_spread_is_above_nothing(spread):
+    said = json.loads(Recipe.learn(Features("x", None, np.array([[0.0], [1.0]]))).to_json())
+    said["scale"]["spread"] = [spread]
+    with pytest.raises(ParameterError, match="not above 0"):
+        Recipe.from_json(json.dumps(said).encode(), "features.json")

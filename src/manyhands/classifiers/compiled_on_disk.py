@@ -64,12 +64,15 @@ def tree_from_arrays(kind: str, said: dict[str, Any]) -> Any:
         _require(len(said["n_classes"]) == 1 and said["values"].dtype == np.float64, "the values of a tree")
         _require(_within(nodes["feature"][inner], tree.n_features), "the features of a tree")
         values = np.ascontiguousarray(said["values"])
+        _require(bool(np.isfinite(values).all() and not np.isnan(nodes["threshold"]).any()), "the numbers of a tree")
         tree.__setstate__({"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values})
         return tree
     _require(kind == "TreePredictor", "the kind of a tree")
     nodes = _nodes(said["nodes"], PREDICTOR_RECORD_DTYPE)
     _depth(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), nodes["is_leaf"] == 0)
     _require(not nodes["is_categorical"].any(), "the splits of a tree")
+    finite = np.isfinite(nodes["value"]).all() and not np.isnan(nodes["num_threshold"]).any()
+    _require(bool(finite), "the numbers of a tree")
     none = np.zeros((0, 8), np.uint32)
     return TreePredictor(nodes, none, none)
 

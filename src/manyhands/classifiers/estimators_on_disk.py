@@ -71,6 +71,10 @@ _MODULE |= _OF_ONE_VERSION
 _NOT_KEPT = {"_sklearn_version", "_loss_function_", "_expanded_class_weight", "_optimizer", "_random_state", "_rng"}
 _NOT_KEPT |= {"_best_coefs", "_best_intercepts", "_sample_weight", "_loss", "_bin_mapper", "_feature_subsample_rng"}
 _NOT_KEPT |= {"_label_encoder", "_scorer", "_tree"}
+# What training or its report had of it, and may be without a number: an average of nothing, the best of no loss.
+_NOT_FOR_PREDICTION = {"explained_variance_ratio_", "scores_", "best_loss_", "loss_", "loss_curve_", "oob_score_"}
+_NOT_FOR_PREDICTION |= {"validation_scores_", "best_validation_score_", "oob_decision_function_", "oob_improvement_"}
+_NOT_FOR_PREDICTION |= {"oob_scores_", "train_score_", "validation_score_", "missing_values", "coefs_paths_"}
 _FORGOTTEN = {"memory"}  # parameters that name a folder of pickles
 _PLAIN = bool | int | float | str | None
 
@@ -208,12 +212,29 @@ class _Reader:
         cls = getattr(import_module(_MODULE[name]), name)
         parameters = {n: self.value(v) for n, v in said["parameters"].items() if n not in _FORGOTTEN}
         state = {n: self.value(v) for n, v in said["state"].items()}
+        for what, value in (parameters | state).items():
+            if what not in _NOT_FOR_PREDICTION:
+                _refuse_not_finite(value, f"{name}.{what}"[:60], "log_" in what)
         compiled.refuse_what_reads_elsewhere(name, parameters | state)
         estimator = cls(**parameters)
         odd = [n for n in state if hasattr(cls, n) or n in vars(estimator)]
         if odd:
             raise ValueError(f"a {name} does not learn {odd[0][:60]!r}")
         return compiled.finish(name, estimator, state)
+
+
+def _refuse_not_finite(value: Any, where: str, is_log: bool) -> None:
+    """Refuse NaN and infinities in numbers and arrays; the logarithm of a probability may be that of 0."""
+    if isinstance(value, list | tuple):
+        for entry in value:
+            _refuse_not_finite(entry, where, is_log)
+    elif isinstance(value, dict):
+        _refuse_not_finite(list(value.values()), where, is_log)
+    else:
+        numbers = np.asarray(getattr(value, "data", value) if hasattr(value, "indptr") else value)
+        odd = ~np.isfinite(numbers) if numbers.dtype.kind == "f" else np.zeros(1, bool)
+        if (odd & ~np.isneginf(numbers)).any() if is_log and odd.any() else odd.any():
+            raise ValueError(f"{where} has numbers that are not finite")
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:

@@ -145,6 +145,8 @@ def _network(model: Any, state: Arrays) -> Any:
     if wanted != found:
         odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         raise ValueError(f"the weights {odd[:60]!r} are not those of the network that it describes")
+    for name, array in state.items():
+        parts.check_weights(name, array)
     with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced
         module = model._new_module(*sizes)
     module.load_state_dict(tensors)
@@ -164,7 +166,8 @@ def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
     if n_features > _MOST_FEATURES:
         raise ValueError(f"a row of {n_features} features is too large")
     row = as_rows(np.zeros((1, *model._row_shape)))
-    if module.predict_proba(row.whole().reshape(1, -1)).shape != (1, len(codes)):
+    found = module.predict_proba(row.whole().reshape(1, -1))
+    if found.shape != (1, len(codes)) or not np.isfinite(found).all():
         raise ValueError("its classifier does not give one probability for each class")
     model._proba(module, row)  # a method of networks alone has no use for it
     return module

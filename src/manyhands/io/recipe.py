@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,21 +100,37 @@ class Recipe:
             if said["schema"] == _SCHEMA:
                 words, scale = said["tfidf"], said["scale"]
                 return cls(
-                    tuple(said["columns"]),
-                    tuple(said["text"]),
-                    None if words is None else TfIdf(tuple(words["terms"]), _floats(words["weights"], words["terms"])),
-                    None if scale is None else Scale(_floats(scale["mean"]), _floats(scale["spread"], scale["mean"])),
+                    _texts(said["columns"]),
+                    _texts(said["text"]),
+                    None if words is None else TfIdf(_texts(words["terms"]), _floats(words["weights"], words["terms"])),
+                    None if scale is None else Scale(_floats(scale["mean"]), _spread(scale["spread"], scale["mean"])),
                 )
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             told = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
             raise ParameterError(f"{name} cannot be read: {told}. Train it again.") from None
         raise ParameterError(f"{name} has the schema {said['schema']!r}; this version reads {_SCHEMA}. Train it again.")
 
 
-def _floats(numbers: Sequence[Any], beside: Sequence[Any] | None = None) -> tuple[float, ...]:
-    if beside is not None and len(numbers) != len(beside):
+def _floats(numbers: Any, beside: Sequence[Any] | None = None) -> tuple[float, ...]:
+    """Finite numbers, as many as there are of what stands beside them."""
+    if not isinstance(numbers, list) or (beside is not None and len(numbers) != len(beside)):
         raise ValueError("its lists are not of one length")
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+        raise ValueError("a number in it is not finite")
     return tuple(map(float, numbers))
+
+
+def _spread(numbers: Any, means: Sequence[Any]) -> tuple[float, ...]:
+    found = _floats(numbers, means)
+    if min(found, default=1) <= 0:
+        raise ValueError("a spread in it is not above 0")
+    return found
+
+
+def _texts(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("a name in it is no text")
+    return tuple(names)
 
 
 def _columns(names: Sequence[str]) -> str:
