@@ -278,7 +278,7 @@ class _Departure:
 def _departure(annotations: Annotations, gold: Gold, fit: _Fit) -> _Departure:
     """Compare the labels of a fit with the vote's.
 
-    Where much of the labels come from ids with a few labels each, a fit that departs from the vote follows what those ids
+    Where many of the labels come from ids with few labels each, a fit that departs from the vote follows what those ids
     have in common. That may be a class that some of them always name: then the fit names it less often than the vote
     does. It may as well be a shared error. Gold that contradicts the vote settles it; otherwise the vote is kept.
     """
@@ -323,8 +323,8 @@ def _notes(
         )
     if departure.is_doubtful:
         notes["fell_back_to_vote"] = (
-            f"At least {MUCH:.0%} of the labels come from workers with at most {FEW_LABELS} labels, and a model of their "
-            f"errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
+            f"At least {MUCH:.0%} of the labels come from workers with at most {FEW_LABELS} labels, and a model of "
+            f"their errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
             f"often. Such a fit is not reliable, so the answer is that vote. Gold items would show which is right."
         )
     if power is not None and power < HALF_INDEPENDENT:
