@@ -55,6 +55,19 @@ def cells_of(content):
     return names, frame.rows()
 
 
+@pytest.mark.parametrize("kind", ["", ' t="n"', ' s="1"', " t='n' s='1'"])
+@pytest.mark.parametrize("number", ["12345678901234567890123", "-9007199254740993", "1" * 400])
+def test_numbers_that_a_spreadsheet_does_not_keep(kind, number):
+    """Different ids would be read as the same one; no cell of text is meant, and no number that is kept."""
+    for value in (f"<v>{number}</v>", f"<f>A1</f><v> {number} </v>"):
+        with pytest.raises(AnnotationError, match=r"x\.xlsx: a cell holds the number -?[0-9]+.* keeps 15 digits"):
+            cells_of(workbook(header(), (2, f'<c r="A2"{kind}>{value}</c>')))
+    kept = text("A2", number) + f'<c r="B2" t="str"><v>{number}</v></c><c r="C2"><v>9007199254740994</v></c>'
+    assert cells_of(workbook(header(), (2, kept)))[1] == [(number, number, "9007199254740994")]
+    floats = '<c r="A2"><v>0.10000000000000001</v></c><c r="B2"><v>1.2345678901234567E+22</v></c>'
+    assert cells_of(workbook(header(), (2, floats + text("C2", "x"))))[1][0][0] == "0.1"
+
+
 def test_cells_are_text_as_excel_shows_them():
     """007 and a formula that is text stay; 7 has no `.0`; a formula gives its value; dates can be read again."""
     names, rows = cells_of(

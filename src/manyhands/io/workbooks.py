@@ -8,12 +8,17 @@ import zipfile
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io.names import shorten
 from manyhands.io.sources import Source, check_zip, open_zip, unpack_member
 
+_MOST_DIGITS = 300  # of a number that a float can be near
 MOST_CELLS = 26_000_000  # between the first and the last cell of a sheet; all of them are kept in memory, empty or not
 _DECLARATION = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T|E\0?N\0?T\0?I)")  # in UTF-8 or UTF-16
 _FAR = re.compile(rb"""r\s*=\s*["']\s*(?:[A-Za-z]{2,}[0-9]|[A-Za-z]?[0-9]{7})""")  # beyond column Z or row 999,999
 _PLACE = re.compile(rb"""r\s*=\s*["']\s*([A-Za-z]*)([0-9]+)""")  # of a cell or a row
+_LONG = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>\s*(-?[0-9]{16,})\s*</")  # a whole number in a cell
+_CELL = re.compile(rb"<(?:\w+:)?c(\s[^>]*)?>")
+_TYPE = re.compile(rb"""\st\s*=\s*["'](?!n["'])""")  # of what is not a number
 _UNFINISHED = 1 << 10  # bytes at the end of a piece that are looked at again with the next one
 
 
@@ -58,10 +63,24 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -
         seen = rest + piece
         if _DECLARATION.search(seen) and entry.filename.endswith((".xml", ".rels")):
             raise AnnotationError(f"{name}: {entry.filename} declares XML entities: not read. Save it again.")
+        if entry.filename.startswith("xl/worksheets/"):
+            _refuse_long_numbers(seen, name)
         reaches_far = reaches_far or _FAR.search(seen) is not None
         rest = seen[-_UNFINISHED:]
     if reaches_far:  # a few cells are enough, so it takes a second look to tell a large sheet from a trap
         _measure(archive, entry, name)
+
+
+def _refuse_long_numbers(xml: bytes, name: str) -> None:
+    """Refuse whole numbers in cells that are not text and that no float is: different ids would be read as one."""
+    for found in _LONG.finditer(xml):
+        digits = found[1].decode()[:_MOST_DIGITS]
+        cells = _CELL.findall(xml, max(found.start() - _UNFINISHED, 0), found.start())
+        if cells and not _TYPE.search(cells[-1]) and int(float(digits)) != int(digits):
+            raise AnnotationError(
+                f"{name}: a cell holds the number {shorten(digits)}, of which a spreadsheet keeps 15 digits. "
+                "Write such ids as text, or save the sheet as CSV from where they are whole."
+            )
 
 
 def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
