@@ -82,13 +82,13 @@ class _Pairs(NamedTuple):
 def find_one_voice(annotations: Annotations) -> OneVoice | None:
     """Find the group of workers who most clearly answer as one voice, if there is one.
 
-    A group counts where its agreement is beyond chance (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while seen from
-    outside it is worse than the others (`_MARGIN`), or far beyond what its agreement with everybody else explains
-    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always
-    name one class are no group; their habit explains their agreement.
+    A group counts where its agreement is beyond chance (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while seen
+    from outside it is worse than the others (`_MARGIN`), or far beyond what its agreement with everybody else explains
+    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always name one class
+    are no group; their habit explains their agreement.
 
-    Ids with three labels each are too thin to be found one by one. They are looked at together first: all ids with at most
-    three, five or ten labels, against all others.
+    Ids with three labels each are too thin to be found one by one. They are looked at together first: all ids with at
+    most three, five or ten labels, against all others.
 
     All pairs of labels serve up to 200,000 of them (fewer from 16 classes on), and then names and order of workers,
     items and classes do not matter. Beyond, items evenly spaced among all serve, with at most 30 labels of each;
