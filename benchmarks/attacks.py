@@ -2,11 +2,11 @@
 
     python benchmarks/attacks.py [SEED ...] [--attack NAME ...] [--classes K ...] [--share S ...]
 
-Seeds are 0 to 5 unless given. A crowd has 400 items, 40 workers, five labels per item and honest accuracy 0.8. A share
-is that of the workers who are bad, and so about that of the bad labels; Sybils hide behind ids of three labels each.
-Prints Markdown: mean accuracy of the seeds in per cent, the default minus the vote in points, ECE (ten bins of equal
-mass) in per cent, bad and honest workers whom the scorecards flag (flags other than "too-few-labels"), in per cent, and
-in how many crowds the default raised a note or the scorecards flagged a bad worker.
+Seeds are 0 to 5 unless given. A crowd has 400 items, 40 workers, five labels per item and honest accuracy 0.8. A
+share is that of the workers who are bad, and so about that of the bad labels; Sybils hide behind ids of three labels
+each. Prints Markdown: mean accuracy of the seeds in per cent, the default minus the vote in points, ECE (ten bins of
+equal mass) in per cent, bad and honest workers whom the scorecards flag (flags other than "too-few-labels"), in per
+cent, and in how many crowds the default raised a note or the scorecards flagged a bad worker.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def find_one_voice(annotations: Annotations) -> OneVoice | None:
 
     A group counts where its agreement is beyond chance (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while seen
     from outside it is worse than the others (`_MARGIN`), or far beyond what its agreement with everybody else explains
-    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always
-    name one class are no group; their habit explains their agreement.
+    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always name one class
+    are no group; their habit explains their agreement.
 
     Ids with three labels each are too thin to be found one by one. They are looked at together first: all ids with at
     most three, five or ten labels, against all others.

@@ -19,8 +19,8 @@ from manyhands.priors import ClassPrior, gold_offset
 Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
+FEWEST_WRONG = 3  # gold items on which the vote is wrong, for it to be in doubt
 _DOUBT = 4  # gold items for each one that the vote gets wrong
-_LEAST_WRONG = 5  # gold items; fewer may be wrong themselves, and must not overrule a crowd that agrees
 _TIE = 1e-9
 _LEAST_TOL = 1e-6  # of the objective; starts that end closer together are taken for one
 
@@ -105,15 +105,15 @@ def fit_table(
     """Fit by EM from the vote shares, from gold where there is any, and from `n_init - 1` random starts; keep the best.
 
     The vote takes the majority to be right. Gold may know better: a crowd of inverted workers is only found out from
-    a start that rests on the gold, and that start is tried where the vote is wrong on five gold items and a quarter of
-    them. A later start wins only if its objective is higher by more than EM's tolerance: rounding decides nothing.
+    a start that rests on the gold, and that start is tried where the vote is wrong on a quarter of the gold items. A
+    later start wins only with an objective that is higher by more than EM's tolerance: rounding decides nothing.
     `stop_early` is that of `run_em`.
     """
     model = TableModel(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
     if nobody_can_be_checked(annotations, gold):
         return _labels_as_given(model, n_init)
     starts = [_start(annotations, model, None)]
-    if gold is not None and _doubts_the_vote(annotations, gold):
+    if gold is not None and doubts_the_vote(annotations, gold):
         starts.append(_gold_start(annotations, model, gold))
     starts += [_start(annotations, model, generator) for generator in (rng.spawn(n_init - 1) if rng else [])]
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "stop_early": stop_early}
@@ -190,10 +190,13 @@ def wrong_on_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | None) 
     return int(behind.sum()), len(known)
 
 
-def _doubts_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:
-    """Whether the vote is wrong on five gold items and a quarter of them: reason enough to try a start from gold."""
+def doubts_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> bool:
+    """Whether the vote is wrong on a quarter of the gold items and on three at least: reason to try a start from gold.
+
+    Of a crowd that is of one mind a single gold item would turn all labels around, and that one may be wrong.
+    """
     wrong, known = wrong_on_gold(annotations, gold)
-    return wrong >= _LEAST_WRONG and known <= _DOUBT * wrong
+    return wrong >= FEWEST_WRONG and _DOUBT * wrong >= known
 
 
 def overrules_the_vote(annotations: Annotations, gold: npt.NDArray[np.int32]) -> bool:

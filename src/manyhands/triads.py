@@ -160,7 +160,7 @@ def compare_agreements(
     --------
     >>> equal = np.array([True] * 100 + [True, False] * 50 + [True] * 75 + [False] * 25)
     >>> n_members, item, habit = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
-    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # one sheet, unrelated to the truth
+    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # a sheet that knows nothing of the truth
     >>> round(found.expected, 2), round(found.excess, 2)
     (0.5, 1.0)
     """

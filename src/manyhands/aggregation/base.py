@@ -21,14 +21,20 @@ from manyhands.noise import NoiseModel, safe_log
 from manyhands.parameters import Parameters
 from manyhands.priors import ClassPrior, gold_codes, gold_offset
 from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import TableFit, fit_table, n_witnesses, nobody_can_be_checked, wrong_on_gold
+from manyhands.table_model import (
+    FEWEST_WRONG,
+    TableFit,
+    fit_table,
+    n_witnesses,
+    nobody_can_be_checked,
+    wrong_on_gold,
+)
 from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations
 
 P = TypeVar("P")
 Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
 
 PRIOR_ACCURACY = 0.7  # what is believed of a worker of whom nothing is known, worth one label
-FEWEST_CONTRADICTIONS = 3  # gold items on which the vote is wrong, from which the user is told
 
 
 # What the parameters of a method that is EM with a table may be.
@@ -261,7 +267,7 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
         notes["single_class"] = "Every label names the same class; confidence rests on what was assumed beforehand."
     wrong, known = wrong_on_gold(annotations, gold)
-    if wrong >= FEWEST_CONTRADICTIONS and 2 * wrong >= known:
+    if wrong >= FEWEST_WRONG and 2 * wrong >= known:
         notes["vote_contradicts_gold"] = (
             f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or read "
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."

@@ -28,7 +28,7 @@ from manyhands.noise import safe_log
 from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.noise.pooled import PooledNoise
 from manyhands.priors import EstimatedPrior, FixedPrior, gold_offset
-from manyhands.table_model import TableFit, fit_table, wrong_on_gold
+from manyhands.table_model import TableFit, doubts_the_vote, fit_table
 from manyhands.validation import Constraint, Number, OneOf
 
 POWERS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -278,17 +278,16 @@ class _Departure:
 def _departure(annotations: Annotations, gold: Gold, fit: _Fit) -> _Departure:
     """Compare the labels of a fit with the vote's.
 
-    Where many of the labels come from ids with few labels each, a fit that departs from the vote follows what those ids
-    have in common. That may be a class that some of them always name: then the fit names it less often than the vote
-    does. It may as well be a shared error. Gold that contradicts the vote settles it; otherwise the vote is kept.
+    Where much of the labels come from ids with a few labels each, a fit that departs from the vote follows what those
+    ids have in common. That may be a class that some of them always name: then the fit names it less often than the
+    vote does. It may as well be a shared error. Gold that contradicts the vote settles it; otherwise the vote is kept.
     """
     assert fit.table.final.posterior is not None
     ranked = np.sort(share := vote_share(annotations), axis=1)
     clear = np.flatnonzero((ranked[:, -1] - np.append(0.0 * ranked[:, :1], ranked, axis=1)[:, -2]) > TIE)
     vote, found = share[clear].argmax(axis=1), fit.table.final.posterior[clear].argmax(axis=1)
     departs = float(np.mean(vote != found)) if len(clear) else 0.0
-    wrong, known = wrong_on_gold(annotations, gold)
-    is_settled = departs <= MOST_DEPARTURE or 4 * wrong >= known > 0
+    is_settled = departs <= MOST_DEPARTURE or doubts_the_vote(annotations, gold)
     if is_settled or _share_of_thin_ids(annotations) < MUCH:
         return _Departure(departs, False)
     before, after = (np.sum((np.bincount(x, minlength=share.shape[1]) / len(clear)) ** 2) for x in (vote, found))
@@ -323,8 +322,8 @@ def _notes(
         )
     if departure.is_doubtful:
         notes["fell_back_to_vote"] = (
-            f"At least {MUCH:.0%} of the labels come from workers with at most {FEW_LABELS} labels, and a model of "
-            f"their errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
+            f"At least {MUCH:.0%} of the labels come from workers with at most {FEW_LABELS} labels. A model of their "
+            f"errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
             f"often. Such a fit is not reliable, so the answer is that vote. Gold items would show which is right."
         )
     if power is not None and power < HALF_INDEPENDENT:

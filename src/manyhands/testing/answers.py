@@ -171,7 +171,7 @@ def check_gold_wins(aggregator: Aggregator) -> None:
 
 def check_answers_on_gold_items_count(aggregator: Aggregator) -> None:
     """Workers are judged by what they said on gold items too."""
-    n_items, n_gold = 36, 6  # too few to doubt the majority everywhere
+    n_items, n_gold = 12, 2  # too few to doubt the majority everywhere
     label = np.repeat((np.arange(n_items) % 2)[:, None], 5, axis=1)  # five workers agree on everything, except that
     label[:n_gold, 0] = 1 - label[:n_gold, 0]  # the first alone is right on the gold items
     votes = Annotations.from_matrix(label)
