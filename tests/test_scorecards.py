@@ -395,3 +395,27 @@ def test_repeats_are_no_evidence_of_copying():
     repeated = crowd.with_more(item, again, again).with_more(item, again + 1, again)
     posterior = MajorityVote().fit(repeated).posterior_
     assert not score_workers(repeated, posterior).flagged("copying").any()
+
+
+def test_low_volume_ids_with_one_sheet_are_flagged_and_honest_workers_are_not():
+    """Three labels tell nothing of one id; all of them together copy, and each card says so."""
+    crowd = make_crowd(n_classes=4, bad="sybil", bad_share=0.45, random_state=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        model = registry.create("pooled-dawid-skene").fit(crowd.annotations)
+    settings = {"confusion": model.confusion_, "power": model.power_, "one_voice": model.one_voice_}
+    cards = score_workers(crowd.annotations, model.posterior_, **settings)
+    assert np.all(cards.flagged("copying") == crowd.is_bad)
+    sentence = cards[int(crowd.is_bad.argmax())].reasons[0]
+    assert sentence.startswith("one of the ids with at most 3 labels, taken together (") and "100%" in sentence
+
+
+def test_very_many_workers_who_look_alike_are_estimated_together(monkeypatch):
+    """The numbers of their cards are those of a separate estimate."""
+    votes = Annotations.from_triples(np.arange(600) // 3, range(600), np.tile([0, 0, 1, 1, 1, 1], 100))
+    posterior = np.tile([[0.7, 0.3], [0.1, 0.9]], (100, 1))
+    apart = score_workers(votes, posterior)
+    monkeypatch.setattr(accuracy_module, "_MANY", 10)
+    together = score_workers(votes, posterior)
+    for name in ("accuracy", "accuracy_low", "accuracy_high"):
+        np.testing.assert_allclose(getattr(together, name), getattr(apart, name), atol=1e-9)
