@@ -417,3 +417,27 @@ def test_what_makes_a_couple(monkeypatch, n_items, n_equal, n_times, expected, i
     monkeypatch.setattr(copying_module, "_chance_to_agree", lambda *given: np.full(len(given[-1]), expected))
     found = copying_module.find_couples(SimpleNamespace(annotations=votes), None, np.zeros(2, bool))
     assert found.x.tolist() == [0] * is_couple
+
+
+def test_low_volume_ids_with_one_sheet_are_flagged_and_honest_workers_are_not():
+    """Three labels tell nothing of one id; all of them together copy, and each card says so."""
+    crowd = make_crowd(n_classes=4, bad="sybil", bad_share=0.45, random_state=12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        model = registry.create("pooled-dawid-skene").fit(crowd.annotations)
+    settings = {"confusion": model.confusion_, "power": model.power_, "one_voice": model.one_voice_}
+    cards = score_workers(crowd.annotations, model.posterior_, **settings)
+    assert np.all(cards.flagged("copying") == crowd.is_bad)
+    sentence = cards[int(crowd.is_bad.argmax())].reasons[0]
+    assert sentence.startswith("one of the ids with at most 3 labels, taken together (") and "100%" in sentence
+
+
+def test_very_many_workers_who_look_alike_are_estimated_together(monkeypatch):
+    """The numbers of their cards are those of a separate estimate."""
+    votes = Annotations.from_triples(np.arange(600) // 3, range(600), np.tile([0, 0, 1, 1, 1, 1], 100))
+    posterior = np.tile([[0.7, 0.3], [0.1, 0.9]], (100, 1))
+    apart = score_workers(votes, posterior)
+    monkeypatch.setattr(accuracy_module, "_MANY", 10)
+    together = score_workers(votes, posterior)
+    for name in ("accuracy", "accuracy_low", "accuracy_high"):
+        np.testing.assert_allclose(getattr(together, name), getattr(apart, name), atol=1e-9)

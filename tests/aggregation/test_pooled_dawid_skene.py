@@ -1,5 +1,6 @@
 """What is special about the default: types, power, and how it behaves where little can be known."""
 
+import time
 import warnings
 
 import numpy as np
@@ -75,6 +76,87 @@ def test_gold_turns_an_inverted_crowd():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
         assert share_right(PooledDawidSkene().fit(crowd.annotations, gold), crowd) > 0.9
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_twenty_gold_items_turn_a_crowd_of_which_most_are_inverted(n_classes):
+    """60 % inverted: the vote is the wrong way round, and twenty gold items are enough to know."""
+    crowd = make_crowd(n_classes=n_classes, bad="inverted", bad_share=0.6, random_state=31)
+    gold = {i: int(crowd.truth[i]) for i in range(20)}
+    with pytest.warns(CrowdWarning, match="vote_contradicts_gold: The majority vote is wrong on"):
+        model = PooledDawidSkene().fit(crowd.annotations, gold)
+    assert share_right(model, crowd) > 0.85
+
+
+def test_a_single_gold_item_turns_nobody():
+    """One contradiction may be an error of the gold; the other items stay with their labels."""
+    votes = Annotations.from_matrix([[0, 0, 0], *[[1, 1, 1], [0, 0, 0]] * 10])
+    assert PooledDawidSkene().fit(votes, {0: 1}).labels_.tolist() == [1, *[1, 0] * 10]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_low_volume_ids_with_one_answer_sheet_count_as_one(n_classes):
+    """Ids of three labels with 45 % of all labels: found, counted once, and named in the note."""
+    crowd = make_crowd(n_classes=n_classes, bad="sybil", bad_share=0.45, random_state=12)
+    model = fit(crowd.annotations)
+    assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
+    np.testing.assert_array_equal(model.one_voice_, crowd.is_bad)
+    assert (
+        f"{crowd.is_bad.sum()} workers with at most 3 labels each, taken together, agree" in model.notes_["one_voice"]
+    )
+    assert "in which these workers count as one" in model.notes_["few_labels_per_worker"]
+
+
+@pytest.mark.parametrize("bad", ["copycat", "family"])
+def test_good_workers_who_err_together_count_as_one(bad):
+    """At 45 % the answer is no worse than the vote's by more than a point."""
+    crowd = make_crowd(bad=bad, bad_share=0.45, random_state=11)
+    model = fit(crowd.annotations)
+    assert model.one_voice_[crowd.is_bad].mean() > 0.8
+    assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
+
+
+def test_thin_ids_do_not_turn_the_vote_around():
+    """Three labels each, 30 % of the workers name one class: the fit would follow them, so the vote is kept."""
+    crowd = make_crowd(400, 400, 2, labels_per_item=3, accuracy=0.75, bad="constant", bad_share=0.35, random_state=0)
+    model, vote = fit(crowd.annotations), MajorityVote().fit(crowd.annotations)
+    np.testing.assert_array_equal(model.labels_, vote.labels_)
+    assert "the answer is that vote" in model.notes_["fell_back_to_vote"]
+    assert "differs from the majority vote on 0.0% of the items" in model.notes_["few_labels_per_worker"]
+    np.testing.assert_array_equal(model.predict(crowd.annotations), model.labels_)
+
+
+def test_thin_ids_may_name_an_overused_class_less_often():
+    """With four classes the fit takes away from the class that spammers name, and is kept."""
+    crowd = make_crowd(400, 400, 4, labels_per_item=3, accuracy=0.75, bad="constant", bad_share=0.3, random_state=0)
+    model = fit(crowd.annotations)
+    assert "fell_back_to_vote" not in model.notes_
+    assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) + 0.03
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "per_item", "n_classes", "seconds"),
+    [(100_000, 5, 2, 5.0), (100_000, 100_000, 4, 5.0), (1000, 1000, 50, 2.0)],
+)
+def test_workers_with_one_label_each_are_quick(n_labels, per_item, n_classes, seconds):
+    """What a hundred thousand of them took minutes for is a matter of a second; the bounds are far above that."""
+    rng = np.random.default_rng(0)
+    item = np.arange(n_labels) // per_item
+    ids = {"item_ids": np.arange(item[-1] + 1), "worker_ids": np.arange(n_labels), "classes": np.arange(n_classes)}
+    votes = Annotations(item, np.arange(n_labels), rng.integers(n_classes, size=n_labels), **ids)
+    begin = time.process_time()
+    fit(votes)
+    assert time.process_time() - begin < seconds
+
+
+def test_one_class_for_everything_converges():
+    """EM would creep along the strength of a Beta; Newton's method ends it."""
+    votes = make_crowd(300, 30, random_state=0).annotations
+    same = Annotations(
+        votes.item, votes.worker, 0 * votes.label, item_ids=votes.item_ids, worker_ids=votes.worker_ids, classes=[0, 1]
+    )
+    model = fit(same)
+    assert model.converged_ and model.n_iter_ < 30
 
 
 def test_more_pull_is_closer_to_accuracies_alone():

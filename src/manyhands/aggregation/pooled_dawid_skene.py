@@ -164,7 +164,9 @@ Fitting = Callable[
 def _fit(annotations: Annotations, gold: Gold, max_iter: int, tol: float, *, pull: float) -> _Fit:
     """Variational EM; workers whom nothing tells apart are fitted as one."""
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
-    leap = _is_thin(annotations) or bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
+    single_class = bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
+    few_items = np.count_nonzero(annotations.n_labels) < annotations.n_classes  # most of every table is the prior
+    leap = _is_thin(annotations) or single_class or few_items
     kind, size = kinds_of_workers(annotations, gold), None
     if kind is not None:
         annotations, size = merge_workers(annotations, kind), np.bincount(kind).astype(float)
