@@ -8,6 +8,7 @@ that survives, cannot be applied or breaks the import is an error of this list o
 """
 
 import argparse
+import filecmp
 import os
 import re
 import shutil
@@ -112,12 +113,12 @@ class Copy:
             return problem
         path = self.folder / mutant.file
         text = path.read_text(encoding="utf-8")
-        # A C file is one module, a header may be part of any.
-        pattern = {".c": f"{path.stem}.*.so", ".h": "_*.so"}.get(path.suffix)
-        libraries = sorted(path.parent.glob(pattern)) if pattern else []
-        if pattern and not libraries:
+        # All C modules are built again, from nothing: setuptools would copy those of an earlier build over ours.
+        libraries = sorted(path.parent.glob("_*.so")) if path.suffix in (".c", ".h") else []
+        if path.suffix in (".c", ".h") and not libraries:
             return "the C modules are not built, so this mutant cannot be tried"
-        # Files come back with their old time: bytecode and objects made from them are then valid again.
+        shutil.rmtree(self.folder / "build", ignore_errors=True)
+        # Files come back with their old time, so that bytecode made from them is valid again.
         aside = [(each, each.with_name(each.name + ".kept")) for each in (path, *libraries)]
         for each, kept in aside:
             each.rename(kept)
@@ -127,6 +128,12 @@ class Copy:
         finally:
             for each, kept in aside:
                 kept.replace(each)
+
+    def changed_files(self) -> list[str]:
+        """Files of the source that are not as they were: after the last mutant there must be none."""
+        files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".c", ".h", ".so", ".pyd")]
+        names = [path.relative_to(ROOT) for path in files]
+        return filecmp.cmpfiles(ROOT, self.folder, [str(name) for name in names], shallow=False)[1]
 
     def _survived(self, mutant: Mutant) -> str | None:
         code, said = self.run(list(mutant.tests), "-p", "no:xdist")
@@ -165,8 +172,11 @@ def main() -> int:
                 print(f"{number:3d}/{len(mutants)} {outcome} {mutant.name}", flush=True)
                 if problem:
                     print(f"            {problem}", flush=True)
+        left = [name for _ in range(options.jobs) for name in copies.get().changed_files()]
+    if left:
+        print(f"Mutants were not undone, so that what came after them means nothing: {', '.join(left)}.")
     print(f"{len(mutants) - wrong} of {len(mutants)} mutants killed in {time.monotonic() - began:.0f} s.")
-    return 1 if wrong or not mutants else 0
+    return 1 if wrong or left or not mutants else 0
 
 
 def _sound(copies: "SimpleQueue[Copy]", mutants: list[Mutant], jobs: int) -> bool:

@@ -24,6 +24,12 @@ def test_triples_come_out_sorted(either_path, sizes, n, seed):
     assert {column.dtype for column in found} == {np.dtype(np.int32)}
 
 
+def test_rows_in_falling_order_are_turned_around(either_path):
+    """No two of them ascend, so that nothing but the check of the order can tell them from sorted ones."""
+    triples = [np.array(column, np.int32) for column in ([2, 1, 0], [1, 1, 0], [0, 1, 1])]
+    assert [column.tolist() for column in sort_triples(triples, 2, 2)] == [[0, 1, 2], [0, 1, 1], [1, 1, 0]]
+
+
 @needs_compiled
 @given(sizes=sizes, n=st.integers(0, 40), seed=seeds(), ascending=st.booleans())
 def test_compiled_and_plain_keys_agree(sizes, n, seed, ascending):
