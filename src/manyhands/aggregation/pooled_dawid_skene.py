@@ -165,7 +165,7 @@ def _fit(annotations: Annotations, gold: Gold, max_iter: int, tol: float, *, pul
     """Variational EM; workers whom nothing tells apart are fitted as one."""
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
     single_class = bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
-    few_items = np.count_nonzero(annotations.n_labels) < annotations.n_classes  # most of every table is the prior
+    few_items = bool(np.count_nonzero(annotations.n_labels) < annotations.n_classes)  # tables are mostly prior
     leap = _is_thin(annotations) or single_class or few_items
     kind, size = kinds_of_workers(annotations, gold), None
     if kind is not None:
