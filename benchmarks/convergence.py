@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from manyhands import Annotations
-from manyhands.em import run_em
-from manyhands.kernels import pack, vote_pass
+from manyhands.em.confusion_em import ConfusionEM
+from manyhands.em.driver import run_em
+from manyhands.em.kernels import pack, vote_pass
+from manyhands.em.priors import EstimatedPrior
 from manyhands.noise.confusion import ConfusionNoise
-from manyhands.priors import EstimatedPrior
-from manyhands.table_model import TableModel
 
 CLOSE = 1e-6
 MANY = 4000
@@ -26,7 +26,7 @@ MANY = 4000
 class Recorded:
     """A model whose every objective is written down, those of extrapolations that were undone included."""
 
-    def __init__(self, model: TableModel[Any]) -> None:
+    def __init__(self, model: ConfusionEM[Any]) -> None:
         self.model, self.objectives = model, []
 
     def maximise(self, statistics: Any, previous: Any) -> Any:
@@ -39,7 +39,7 @@ class Recorded:
 
 
 def main(name: str) -> dict[str, Any]:
-    model = TableModel(pack(_read(name)), ConfusionNoise(0.01), EstimatedPrior(0.01))
+    model = ConfusionEM(pack(_read(name)), ConfusionNoise(0.01), EstimatedPrior(0.01))
     start = model.statistics(vote_pass(model.packed), None)
 
     def run(accelerate: bool, tol: float) -> tuple[list[float], Any]:

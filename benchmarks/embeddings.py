@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegressionCV
 from manyhands import MajorityVote, NeuCrowd, datasets
 from manyhands.annotations import Annotations
 from manyhands.nn.metric_losses import root, tuplet_losses
-from manyhands.representation.neucrowd_epochs import robust_anchor
-from manyhands.tuplets import Pool
+from manyhands.representation.neucrowd.epochs import robust_anchor
+from manyhands.representation.neucrowd.tuplets import Pool
 
 SWITCHES = {
     "NeuCrowd": {},
@@ -106,10 +106,10 @@ def judge_sampler(model: NeuCrowd, X: Any) -> str:
         anchors = torch.stack(halves).repeat_interleave(2000, 0).unsqueeze(1)
     similarity = 1 - root((embedding[tuplets[:, 1:]] - anchors).square().sum(2))
     losses = tuplet_losses(similarity, trust[tuplets[:, 1:]], model.scale, inside=True).numpy()
-    foretold = model.samplers_[0](x, tuplets).numpy()
-    hard = np.argsort(-foretold)[: len(foretold) // 4]
+    predicted = model.samplers_[0](x, tuplets).numpy()
+    hard = np.argsort(-predicted)[: len(predicted) // 4]
     return (
-        f"fresh tuplets: rank correlation {spearmanr(foretold, losses).statistic:.2f}, mean loss of those called "
+        f"fresh tuplets: rank correlation {spearmanr(predicted, losses).statistic:.2f}, mean loss of those called "
         f"hardest {losses[hard].mean():.3f}, of all {losses.mean():.3f}"
     )
 

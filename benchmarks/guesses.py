@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from manyhands import SelfCrowd
-from manyhands.reproduce.crowds import make_part
+from manyhands.reproduce.splits import make_part
 from manyhands.reproduce.tables import load_table
 
 

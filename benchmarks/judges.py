@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from manyhands import CrowdInG, datasets
-from manyhands.classifiers.adversaries import Game
-from manyhands.nn.pairs import Pairs
+from manyhands.classifiers.crowding.game import Game
+from manyhands.nn.item_worker_pairs import Pairs
 
 _PAIRS = 6000
 _EPOCHS = (0, 1, 5, 20, 40)
@@ -32,11 +32,11 @@ def measure(game: Game, X: torch.Tensor, truth: torch.Tensor) -> list[float]:
         module.eval()
     logits = game.discriminator.logits(game.discriminator.see(X), pairs)
     z = game.network(X).softmax(1)
-    likeliest = game.generator(game.generator.context(X), z, pairs, game.generator.draw_noise(pairs)).argmax(1)
+    most_likely = game.generator(game.generator.inputs(X), z, pairs, game.generator.draw_noise(pairs)).argmax(1)
     said = z.argmax(1)[row]
     wrong = said != right
     prefers = logits.gather(1, right.unsqueeze(1)) > logits.gather(1, said.unsqueeze(1))
-    shares = [logits.argmax(1) == right, said == right, likeliest == right, prefers.squeeze(1)[wrong]]
+    shares = [logits.argmax(1) == right, said == right, most_likely == right, prefers.squeeze(1)[wrong]]
     return [float(share.float().mean()) for share in shares]
 
 

@@ -93,19 +93,19 @@ def _load(name: str) -> Crowd:
 
 
 def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Row:
-    foretold = [
+    predicted = [
         crowd.remembered(title, candidate.said(c), lambda c=c: _foretell(crowd, candidate, c))["foretells"]
         for c in range(len(candidate.settings))
     ]
-    choice = int(np.argmax(foretold))
+    choice = int(np.argmax(predicted))
     runs = [
         crowd.remembered(
             title, f"{candidate.said(choice)}, seed {seed}", lambda s=seed: _run(crowd, candidate, choice, s)
         )
         for seed in range(FIRST_SEED, FIRST_SEED + n_seeds)
     ]
-    settings = {candidate.said(c): score for c, score in enumerate(foretold)}
-    return _row(title, runs) | {"foretells": max(foretold), "chosen": candidate.said(choice), "settings": settings}
+    settings = {candidate.said(c): score for c, score in enumerate(predicted)}
+    return _row(title, runs) | {"foretells": max(predicted), "chosen": candidate.said(choice), "settings": settings}
 
 
 def _foretell(crowd: Crowd, candidate: Candidate, choice: int) -> Row:

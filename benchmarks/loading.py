@@ -27,7 +27,7 @@ import polars as pl
 from data import make_triples
 
 from manyhands import Annotations
-from manyhands.io.coding import code_columns, keep_one
+from manyhands.io.read.text_encoding import code_columns, keep_one
 
 N_LABELS, N_CLASSES = 10_000_000, 8
 JSON_BYTES = 100_000_000
@@ -37,9 +37,9 @@ COLUMNS = ("task", "worker", "label")
 
 def load(path: Path) -> int:
     """The reader; how many labels it found."""
-    from manyhands.io import read
+    from manyhands.io import read_export
 
-    return read(path).annotations.n_annotations
+    return read_export(path).annotations.n_annotations
 
 
 def codes_alone(path: Path) -> int:
@@ -97,7 +97,7 @@ class Clock:
 
 clock = Clock()
 ENGINES: dict[str, Callable[[Path], int]] = {
-    "manyhands.io.read": load,
+    "manyhands.io.read_export": load,
     "codes alone": codes_alone,
     "polars, Categorical": polars,
     "pandas, factorize": pandas,
@@ -119,7 +119,7 @@ def table(folder: Path) -> None:
     _row(*["---"] * 5)
     for path in (folder / "labels.csv", folder / "labels.parquet"):
         size = f"{path.suffix[1:]}, {path.stat().st_size / 1e6:.0f} MB"
-        for engine in ("manyhands.io.read", "codes alone", "polars, Categorical", "pandas, factorize"):
+        for engine in ("manyhands.io.read_export", "codes alone", "polars, Categorical", "pandas, factorize"):
             needed = {"pandas, factorize": ["pandas"] + ["pyarrow"] * (path.suffix == ".parquet")}.get(engine, [])
             _row(size, engine, *(_cells(measure(engine, path)) if _are_there(needed) else ("not installed", "", "")))
 
@@ -130,7 +130,7 @@ def export(folder: Path) -> None:
     print(f"## JSON exports\n\n{export.__doc__}\n")
     path = folder / "export.json"
     _write_export(path)
-    engines = ("orjson.loads", "orjson.loads, gc off", "manyhands.io.read")
+    engines = ("orjson.loads", "orjson.loads, gc off", "manyhands.io.read_export")
     usual, quick, ours = runs = [measure(engine, path) for engine in engines]
     assert ours["labels"] == usual["labels"], "the reader and the generator disagree"
     _row("engine", "seconds", "CPU s", "peak MB", "of orjson.loads", "of it with gc off")
@@ -220,7 +220,7 @@ def measure(engine: str, path: Path) -> dict[str, float]:
 
 def measure_here(engine: str, path: Path) -> dict[str, float]:
     """Time, and the most memory that this process ever had; Linux tells."""
-    if engine == "manyhands.io.read":
+    if engine == "manyhands.io.read_export":
         import manyhands.io  # noqa: F401
     elif engine.startswith("pandas"):
         import pandas  # noqa: F401

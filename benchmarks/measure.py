@@ -23,7 +23,7 @@ import psutil
 from data import make_triples
 
 import manyhands as mh
-from manyhands import kernels
+from manyhands.em import kernels
 
 ITERATIONS = 20
 REPEATS = {10_000: 30, 50_000: 10, 100_000: 10, 1_000_000: 5}

@@ -224,7 +224,7 @@ def _score(votes: mh.Annotations) -> Scorecards:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)
         model = registry.create("pooled-dawid-skene").fit(votes)
-    settings = {"confusion": model.confusion_, "power": model.power_, "one_voice": model.one_voice_}
+    settings = {"confusion": model.confusion_, "power": model.tempering_exponent_, "one_voice": model.collusion_group_}
     return score_workers(votes, model.posterior_, **settings)
 
 

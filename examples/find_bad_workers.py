@@ -26,7 +26,7 @@ planted = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  
 print("worker  type   p(type)  accuracy  planted  remark")
 for w in range(votes.n_workers):
     kind = model.worker_types_[w].argmax()
-    remark = "one voice" if model.one_voice_[w] else ""
+    remark = "one voice" if model.collusion_group_[w] else ""
     print(
         f"{model.worker_ids_[w]:>6}  {model.types_[kind]:<5}  {model.worker_types_[w, kind]:7.2f}  "
         f"{model.worker_accuracy_[w]:8.2f}  {planted[w]:7.2f}  {remark}"

@@ -9,8 +9,8 @@ import warnings
 from hypothesis import strategies as st
 
 from manyhands.exceptions import CrowdWarning, ManyhandsError
-from manyhands.io.documents import open_document
-from manyhands.io.reading import read
+from manyhands.io.read.documents import open_document
+from manyhands.io.read.reading import read_export
 
 JUNK = [
     None,
@@ -47,7 +47,7 @@ def quiet_read(path, **options):
     """`read` without warnings; its notes are in the result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
-        return read(path, **options)
+        return read_export(path, **options)
 
 
 def triples(reading):

@@ -38,8 +38,9 @@ def real_annotations():
 @pytest.fixture(params=["compiled", "plain"])
 def either_path(request, monkeypatch):
     """Run a test on the compiled pass and on the plain one."""
-    from manyhands import elementary, encoding, kernels, sorting
-    from manyhands.io import coding
+    from manyhands import elementary, encoding, sorting
+    from manyhands.em import kernels
+    from manyhands.io.read import text_encoding as coding
 
     if request.param == "plain":
         for module in (elementary, kernels):

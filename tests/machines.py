@@ -21,17 +21,28 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 COPIED = ("src", "tests", "setup.py", "pyproject.toml", "README.md", "LICENSE", "conftest.py")
 
-PASS = ["tests/test_kernels.py", "tests/test_compiled.py", "tests/test_em.py", "tests/aggregation", "tests/noise"]
+PASS = [
+    "tests/em/test_kernels.py",
+    "tests/test_compiled.py",
+    "tests/em/test_driver.py",
+    "tests/aggregation",
+    "tests/noise",
+]
 CORE = [
     *PASS,
     "tests/metrics",
     "tests/simulate",
     "tests/test_bits.py",
     "tests/test_heldout.py",
-    "tests/test_dependence.py",
+    "tests/em/test_collusion.py",
 ]
-CORE += ["tests/test_scorecards.py", "tests/test_priors.py", "tests/test_consensus.py", "tests/test_numerics.py"]
-LEARNING = ["tests/classifiers", "tests/nn", "tests/representation", "tests/test_model_selection.py"]
+CORE += [
+    "tests/scorecards/test_scorecards.py",
+    "tests/em/test_priors.py",
+    "tests/em/test_decisions.py",
+    "tests/em/test_numerics.py",
+]
+LEARNING = ["tests/classifiers", "tests/nn", "tests/representation", "tests/model_selection/test_comparison.py"]
 EVERYTHING = [*CORE, *LEARNING, "tests/test_every_method.py"]
 
 NUMPY_AVX512 = ("X86_V4", "AVX512_ICL", "AVX512_SPR")

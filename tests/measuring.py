@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from manyhands.kernels import thread_count
+from manyhands.em.kernels import thread_count
 from manyhands.reproduce.cells import cells_of, run_cell
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.tables import DataSet, Published, Row, Table

@@ -3,10 +3,10 @@
 import torch
 
 from manyhands import CrowdInG
-from manyhands.classifiers import crowding
+from manyhands.classifiers.crowding import crowding
 from manyhands.simulate import thin
-from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.small_crowds import feature_crowd
 
 NETWORK = QUICK | {"random_state": 0}
 FEW = {"generator_epochs": 5, "discriminator_epochs": 2, "adversarial_epochs": 2, "members": 1}
@@ -27,8 +27,8 @@ def game_of(monkeypatch, **changes):
     """The game as it stands before its first batch, and that batch."""
     kept = []
 
-    def stop(self, game, bench):
-        kept.append((game, next(iter(bench.batches(batch_size=self.adversarial_batch_size)))))
+    def stop(self, game, context):
+        kept.append((game, next(iter(context.batches(batch_size=self.adversarial_batch_size)))))
         return []
 
     monkeypatch.setattr(crowding.CrowdInG, "_play", stop)

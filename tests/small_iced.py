@@ -3,9 +3,9 @@
 import numpy as np
 
 from manyhands import ICED, Annotations
-from manyhands.classifiers import iced_rounds
-from manyhands.testing.crowds import features_of
+from manyhands.classifiers.iced import rounds as iced_rounds
 from manyhands.testing.learners import QUICK, known_to
+from manyhands.testing.small_crowds import features_of
 
 FAST = known_to(ICED(), QUICK) | {"max_epochs": 3, "pretrain_epochs": 2, "warm_up_epochs": 2}
 FAST |= {"embedding_size": 5, "random_state": 0}

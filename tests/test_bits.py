@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from manyhands import kernels
+from manyhands.em import kernels
 from manyhands.simulate import make_crowd
 
 PROGRAM = """

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyhands import kernels
+from manyhands.em import kernels
 
 needs_compiled = pytest.mark.skipif(
     kernels._fused is None or kernels._columns is None, reason="the compiled modules were not built"

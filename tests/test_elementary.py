@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyhands import elementary, kernels
+from manyhands import elementary
+from manyhands.em import kernels
 
 EDGES = [0.0, -0.0, 1.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1.7976931348623157e308, math.inf]
 NUMBERS = np.concatenate(

@@ -55,7 +55,7 @@ def test_without_torch_networks_are_refused_and_the_rest_works(without_torch, tm
 def test_without_torch_its_tests_are_skipped_with_a_reason(without_torch):
     """Files that import torch, tests that meet its absence, and commands that say so; nothing fails."""
     run = run_in(
-        without_torch, *PYTEST, "tests/nn/test_losses.py", "tests/nn/test_inputs.py", "tests/test_registry.py",
+        without_torch, *PYTEST, "tests/nn/test_losses.py", "tests/test_features.py", "tests/test_registry.py",
         "src/manyhands/nn/losses.py", "src/manyhands/representation/lifted.py",
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-2000:]
@@ -78,7 +78,7 @@ def test_without_a_compiler_the_package_builds_and_works(tmp_path):
     program = "from manyhands import kernels; print(kernels.__file__, kernels._fused, kernels._columns)"
     said = run_in(sys.executable, "-c", program, cwd=tmp_path, source=tmp_path / "src").stdout.split()
     assert said == [str(tmp_path / "src" / "manyhands" / "kernels.py"), "None", "None"]
-    tests = ("tests/test_compiled.py", "tests/test_consensus.py")
+    tests = ("tests/test_compiled.py", "tests/em/test_decisions.py")
     run = run_in(sys.executable, *PYTEST, *tests, cwd=tmp_path, source=tmp_path / "src")
     assert run.returncode == 0, run.stdout[-2000:]
     assert "the compiled modules were not built" in run.stdout and " passed" in run.stdout.splitlines()[-1]
@@ -88,7 +88,7 @@ def test_without_a_compiler_the_package_builds_and_works(tmp_path):
 def test_without_data_tests_on_real_crowds_are_skipped_and_with_wrong_data_they_fail(there, tmp_path):
     """Nobody who has named a folder takes a skip for a pass."""
     variables = {"MANYHANDS_DATA": str(tmp_path)} if there else {}
-    arguments = (*PYTEST, "tests/test_em.py", "-k", "real_crowds")
+    arguments = (*PYTEST, "tests/em/test_driver.py", "-k", "real_crowds")
     run = run_in(sys.executable, *arguments, without=("MANYHANDS_DATA",), **variables)
     if there:
         assert run.returncode == 1 and "MANYHANDS_DATA is set, but" in run.stdout

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations
-from manyhands.heldout import foretelling_log_likelihood, heldout_log_likelihood, split_labels, worker_confusions
-from manyhands.testing.crowds import easy_crowd
-from reference.slow import slow_foretelling_log_likelihood, slow_heldout_log_likelihood
+from manyhands.heldout import heldout_log_likelihood, predictive_log_likelihood, split_labels, worker_confusions
+from manyhands.testing.small_crowds import easy_crowd
+from reference.slow import slow_heldout_log_likelihood, slow_predictive_log_likelihood
 from strategies import annotations, probability_rows, seeds, triples_of
 
 
@@ -34,9 +34,9 @@ def test_score_of_a_classifier_is_that_of_the_slow_twin(heldout, seed):
     rng = np.random.default_rng(seed)
     proba, shares = probability_rows(rng, heldout.n_items, 3), probability_rows(rng, 3)
     confusion = probability_rows(rng, heldout.n_workers, 3, 3)
-    found = foretelling_log_likelihood(proba, confusion, shares, heldout)
+    found = predictive_log_likelihood(proba, confusion, shares, heldout)
     tables = proba.tolist(), confusion.tolist(), shares.tolist()
-    assert found == pytest.approx(slow_foretelling_log_likelihood(*tables, triples_of(heldout)), rel=1e-10)
+    assert found == pytest.approx(slow_predictive_log_likelihood(*tables, triples_of(heldout)), rel=1e-10)
 
 
 @given(annotations(n_classes=4), seeds())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.testing.crowds import feature_crowd
+from manyhands.testing.small_crowds import feature_crowd
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]

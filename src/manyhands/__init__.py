@@ -34,31 +34,31 @@ if TYPE_CHECKING:
     from manyhands.annotations import Annotations as Annotations
     from manyhands.classifiers.aggnet import AggNet as AggNet
     from manyhands.classifiers.conal import CoNAL as CoNAL
-    from manyhands.classifiers.cpc import CPC as CPC
+    from manyhands.classifiers.cpc.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
-    from manyhands.classifiers.crowding import CrowdInG as CrowdInG
-    from manyhands.classifiers.difficulty_em import DifficultyEM as DifficultyEM
-    from manyhands.classifiers.difficulty_em import FixedDifficultyEM as FixedDifficultyEM
-    from manyhands.classifiers.difficulty_network import DifficultyNetwork as DifficultyNetwork
+    from manyhands.classifiers.crowding.crowding import CrowdInG as CrowdInG
+    from manyhands.classifiers.difficulty.difficulty_em import DifficultyEM as DifficultyEM
+    from manyhands.classifiers.difficulty.difficulty_em import FixedDifficultyEM as FixedDifficultyEM
+    from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
-    from manyhands.classifiers.filled_in import FilledCrowdLayer as FilledCrowdLayer
-    from manyhands.classifiers.iced import ICED as ICED
+    from manyhands.classifiers.iced.iced import ICED as ICED
+    from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
     from manyhands.classifiers.mbem import MBEM as MBEM
     from manyhands.classifiers.raykar import Raykar as Raykar
-    from manyhands.classifiers.saving import load_model as load_model
-    from manyhands.classifiers.self_crowd import SelfCrowd as SelfCrowd
+    from manyhands.classifiers.self_crowd.self_crowd import SelfCrowd as SelfCrowd
     from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
     from manyhands.classifiers.trace_reg import TraceReg as TraceReg
     from manyhands.classifiers.two_stage import TwoStage as TwoStage
-    from manyhands.io.reading import read_annotations as read_annotations
-    from manyhands.io.results import label_frame as label_frame
-    from manyhands.io.results import training_frame as training_frame
-    from manyhands.io.results import worker_frame as worker_frame
+    from manyhands.io.read.reading import read_annotations as read_annotations
+    from manyhands.io.write.results import label_frame as label_frame
+    from manyhands.io.write.results import training_frame as training_frame
+    from manyhands.io.write.results import worker_frame as worker_frame
+    from manyhands.persistence.models import load_model as load_model
     from manyhands.representation.center import Center as Center
     from manyhands.representation.contrastive import Contrastive as Contrastive
     from manyhands.representation.lifted import Lifted as Lifted
-    from manyhands.representation.neucrowd import NeuCrowd as NeuCrowd
+    from manyhands.representation.neucrowd.neucrowd import NeuCrowd as NeuCrowd
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
 
@@ -68,32 +68,32 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "AggNet": "manyhands.classifiers.aggnet",
     "Annotations": "manyhands.annotations",
     "Center": "manyhands.representation.center",
-    "CPC": "manyhands.classifiers.cpc",
+    "CPC": "manyhands.classifiers.cpc.cpc",
     "CoNAL": "manyhands.classifiers.conal",
     "Contrastive": "manyhands.representation.contrastive",
-    "CrowdInG": "manyhands.classifiers.crowding",
+    "CrowdInG": "manyhands.classifiers.crowding.crowding",
     "CrowdLayer": "manyhands.classifiers.crowd_layer",
     "DawidSkene": "manyhands.aggregation.dawid_skene",
-    "DifficultyEM": "manyhands.classifiers.difficulty_em",
-    "DifficultyNetwork": "manyhands.classifiers.difficulty_network",
+    "DifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
+    "DifficultyNetwork": "manyhands.classifiers.difficulty.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
-    "FilledCrowdLayer": "manyhands.classifiers.filled_in",
-    "FixedDifficultyEM": "manyhands.classifiers.difficulty_em",
+    "ImputedCrowdLayer": "manyhands.classifiers.imputation.imputed_crowd_layer",
+    "FixedDifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
-    "ICED": "manyhands.classifiers.iced",
+    "ICED": "manyhands.classifiers.iced.iced",
     "KOS": "manyhands.aggregation.kos",
     "Lifted": "manyhands.representation.lifted",
     "MACE": "manyhands.aggregation.mace",
     "MBEM": "manyhands.classifiers.mbem",
     "MajorityVote": "manyhands.aggregation.majority_vote",
     "MaxMIG": "manyhands.classifiers.max_mig",
-    "NeuCrowd": "manyhands.representation.neucrowd",
+    "NeuCrowd": "manyhands.representation.neucrowd.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "RLL": "manyhands.representation.rll",
     "Raykar": "manyhands.classifiers.raykar",
-    "SelfCrowd": "manyhands.classifiers.self_crowd",
+    "SelfCrowd": "manyhands.classifiers.self_crowd.self_crowd",
     "SpeeLFC": "manyhands.classifiers.spee_lfc",
     "TraceReg": "manyhands.classifiers.trace_reg",
     "Triplet": "manyhands.representation.triplet",
@@ -103,17 +103,17 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "datasets": "manyhands",
     "exceptions": "manyhands",
     "io": "manyhands",
-    "label_frame": "manyhands.io.results",
-    "load_model": "manyhands.classifiers.saving",
+    "label_frame": "manyhands.io.write.results",
+    "load_model": "manyhands.persistence.models",
     "metrics": "manyhands",
     "model_selection": "manyhands",
-    "read_annotations": "manyhands.io.reading",
+    "read_annotations": "manyhands.io.read.reading",
     "registry": "manyhands",
     "scorecards": "manyhands",
     "simulate": "manyhands",
     "testing": "manyhands",
-    "training_frame": "manyhands.io.results",
-    "worker_frame": "manyhands.io.results",
+    "training_frame": "manyhands.io.write.results",
+    "worker_frame": "manyhands.io.write.results",
 }
 
 __all__ = [*_LAZY]

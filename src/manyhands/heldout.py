@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.kernels import em_pass, pack
+from manyhands.em.kernels import em_pass, pack
 from manyhands.noise import safe_log
 from manyhands.validation import check_known
 
@@ -55,7 +55,7 @@ def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Ann
     return float(np.mean(np.logaddexp.reduce(others + label_given_truth, axis=1) - log_total))
 
 
-def foretelling_log_likelihood(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> float:
+def predictive_log_likelihood(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> float:
     """Mean of log sum_k p(k | x) confusion[worker, k, label]: the recipe for a classifier, who sees no other labels.
 
     `proba` (n_items, n_classes) is about the items of `heldout`, whose last worker code is one never seen;
@@ -63,11 +63,11 @@ def foretelling_log_likelihood(proba: Array, confusion: Array, shares: Array, he
     """
     if heldout.n_annotations == 0:
         return float("nan")
-    return float(np.mean(foretold(proba, confusion, shares, heldout)))
+    return float(np.mean(predicted(proba, confusion, shares, heldout)))
 
 
-def foretold(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
-    """(n_annotations,) the log-likelihood of each label, whose mean is `foretelling_log_likelihood`."""
+def predicted(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
+    """(n_annotations,) the log-likelihood of each label, whose mean is `heldout_log_likelihood`."""
     smoothed = (proba + 0.01 * shares) / 1.01
     joint = smoothed[heldout.item] * confusion[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
     return np.asarray(elementary.log(joint.sum(axis=1)))

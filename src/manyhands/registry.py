@@ -25,29 +25,29 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
-_FILLED = "manyhands.classifiers.filled_in:FilledCrowdLayer"  # four ways of filling in
-_NEUCROWD = "manyhands.representation.neucrowd:NeuCrowd"  # a learner of representations that classifies too
+_IMPUTED = "manyhands.classifiers.imputation.imputed_crowd_layer:ImputedCrowdLayer"  # four ways of filling in
+_NEUCROWD = "manyhands.representation.neucrowd.neucrowd:NeuCrowd"  # a learner of representations that classifies too
 
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "adaptive-difficulty-em": ("manyhands.classifiers.difficulty_em:DifficultyEM", {}),
+    "adaptive-difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM", {}),
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
-    "cpc": ("manyhands.classifiers.cpc:CPC", {}),
+    "cpc": ("manyhands.classifiers.cpc.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
-    "crowd-layer-gan": (_FILLED, {"filler": "gan", "likeliest": False}),
-    "crowd-layer-generator": (_FILLED, {"filler": "generator", "likeliest": False}),
-    "crowd-layer-graph": (_FILLED, {"filler": "graph"}),
-    "crowd-layer-self": (_FILLED, {"filler": "self"}),
-    "crowding": ("manyhands.classifiers.crowding:CrowdInG", {}),
-    "difficulty-network": ("manyhands.classifiers.difficulty_network:DifficultyNetwork", {}),
+    "crowd-layer-gan": (_IMPUTED, {"imputer": "gan", "most_likely": False}),
+    "crowd-layer-generator": (_IMPUTED, {"imputer": "generator", "most_likely": False}),
+    "crowd-layer-graph": (_IMPUTED, {"imputer": "graph"}),
+    "crowd-layer-self": (_IMPUTED, {"imputer": "self"}),
+    "crowding": ("manyhands.classifiers.crowding.crowding:CrowdInG", {}),
+    "difficulty-network": ("manyhands.classifiers.difficulty.difficulty_network:DifficultyNetwork", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
-    "fixed-difficulty-em": ("manyhands.classifiers.difficulty_em:FixedDifficultyEM", {}),
-    "iced": ("manyhands.classifiers.iced:ICED", {}),
+    "fixed-difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:FixedDifficultyEM", {}),
+    "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
     "neucrowd": (_NEUCROWD, {}),
     "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
-    "self-crowd": ("manyhands.classifiers.self_crowd:SelfCrowd", {}),
+    "self-crowd": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
     "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
     "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyhands import Annotations, DawidSkene
-from manyhands.em import run_em
-from manyhands.kernels import pack, vote_pass
+from manyhands.em.confusion_em import ConfusionEM
+from manyhands.em.driver import run_em
+from manyhands.em.kernels import pack, vote_pass
+from manyhands.em.priors import EstimatedPrior
 from manyhands.noise.confusion import ConfusionNoise
-from manyhands.priors import EstimatedPrior
-from manyhands.table_model import TableModel
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import easy_crowd
+from manyhands.testing.assertions import quietly
+from manyhands.testing.small_crowds import easy_crowd
 from reference.slow import slow_dawid_skene
 from strategies import annotations, triples_of
 
@@ -21,7 +21,7 @@ from strategies import annotations, triples_of
 @settings(max_examples=60)
 def test_iterations_are_those_of_the_slow_twin(votes, smoothing, n_iter):
     """Posterior, confusions, frequencies and every objective, pass by pass, without acceleration."""
-    model = TableModel(pack(votes), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
+    model = ConfusionEM(pack(votes), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
     start = model.statistics(vote_pass(model.packed), None)
     found = run_em(model, start, max_iter=n_iter, tol=0.0, accelerate=False)
     n_iter = found.n_iter  # at a fixed point it stops early, even with tol=0

@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 
 from manyhands import GLAD, Annotations
 from manyhands.aggregation.glad import GLADParams, GLADSteps, climb_ease
+from manyhands.em.priors import FixedPrior, class_prior
 from manyhands.exceptions import CrowdWarning
-from manyhands.priors import FixedPrior, class_prior
 
 
 def glad_crowd(seed=0, n_items=200, n_workers=20, n_classes=2, share=1.0):

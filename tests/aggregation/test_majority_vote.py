@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations, MajorityVote, Wawa
-from manyhands.testing.compare import quietly
+from manyhands.testing.assertions import quietly
 from reference.slow import slow_pick_classes, slow_vote_share
 from strategies import annotations, triples_of
 

@@ -45,15 +45,15 @@ def test_three_labels_per_worker_stay_close_to_the_vote_and_say_so():
 
 def test_copied_labels_lower_the_power():
     """Every worker copied four times: labels say less than independent ones, and the confidence knows."""
-    assert fit(copied_crowd()).power_ < 0.6
+    assert fit(copied_crowd()).tempering_exponent_ < 0.6
     independent = make_crowd(600, 20, 3, labels_per_item=5, accuracy=0.75, random_state=5)
-    assert fit(independent.annotations).power_ >= 0.8
+    assert fit(independent.annotations).tempering_exponent_ >= 0.8
 
 
 def test_power_changes_confidence_and_nothing_else():
     """The labels with and without calibration are the same."""
     with_power, without = fit(copied_crowd()), fit(copied_crowd(), calibrate=False)
-    assert without.power_ == 1.0 and with_power.power_ < 1.0
+    assert without.tempering_exponent_ == 1.0 and with_power.tempering_exponent_ < 1.0
     assert np.array_equal(with_power.labels_, without.labels_)
     assert with_power.posterior_.max(axis=1).mean() < without.posterior_.max(axis=1).mean()
 
@@ -100,9 +100,10 @@ def test_low_volume_ids_with_one_answer_sheet_count_as_one(n_classes):
     crowd = make_crowd(n_classes=n_classes, bad="sybil", bad_share=0.45, random_state=12)
     model = fit(crowd.annotations)
     assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
-    np.testing.assert_array_equal(model.one_voice_, crowd.is_bad)
+    np.testing.assert_array_equal(model.collusion_group_, crowd.is_bad)
     assert (
-        f"{crowd.is_bad.sum()} workers with at most 3 labels each, taken together, agree" in model.notes_["one_voice"]
+        f"{crowd.is_bad.sum()} workers with at most 3 labels each, taken together, agree"
+        in model.notes_["collusion_group"]
     )
     assert "in which these workers count as one" in model.notes_["few_labels_per_worker"]
 
@@ -112,7 +113,7 @@ def test_good_workers_who_err_together_count_as_one(bad):
     """At 45 % the answer is no worse than the vote's by more than a point."""
     crowd = make_crowd(bad=bad, bad_share=0.45, random_state=11)
     model = fit(crowd.annotations)
-    assert model.one_voice_[crowd.is_bad].mean() > 0.8
+    assert model.collusion_group_[crowd.is_bad].mean() > 0.8
     assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
 
 
@@ -177,7 +178,7 @@ def test_colluders_count_as_one_and_are_named():
     """A shared answer sheet is found, and does not outvote honest workers, in `predict` either."""
     crowd = make_crowd(400, 40, 2, labels_per_item=5, bad="colluding", bad_share=0.3, random_state=1)
     model = fit(crowd.annotations)
-    assert np.array_equal(model.one_voice_, crowd.is_bad) and "one_voice" in model.notes_
-    assert share_right(model, crowd) > share_right(fit(crowd.annotations, one_voice=False), crowd) + 0.1
+    assert np.array_equal(model.collusion_group_, crowd.is_bad) and "collusion_group" in model.notes_
+    assert share_right(model, crowd) > share_right(fit(crowd.annotations, collusion_group=False), crowd) + 0.1
     assert np.array_equal(model.predict_proba(crowd.annotations), model.posterior_)
     assert model.worker_accuracy_[crowd.is_bad].max() < model.worker_accuracy_[~crowd.is_bad].mean()

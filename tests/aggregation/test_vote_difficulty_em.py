@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from manyhands import GLAD, Annotations, VoteDifficultyEM
+from manyhands.em.confusion_em import fit_confusion_em
+from manyhands.em.priors import class_prior
 from manyhands.noise import labels_beforehand
 from manyhands.noise.difficulty import p_right
-from manyhands.priors import class_prior
 from manyhands.simulate import make_crowd
-from manyhands.table_model import fit_table
 from reference import slow_difficulty as slow
 
 
@@ -26,7 +26,7 @@ def test_a_weighted_vote_by_hand():
     np.testing.assert_allclose(model.expertise_, np.column_stack([specificity, sensitivity]))
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     d, alike = (1 - model.difficulty_) / 4, np.ones((3, 2, 2))
-    posterior, evidence = slow.believe(np.full((4, 2), np.log(0.5)), triples, model.ability_, alike, d)
+    posterior, evidence = slow.posterior_of(np.full((4, 2), np.log(0.5)), triples, model.ability_, alike, d)
     np.testing.assert_allclose(model.posterior_, posterior)
     assert model.log_likelihood_ == pytest.approx(evidence)
 
@@ -51,7 +51,7 @@ def test_equal_difficulties_are_dawid_skene():
     """With the same labels beforehand in every cell, the same objective and the same posterior."""
     crowd = make_crowd(150, 8, 3, 6, accuracy=0.75, random_state=0)
     ours = VoteDifficultyEM(difficulty="constant", errors="free", tol=0, max_iter=3000).fit(crowd.annotations)
-    theirs = fit_table(crowd.annotations, Weighted(), class_prior("uniform", 3, 0.01), max_iter=3000, tol=0)
+    theirs = fit_confusion_em(crowd.annotations, Weighted(), class_prior("uniform", 3, 0.01), max_iter=3000, tol=0)
     np.testing.assert_allclose(ours.posterior_, theirs.final.posterior, atol=1e-7)
     np.testing.assert_allclose(ours.expertise_, np.einsum("wcc->wc", np.exp(theirs.log_table)), atol=1e-7)
 

@@ -8,9 +8,9 @@ import pytest
 
 from manyhands import MBEM, Annotations, DawidSkene, MajorityVote, OneCoin, SpeeLFC, TraceReg, TwoStage, registry
 from manyhands.simulate import draw_labels, one_coin
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.small_crowds import feature_crowd, features_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -85,7 +85,7 @@ def test_g6_a_trace_lowers_the_diagonal(start, seed):
         np.testing.assert_allclose(confusion.sum(axis=2), 1, rtol=1e-12)
 
 
-# G7, a crowd layer of vectors is one of matrices with frozen cells: tests/nn/test_noise_layers.py,
+# G7, a crowd layer of vectors is one of matrices with frozen cells: tests/nn/test_worker_layers.py,
 # test_vw_is_mw_with_off_diagonals_frozen.
 
 

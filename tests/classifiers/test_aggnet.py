@@ -5,10 +5,10 @@ import pytest
 
 from manyhands import AggNet, Annotations, Raykar
 from manyhands.classifiers.aggnet import Belief, Rounds
-from manyhands.kernels import pack
-from manyhands.nn.crowd_em import believe, first_guess
-from manyhands.testing.crowds import feature_crowd, with_silence
+from manyhands.em.classifier_em import initial_posterior, posterior_of
+from manyhands.em.kernels import pack
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd, with_silence
 from reference.slow_raykar import confusions, truth
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -29,7 +29,7 @@ class Stand:
     device = "cpu"
 
     def __init__(self, votes, gold=None):
-        self.annotations, self.task = votes, self
+        self.annotations, self.data = votes, self
         self.gold = gold
 
 
@@ -38,7 +38,7 @@ def test_a_round_of_em_is_that_of_plain_loops():
     _, votes, _ = feature_crowd(3, accuracy=0.7)
     proba = np.random.default_rng(0).dirichlet(np.ones(3), votes.n_items)
     belief = Belief(Stand(votes), 0.3)
-    table = confusions(first_guess(votes, None), triples_of(votes), 10, 0.3)
+    table = confusions(initial_posterior(votes, None), triples_of(votes), 10, 0.3)
     np.testing.assert_allclose(np.exp(belief.table()), table, atol=1e-12)
     belief.update(np.log(proba))
     posterior = truth(proba, triples_of(votes), table)
@@ -108,7 +108,7 @@ def test_believing_needs_no_workers():
     """Of an item without labels, the classifier's word is all there is."""
     votes = Annotations.from_matrix([[0, 1], [-1, -1]])
     proba = np.array([[0.5, 0.5], [0.2, 0.8]])
-    posterior, found = believe(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
+    posterior, found = posterior_of(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
     np.testing.assert_allclose(posterior, proba)
     assert found.evidence == pytest.approx(np.log(0.25))
 

@@ -11,9 +11,9 @@ from manyhands import Annotations, CoNAL
 from manyhands.classifiers import conal
 from manyhands.classifiers.conal import CommonNoise
 from manyhands.nn.batches import Batch
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from manyhands.testing.learners import QUICK
-from manyhands.testing.training_promises import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
 from reference.slow_networks import slow_crowd_logits, slow_softmax
 from strategies import seeds
 

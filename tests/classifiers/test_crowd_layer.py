@@ -12,11 +12,11 @@ from manyhands import Annotations, CrowdLayer, load_model
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import hold_out
 from manyhands.nn import checkpoint as checkpoints
-from manyhands.nn.noise_layers import FORMS
+from manyhands.nn.worker_layers import FORMS
 from manyhands.progress import listening
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from manyhands.testing.learners import QUICK
-from manyhands.testing.training_promises import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -83,7 +83,7 @@ def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
         from manyhands.nn import checkpoint
         from manyhands.progress import listening
         from manyhands.testing.learners import QUICK
-        from manyhands.testing.crowds import feature_crowd
+        from manyhands.testing.small_crowds import feature_crowd
 
         torch.set_num_threads(1)
         checkpoint.SECONDS = 0.0

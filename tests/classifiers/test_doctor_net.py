@@ -10,9 +10,9 @@ from manyhands import Annotations, DoctorNet
 from manyhands.classifiers import doctor_net
 from manyhands.classifiers.doctor_net import Heads, labellers
 from manyhands.nn.batches import Batch
-from manyhands.testing.crowds import feature_crowd, features_of
 from manyhands.testing.learners import QUICK
-from manyhands.testing.training_promises import (
+from manyhands.testing.small_crowds import feature_crowd, features_of
+from manyhands.testing.training_invariances import (
     check_a_silent_worker_changes_nothing,
     check_perfect_workers_are_training_on_the_truth,
 )

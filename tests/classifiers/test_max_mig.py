@@ -9,9 +9,9 @@ import torch
 from manyhands import Annotations, MaxMIG, TwoStage
 from manyhands.classifiers.max_mig import Aggregating, FullBatches, mig_loss
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.testing.crowds import feature_crowd, features_of
 from manyhands.testing.learners import QUICK
-from manyhands.testing.training_promises import (
+from manyhands.testing.small_crowds import feature_crowd, features_of
+from manyhands.testing.training_invariances import (
     check_a_killed_fit_goes_on_with_the_same_result,
     check_perfect_workers_are_training_on_the_truth,
 )

@@ -8,9 +8,9 @@ import pytest
 from manyhands import MBEM, Annotations
 from manyhands.classifiers import mbem
 from manyhands.classifiers.mbem import see_labels
-from manyhands.nn.inputs import as_rows
-from manyhands.testing.crowds import feature_crowd, with_silence
+from manyhands.features import as_rows
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd, with_silence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,8 +51,8 @@ def test_each_round_trains_afresh_on_the_posterior(monkeypatch):
     trained = []
     train = mbem._train
 
-    def noted(bench, posterior, number):
-        network, history = train(bench, posterior, number)
+    def noted(context, posterior, number):
+        network, history = train(context, posterior, number)
         trained.append((network, posterior, number))
         return network, history
 

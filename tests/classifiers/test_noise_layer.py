@@ -5,9 +5,9 @@ import pytest
 
 from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, registry
 from manyhands.exceptions import ParameterError
-from manyhands.nn.noise_layers import FORMS, Confusion, CrowdLogits
-from manyhands.testing.crowds import feature_crowd, features_of
+from manyhands.nn.worker_layers import FORMS, Confusion, CrowdLogits
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd, features_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 METHODS = ("conal", "crowd-layer", "spee-lfc", "trace-reg")

@@ -11,10 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from manyhands import Annotations, Raykar, TwoStage
 from manyhands.classifiers.raykar import RaykarSteps
-from manyhands.kernels import pack
-from manyhands.nn.crowd_em import class_names, first_guess, guess_from_gold
-from manyhands.nn.softmax_regression import climb, log_proba, penalty
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
+from manyhands.em.classifier_em import class_names, initial_posterior, posterior_from_gold
+from manyhands.em.kernels import pack
+from manyhands.linear.softmax_regression import climb, log_proba, penalty
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
 from reference.slow_raykar import two_coin_em
 
 
@@ -62,7 +62,7 @@ def test_one_pass_is_the_first_round_of_the_plain_loops():
 def test_many_classes_with_two_is_the_binary_form():
     """A column of weights for each of two classes, or one for both: pass by pass the same EM."""
     X, votes, _ = overlapping(2)
-    start = first_guess(votes, None)
+    start = initial_posterior(votes, None)
     binary, general = (steps_of(X, votes, n_columns).run(start) for n_columns in (1, 2))
     np.testing.assert_allclose(general.history, binary.history, rtol=1e-9)
     np.testing.assert_allclose(general.params.log_table, binary.params.log_table, atol=1e-7)
@@ -110,7 +110,7 @@ def test_the_objective_is_the_penalised_log_likelihood():
 def test_newton_finds_what_scikit_learn_finds(n_classes):
     """On soft targets as repeated rows; the LogisticRegression that is kept names the same penalty."""
     X, votes, _ = overlapping(n_classes)
-    target = first_guess(votes, None)
+    target = initial_posterior(votes, None)
     start = np.zeros((5, 1 if n_classes == 2 else n_classes))
     weights = climb(X, target, start, 0.5, 50)
     C = (2 if n_classes == 2 else 1) / 0.5
@@ -123,7 +123,7 @@ def test_newton_finds_what_scikit_learn_finds(n_classes):
 def test_a_newton_step_never_lowers_the_value():
     """From anywhere, also where a full step would overshoot by far."""
     X, votes, _ = overlapping(3)
-    target, rng = first_guess(votes, None), np.random.default_rng(0)
+    target, rng = initial_posterior(votes, None), np.random.default_rng(0)
 
     def value(weights):
         return float((target * log_proba(X, weights, 3)).sum()) - penalty(weights, 3, 0.01)
@@ -174,7 +174,7 @@ def test_exchanged_names_are_put_right(n_classes):
     """From a start in which the classes have each other's names, EM ends where it ends from the votes."""
     X, votes, truth = feature_crowd(n_classes, accuracy=0.8)
     steps = steps_of(X, votes, 1 if n_classes == 2 else n_classes)
-    right, wrong = (steps.run(np.roll(first_guess(votes, None), shift, axis=1)) for shift in (0, 1))
+    right, wrong = (steps.run(np.roll(initial_posterior(votes, None), shift, axis=1)) for shift in (0, 1))
     assert wrong.history[-1] == pytest.approx(right.history[-1], rel=1e-5)
     posterior = steps.expect(wrong.params)[0].reshape(-1, n_classes)
     assert np.mean(posterior.argmax(axis=1) == truth) > 0.95
@@ -214,9 +214,9 @@ def test_gold_is_another_start_only_where_itoverrules_the_vote():
     votes = Annotations.from_matrix([[0, 0]] * 12 + [[0, 1], [1, 0]])
     pseudo = np.array([[1.0, 0.5], [0.5, 1.0]])
     right, wrong = (np.array([k] * 12 + [-1, -1], np.int32) for k in (0, 1))
-    assert guess_from_gold(votes, None, pseudo) is None
-    assert guess_from_gold(votes, right, pseudo) is None
-    guess = guess_from_gold(votes[:13].keep(np.arange(26) < 25), wrong[:13], pseudo)
+    assert posterior_from_gold(votes, None, pseudo) is None
+    assert posterior_from_gold(votes, right, pseudo) is None
+    guess = posterior_from_gold(votes[:13].keep(np.arange(26) < 25), wrong[:13], pseudo)
     np.testing.assert_array_equal(guess[:12], [[0.0, 1.0]] * 12)
     as_zero = [1.0 / 1.5, 12.5 / 13.5]  # what a label 0 says of the two classes, after 12 lies
     np.testing.assert_allclose(guess[12], np.array(as_zero) / sum(as_zero))

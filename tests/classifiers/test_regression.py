@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations, DifficultyEM, Raykar
-from manyhands.classifiers.base import Task
-from manyhands.classifiers.regression import lesson_of
-from manyhands.nn.crowd_em import first_guess
-from manyhands.nn.inputs import as_rows
+from manyhands.classifiers.base import TrainingData
+from manyhands.classifiers.regression import regression_data
+from manyhands.em.classifier_em import initial_posterior
+from manyhands.features import as_rows
 
 X = np.arange(10.0).reshape(5, 2) ** 2
 VOTES = Annotations.from_matrix([[0, 1], [-1, -1], [1, 1], [-1, -1], [0, -1]], missing=-1)
 
 
 def lesson(gold, method):
-    return lesson_of(Task(as_rows(X), VOTES, gold), X, method)
+    return regression_data(TrainingData(as_rows(X), VOTES, gold), X, method)
 
 
 def test_items_without_labels_and_gold_teach_nothing():
@@ -33,4 +33,4 @@ def test_there_are_as_many_starts_as_were_asked_for(method):
     one, four, again = (lesson(None, each).starts(np.ones((2, 2)), each) for each in methods)
     assert len(one) == 1 and len(np.unique(four, axis=0)) == 4
     np.testing.assert_array_equal(four, again)
-    np.testing.assert_array_equal(four[0], first_guess(lesson(None, method()).votes, None))
+    np.testing.assert_array_equal(four[0], initial_posterior(lesson(None, method()).votes, None))

@@ -5,9 +5,9 @@ import pytest
 
 from manyhands import SpeeLFC, TraceReg, TwoStage
 from manyhands.classifiers import spee_lfc, trace_reg
-from manyhands.nn.noise_layers import Confusion
-from manyhands.testing.crowds import feature_crowd, with_silence
+from manyhands.nn.worker_layers import Confusion
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd, with_silence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

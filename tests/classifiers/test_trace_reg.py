@@ -5,9 +5,9 @@ import pytest
 
 from manyhands import Annotations, SpeeLFC, TraceReg
 from manyhands.exceptions import CrowdWarning
-from manyhands.testing.crowds import feature_crowd, features_of, with_silence
 from manyhands.testing.learners import QUICK
-from manyhands.testing.training_promises import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,9 +10,9 @@ from sklearn.tree import DecisionTreeClassifier
 from manyhands import Annotations, DawidSkene, MajorityVote, TwoStage, load_model
 from manyhands.exceptions import ParameterError
 from manyhands.testing import classifier_checks
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import feature_crowd, with_silence
+from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd, with_silence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -128,7 +128,7 @@ def test_standard_input_is_a_file(votes):
 def test_a_kill_leaves_whole_files(votes, tmp_path):
     """A run that dies with some files in place: what is there is whole, and a second run completes it.
 
-    tests/test_writing.py kills at every step.
+    tests/writing/test_writing.py kills at every step.
     """
     out, whole = tmp_path / "out", tmp_path / "whole"
     assert run(["aggregate", votes, "-q", "-o", str(whole)]) == 0

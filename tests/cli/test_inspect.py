@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli.app import run
-from manyhands.io.ledger import Ledger
+from manyhands.io.read.ledger import Ledger
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 

@@ -12,7 +12,7 @@ import pytest
 
 from manyhands import datasets
 from manyhands.datasets import fetch, fetch_names, fetching
-from manyhands.datasets.sources import SOURCES
+from manyhands.datasets.remote_sources import SOURCES
 from manyhands.exceptions import AnnotationError, DownloadError, ParameterError
 
 TOLOKA = {

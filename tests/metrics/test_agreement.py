@@ -9,7 +9,7 @@ from hypothesis import given
 from manyhands import Annotations
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.metrics import class_agreement, fleiss_kappa, item_agreement, krippendorff_alpha, percent_agreement
-from manyhands.metrics.votes import find_patterns, gather_votes
+from manyhands.metrics.vote_patterns import find_patterns, gather_votes
 from strategies import annotations, triples_of
 
 FIGURES = [percent_agreement, fleiss_kappa, krippendorff_alpha]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manyhands.exceptions import ParameterError
-from manyhands.nn.networks import choose_device
+from manyhands.nn.inference import choose_device
 
 
 def test_what_torch_says_is_cut_after_its_first_sentence(monkeypatch):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from manyhands.nn.item_worker_pairs import Pairs
 from manyhands.nn.label_graph import Edges, LabelGraph
-from manyhands.nn.pairs import Pairs
 
 N_FEATURES, N_CLASSES, N_WORKERS, UNITS = 4, 3, 3, 5
 EDGES = Edges(*torch.tensor([[0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 1, 0, 1, 1], [2, 0, 1, 1, 2, 0, 2]]))  # 2 has no label

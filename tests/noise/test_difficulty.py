@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.difficulty_model import believe
+from manyhands.em.ability_em import posterior_of
 from manyhands.noise import labels_beforehand
 from manyhands.noise.difficulty import (
     EASIEST,
@@ -50,8 +50,8 @@ def test_e_step_is_that_of_the_plain_loops(n_classes, free):
         wrong = np.full_like(wrong, 1 / (n_classes - 1))
     with np.errstate(divide="ignore"):
         workers = Abilities(ability, np.log(wrong) if free else None)
-    posterior, evidence = believe(np.log(prior) + log_votes(votes, workers, d), None)
-    expected, total = slow.believe(np.log(prior), triples(votes), ability, wrong, d)
+    posterior, evidence = posterior_of(np.log(prior) + log_votes(votes, workers, d), None)
+    expected, total = slow.posterior_of(np.log(prior), triples(votes), ability, wrong, d)
     np.testing.assert_allclose(posterior, expected, rtol=1e-10)
     assert evidence == pytest.approx(total, rel=1e-12)
 

@@ -117,7 +117,7 @@ def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of,
     return math.fsum(logs) / len(logs)
 
 
-def slow_foretelling_log_likelihood(proba, confusion, shares, heldout):
+def slow_predictive_log_likelihood(proba, confusion, shares, heldout):
     """Mean of log sum_k p(k | x) confusion[worker][k][label] over the held-out triples."""
     logs = []
     for item, worker, label in heldout:

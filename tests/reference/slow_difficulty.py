@@ -17,7 +17,7 @@ def chance(ability, d, truth, label, wrong, n_classes):
     return right if label == truth else (1 - right) * wrong[truth][label]
 
 
-def believe(log_prior, triples, ability, wrong, d):
+def posterior_of(log_prior, triples, ability, wrong, d):
     """(posterior, log p(labels)) from log p(truth) of each item; `triples` are (item, worker, label)."""
     n, k = log_prior.shape
     joint = [[log_prior[i, c] for c in range(k)] for i in range(n)]

@@ -6,10 +6,10 @@ import torch
 
 from manyhands import Annotations, Contrastive, MajorityVote, registry
 from manyhands.heldout import hold_out, worker_confusions
-from manyhands.representation.network import class_mean_log_proba
-from manyhands.testing.compare import quietly
-from manyhands.testing.crowds import feature_crowd
+from manyhands.representation.training_set import class_mean_log_proba
+from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

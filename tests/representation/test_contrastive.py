@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manyhands import Contrastive
-from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

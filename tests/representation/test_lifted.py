@@ -6,8 +6,8 @@ import torch
 
 from manyhands import Lifted
 from manyhands.nn.metric_losses import lifted_loss
-from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

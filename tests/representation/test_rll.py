@@ -9,8 +9,8 @@ from manyhands.nn.class_batches import draw_tuplets
 from manyhands.nn.metric_losses import tuplet_loss
 from manyhands.representation import rll
 from manyhands.testing import check_representation
-from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -7,8 +7,8 @@ import torch
 from manyhands import Triplet, load_model
 from manyhands.nn.metric_losses import semi_hard_loss
 from manyhands.testing import check_representation
-from manyhands.testing.crowds import feature_crowd
 from manyhands.testing.learners import QUICK
+from manyhands.testing.small_crowds import feature_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

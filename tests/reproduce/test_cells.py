@@ -10,7 +10,7 @@ from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.model_selection import compare
 from manyhands.reproduce import cells
 from manyhands.reproduce.cells import Cell, cells_of, draws, make_estimator, refuse_unusable, run_cell
-from manyhands.reproduce.crowds import make_part
+from manyhands.reproduce.splits import make_part
 from manyhands.reproduce.tables import METRICS, DataSet, Row
 from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
 

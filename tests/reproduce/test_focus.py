@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import show
+from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import cells_of, make_estimator, refuse_unusable
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.tables import Table

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.reproduce.crowds import Part
 from manyhands.reproduce.measures import auc, own_figures, planted_figures, rare_recall
+from manyhands.reproduce.splits import Part
 
 VOTES = Annotations.from_matrix(np.zeros((6, 2), int), classes=[0, 1, 2])
 

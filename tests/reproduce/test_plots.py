@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.reproduce import show
+from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.plots import _size, to_svg
 from manyhands.reproduce.tables import Published

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import plots, runner, show
+from manyhands.reproduce import plots, runner
+from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import Cell, cells_of, narrowed, refuse_unusable
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records

@@ -13,22 +13,22 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.consensus import class_totals, overall, pick_classes
-from manyhands.exceptions import CrowdWarning
-from manyhands.heldout import align, heldout_log_likelihood
-from manyhands.kernels import Array, em_pass, pack
-from manyhands.noise import NoiseModel, safe_log
-from manyhands.parameters import Parameters
-from manyhands.priors import ClassPrior, gold_codes, gold_offset
-from manyhands.randomness import Seed, make_generator
-from manyhands.table_model import (
+from manyhands.em.confusion_em import (
     FEWEST_WRONG,
-    TableFit,
-    fit_table,
-    n_witnesses,
-    nobody_can_be_checked,
+    ConfusionEMFit,
+    fit_confusion_em,
+    has_no_redundancy,
+    n_other_labels,
     wrong_on_gold,
 )
+from manyhands.em.decisions import class_totals, overall, pick_classes
+from manyhands.em.kernels import Array, em_pass, pack
+from manyhands.em.priors import ClassPrior, gold_codes, gold_offset
+from manyhands.estimator import BaseEstimator
+from manyhands.exceptions import CrowdWarning
+from manyhands.heldout import align, heldout_log_likelihood
+from manyhands.noise import NoiseModel, safe_log
+from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations
 
 P = TypeVar("P")
@@ -58,9 +58,9 @@ class EMMethod(Protocol):
 
 def fit_by_em(
     method: EMMethod, annotations: Annotations, gold: Gold, noise: NoiseModel[P], prior: ClassPrior
-) -> TableFit[P]:
+) -> ConfusionEMFit[P]:
     """EM with a table, as the parameters of the method say."""
-    return fit_table(
+    return fit_confusion_em(
         annotations,
         noise,
         prior,
@@ -85,7 +85,7 @@ class Inference:
     notes: dict[str, str] = field(default_factory=dict)  # what the user should know, by code
 
     @classmethod
-    def from_table(cls, fit: TableFit[Any], confusion: Array, **results: Any) -> Inference:
+    def from_table(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
         """The outcome of EM with a table model."""
         assert fit.final.posterior is not None
         log_prior = fit.params.log_prior
@@ -98,7 +98,7 @@ class Inference:
         return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
 
 
-class Aggregator(Parameters, ABC):
+class Aggregator(BaseEstimator, ABC):
     """Truth inference without features.
 
     A method implements `_infer`, and `_posterior` too unless it is a table model.
@@ -222,7 +222,7 @@ class Aggregator(Parameters, ABC):
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
 
-def _with_unseen_worker(fit: TableFit[Any]) -> Array:
+def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
     """The table of the last E step with one more worker, who errs as the crowd does on average."""
     if fit.alone:
         return np.concatenate([fit.used_table, fit.used_table[:1]])
@@ -248,7 +248,7 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
 def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
     """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
     n_workers = annotations.n_workers
-    checked = n_witnesses(annotations, gold) >= 2
+    checked = n_other_labels(annotations, gold) >= 2
     if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
         right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
         return (right + PRIOR_ACCURACY) / (total + 1.0)
@@ -260,7 +260,7 @@ def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> 
 
 def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:
     notes = {}
-    if nobody_can_be_checked(annotations, gold):
+    if has_no_redundancy(annotations, gold):
         notes["no_redundancy"] = (
             "No item has two labels, so nothing can be said about any worker; labels stay as given."
         )

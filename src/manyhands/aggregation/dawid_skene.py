@@ -16,8 +16,8 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
+from manyhands.em.priors import class_prior
 from manyhands.noise.confusion import ConfusionNoise
-from manyhands.priors import class_prior
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 

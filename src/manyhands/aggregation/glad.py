@@ -19,9 +19,9 @@ from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.elementary import softplus
-from manyhands.em import run_em
-from manyhands.kernels import Array, sums_by
-from manyhands.priors import ClassPrior, FixedPrior, class_prior, gold_offset
+from manyhands.em.driver import run_em
+from manyhands.em.kernels import Array, sums_by
+from manyhands.em.priors import ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.validation import Constraint, Number, Probabilities
 
 _MEAN = 1.0  # of ability and ease, before any label is seen

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
+from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.noise.variational import VariationalConfusion, VariationalPrior
-from manyhands.priors import ClassPrior, class_prior
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.votes import shares
+from manyhands.aggregation.vote_shares import shares
 from manyhands.annotations import Annotations
+from manyhands.em.confusion_em import n_other_labels
+from manyhands.em.kernels import Array, sums_by
 from manyhands.exceptions import AnnotationError
-from manyhands.kernels import Array, sums_by
-from manyhands.table_model import n_witnesses
 from manyhands.validation import Constraint, Number
 
 
@@ -121,7 +121,7 @@ def _filled_in(annotations: Annotations, gold: Gold, reliability: Array) -> tupl
     if not speaks.any():
         return np.ones(annotations.n_workers), 1.0
     reliability = reliability / np.sqrt(np.mean(reliability[speaks] ** 2))
-    shared = (n_witnesses(annotations, gold)[annotations.item] >= 2).astype(float)
+    shared = (n_other_labels(annotations, gold)[annotations.item] >= 2).astype(float)
     known = sums_by(annotations.worker, shared, annotations.n_workers) > 0
     mean = float(reliability[known].mean())
     return np.where(known, reliability, mean), mean

@@ -6,9 +6,9 @@ p(k | item) = share of the item's labels that say k
 from __future__ import annotations
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.votes import filled_in
+from manyhands.aggregation.vote_shares import filled_in
 from manyhands.annotations import Annotations
-from manyhands.kernels import Array, has_small_tables, pack, vote_pass, vote_share
+from manyhands.em.kernels import Array, has_small_tables, pack, vote_pass, vote_share
 
 
 class MajorityVote(Aggregator):

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
 from manyhands.annotations import Annotations
+from manyhands.em.priors import class_prior
 from manyhands.noise.one_coin import OneCoinNoise
-from manyhands.priors import class_prior
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 

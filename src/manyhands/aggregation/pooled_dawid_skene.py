@@ -20,15 +20,15 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
-from manyhands.dependence import OneVoice, find_one_voice, speak_once
-from manyhands.exchangeable import kinds_of_workers, merge_workers
+from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
+from manyhands.em.confusion_em import ConfusionEMFit, doubts_the_vote, fit_confusion_em
+from manyhands.em.exchangeable import kinds_of_workers, merge_workers
+from manyhands.em.kernels import Array, check_tables, em_pass, pack, vote_share
+from manyhands.em.priors import EstimatedPrior, FixedPrior, gold_offset
 from manyhands.heldout import split_labels
-from manyhands.kernels import Array, check_tables, em_pass, pack, vote_share
 from manyhands.noise import safe_log
 from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.noise.pooled import PooledNoise
-from manyhands.priors import EstimatedPrior, FixedPrior, gold_offset
-from manyhands.table_model import TableFit, doubts_the_vote, fit_table
 from manyhands.validation import Constraint, Number, OneOf
 
 POWERS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -85,26 +85,26 @@ class PooledDawidSkene(Aggregator):
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "pull": Number(least=0),
-        "one_voice": OneOf((True, False)),
+        "collusion_group": OneOf((True, False)),
         "calibrate": OneOf((True, False)),
         "n_folds": Number(whole=True, least=2),
         "max_iter": Number(whole=True, least=1),
         "tol": Number(least=0),
     }
 
-    one_voice_: npt.NDArray[np.bool_]
+    collusion_group_: npt.NDArray[np.bool_]
 
     def __init__(
         self,
         pull: float = 0.03,
-        one_voice: bool = True,
+        collusion_group: bool = True,
         calibrate: bool = True,
         n_folds: int = 5,
         max_iter: int = 500,
         tol: float = 1e-5,
     ) -> None:
         self.pull = pull
-        self.one_voice = one_voice
+        self.collusion_group = collusion_group
         self.calibrate = calibrate
         self.n_folds = n_folds
         self.max_iter = max_iter
@@ -112,9 +112,9 @@ class PooledDawidSkene(Aggregator):
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         check_tables(annotations)
-        voice = find_one_voice(annotations) if self.one_voice else None
+        voice = find_colluding_groups(annotations) if self.collusion_group else None
         members = np.zeros(annotations.n_workers, bool) if voice is None else voice.members
-        heard = speak_once(annotations, members)
+        heard = collapse_groups(annotations, members)
         fitting: Fitting = partial(_fit, pull=self.pull)
         fit = fitting(heard, gold, self.max_iter, self.tol)
         departure = _departure(heard, gold, fit)
@@ -134,14 +134,14 @@ class PooledDawidSkene(Aggregator):
         return Inference(final.posterior, counts, em.n_iter, em.converged, em.history, results, notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        return super()._posterior(speak_once(annotations, np.append(self.one_voice_, False)), gold)
+        return super()._posterior(collapse_groups(annotations, np.append(self.collusion_group_, False)), gold)
 
 
 @dataclass(frozen=True)
 class _Fit:
     """A fitted crowd."""
 
-    table: TableFit[Any]
+    table: ConfusionEMFit[Any]
     confusion: Array  # (n_workers, n_classes, n_classes)
     p_type: Array  # (n_workers, n_types)
     types: tuple[str, ...]
@@ -173,7 +173,7 @@ def _fit(annotations: Annotations, gold: Gold, max_iter: int, tol: float, *, pul
         n_labels = np.bincount(kind, weights=n_labels) / size
     noise = PooledNoise(annotations.n_classes, n_labels, pull, size, leap)
     prior = EstimatedPrior(PRIOR_ITEMS)
-    table = fit_table(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol, stop_early=leap)
+    table = fit_confusion_em(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol, stop_early=leap)
     params = table.params.noise
     confusion, p_type = noise.confusion(params), params.workers.p_type.copy()
     if kind is not None:
@@ -187,7 +187,7 @@ def _fit_vote(annotations: Annotations, gold: Gold, max_iter: int, tol: float) -
     merged = merge_workers(annotations, np.zeros(n_workers, np.int64))
     noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
     prior = FixedPrior(np.full(n_classes, -elementary.log(n_classes)))
-    table = fit_table(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
+    table = fit_confusion_em(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
     one = elementary.exp(noise.log_table(table.params.noise))
     types = PooledNoise(n_classes, np.zeros(0)).types
     p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
@@ -206,7 +206,7 @@ def _worker_results(fit: _Fit, members: npt.NDArray[np.bool_], n_labels: npt.NDA
     if members.any():
         speaker = int(np.argmax(np.where(members, n_labels, -1)))
         confusion[members], p_type[members] = confusion[speaker], p_type[speaker]
-    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "one_voice_": members}
+    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "collusion_group_": members}
 
 
 def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _tempered(fit: _Fit, confusion: Array, power: float) -> dict[str, Any]:
     else:
         table = safe_log(np.concatenate([confusion, fit.newcomer[None]]))
     raised = {"_log_table": power * table, "_log_prior": power * fit.log_prior}
-    return raised | {"power_": power, "class_prior_": elementary.exp(fit.log_prior)}
+    return raised | {"tempering_exponent_": power, "class_prior_": elementary.exp(fit.log_prior)}
 
 
 def _choose_power(annotations: Annotations, gold: Gold, fitting: Fitting, n_folds: int) -> float | None:
@@ -303,7 +303,7 @@ def _share_of_thin_ids(annotations: Annotations) -> float:
 
 
 def _notes(
-    annotations: Annotations, power: float | None, voice: OneVoice | None, departure: _Departure
+    annotations: Annotations, power: float | None, voice: CollusionGroups | None, departure: _Departure
 ) -> dict[str, str]:
     """What limits the answer, for the user to know."""
     notes = {}
@@ -311,7 +311,7 @@ def _notes(
     if voice is not None:
         who = f"{int(voice.members.sum())} workers"
         who += "" if voice.most_labels is None else f" with at most {voice.most_labels} labels each, taken together,"
-        notes["one_voice"] = (
+        notes["collusion_group"] = (
             f"{who} agree with one another on {voice.agreement:.0%} of what they share, "
             f"where {voice.expected:.0%} were to be expected; they count as one."
         )

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
-from manyhands.difficulty_model import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, believe, results
-from manyhands.kernels import Array
-from manyhands.nn.crowd_em import first_guess
+from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_of, results
+from manyhands.em.classifier_em import initial_posterior
+from manyhands.em.kernels import Array
+from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.noise.difficulty import EASIEST, Abilities, log_votes, vote_easiness, with_floor
-from manyhands.priors import ClassPrior, class_prior
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
 
@@ -116,13 +116,13 @@ class VoteDifficultyEM(Aggregator):
         taught = np.flatnonzero(annotations.n_labels > 0)
         heard, known = annotations[taught], None if gold is None else gold[taught]
         view = Frequencies(class_prior(self.prior, heard.n_classes, smoothing=0.01), heard.n_items)
-        model, start = ability_model(self, heard), first_guess(heard, known)
+        model, start = ability_model(self, heard), initial_posterior(heard, known)
         steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
         found, likelihood = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
         workers, log_prior = found.params.workers, found.params.view
         d = np.full(annotations.n_items, found.params.d.mean())
         d[taught] = found.params.d
-        posterior, _ = believe(log_prior + log_votes(annotations, workers, d), gold)
+        posterior, _ = posterior_of(log_prior + log_votes(annotations, workers, d), gold)
         told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
             "class_prior_": elementary.exp(log_prior),
@@ -140,7 +140,7 @@ class VoteDifficultyEM(Aggregator):
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
         new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
-        return believe(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
+        return posterior_of(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 
 
 @dataclass(frozen=True)

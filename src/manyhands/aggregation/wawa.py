@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.votes import shares
+from manyhands.aggregation.vote_shares import shares
 from manyhands.annotations import Annotations
-from manyhands.kernels import Array, vote_share, weighted_votes
+from manyhands.em.kernels import Array, vote_share, weighted_votes
 
 
 class Wawa(Aggregator):

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
-from manyhands.kernels import Array, pack
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.classifier_em import initial_posterior, log_confusions, posterior_of
+from manyhands.em.kernels import Array, pack
 from manyhands.nn.batches import Batch
-from manyhands.nn.crowd_em import believe, first_guess, log_confusions
+from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
-from manyhands.nn.networks import probabilities
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number
@@ -65,25 +65,25 @@ class AggNet(NetworkClassifier):
         super().__init__(**network)
         self.smoothing = smoothing
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        optimizer = bench.adam(network)
-        belief = Belief(bench, self.smoothing)
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        network = context.network()
+        optimizer = context.adam(network)
+        belief = Belief(context, self.smoothing)
 
         def step(batch: Batch) -> torch.Tensor:
-            return descend(optimizer, soft_cross_entropy(network(bench.x(batch)), belief.target(batch)))
+            return descend(optimizer, soft_cross_entropy(network(context.x(batch)), belief.target(batch)))
 
         def log_label(batch: Batch) -> torch.Tensor:
-            log_proba = network(bench.x(batch)).log_softmax(1)[batch.row]
+            log_proba = network(context.x(batch)).log_softmax(1)[batch.row]
             return log_mixture(log_proba, belief.log_column(batch))
 
         modules = {"network": network, "belief": belief}  # the best epoch has its own confusion matrices
-        evaluate = bench.heldout_score(log_label, network)
-        rounds = Rounds(bench, network, belief)
-        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=rounds)
+        evaluate = context.heldout_score(log_label, network)
+        rounds = Rounds(context, network, belief)
+        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=rounds)
         table = belief.table()
-        posterior = believe(pack(bench.task.annotations), table, _log_f(network, bench), bench.task.gold)[0]
-        return Learned(network, history, posterior, {"confusion_": np.exp(table)})
+        posterior = posterior_of(pack(context.data.annotations), table, _log_f(network, context), context.data.gold)[0]
+        return FitResult(network, history, posterior, {"confusion_": np.exp(table)})
 
 
 class Belief(nn.Module):
@@ -92,17 +92,17 @@ class Belief(nn.Module):
     posterior: torch.Tensor  # (n_items, n_classes)
     log_table: torch.Tensor  # (n_workers, n_classes of the truth, n_classes of the label)
 
-    def __init__(self, bench: Bench, smoothing: float) -> None:
+    def __init__(self, context: TrainingContext, smoothing: float) -> None:
         super().__init__()
-        self.packed, self.gold, self.smoothing = pack(bench.annotations), bench.task.gold, smoothing
-        start = first_guess(bench.annotations, self.gold)
+        self.packed, self.gold, self.smoothing = pack(context.annotations), context.data.gold, smoothing
+        start = initial_posterior(context.annotations, self.gold)
         self.register_buffer("posterior", torch.from_numpy(start))
         self.register_buffer("log_table", torch.from_numpy(log_confusions(self.packed, start, smoothing)))
-        self.to(bench.device)
+        self.to(context.device)
 
     def update(self, log_f: Array) -> None:
         """An E step, then the M step of the confusion matrices."""
-        posterior, _ = believe(self.packed, self.table(), log_f, self.gold)
+        posterior, _ = posterior_of(self.packed, self.table(), log_f, self.gold)
         table = log_confusions(self.packed, posterior, self.smoothing)
         self.posterior.copy_(torch.from_numpy(posterior))
         self.log_table.copy_(torch.from_numpy(table))
@@ -121,15 +121,15 @@ class Belief(nn.Module):
 class Rounds:
     """The batches of an epoch, at whose end the belief is brought up to date."""
 
-    def __init__(self, bench: Bench, network: nn.Module, belief: Belief) -> None:
-        self.bench, self.network, self.belief = bench, network, belief
-        self.batches = bench.batches()
+    def __init__(self, context: TrainingContext, network: nn.Module, belief: Belief) -> None:
+        self.context, self.network, self.belief = context, network, belief
+        self.batches = context.batches()
 
     def __iter__(self) -> Iterator[Batch]:
         yield from self.batches
-        self.belief.update(_log_f(self.network, self.bench))
+        self.belief.update(_log_f(self.network, self.context))
 
 
-def _log_f(network: nn.Module, bench: Bench) -> Array:
+def _log_f(network: nn.Module, context: TrainingContext) -> Array:
     """(n_items, n_classes) what the network says of the training items."""
-    return safe_log(probabilities(network, bench.task.rows))
+    return safe_log(probabilities(network, context.data.rows))

@@ -15,15 +15,15 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold
 from manyhands.annotations import Annotations
+from manyhands.em.confusion_em import has_no_redundancy
+from manyhands.em.kernels import Array, em_pass, pack
+from manyhands.em.priors import gold_codes, gold_offset
+from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError, CrowdWarning
-from manyhands.heldout import align, class_shares, foretelling_log_likelihood, worker_confusions
-from manyhands.kernels import Array, em_pass, pack
-from manyhands.nn.inputs import Rows, as_rows, check_rows
+from manyhands.features import Rows, as_rows, check_rows
+from manyhands.heldout import align, class_shares, predictive_log_likelihood, worker_confusions
 from manyhands.noise import safe_log
-from manyhands.parameters import Parameters
-from manyhands.priors import gold_codes, gold_offset
 from manyhands.randomness import seed_unset
-from manyhands.table_model import nobody_can_be_checked
 from manyhands.validation import NameOr, check_annotations
 
 # What a parameter that names an aggregator may be.
@@ -31,7 +31,7 @@ AGGREGATOR = NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggr
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingData:
     """What a method learns from; everything in it was checked."""
 
     rows: Rows
@@ -41,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Learned:
+class FitResult:
     """What a method found; the base stores it.
 
     Without a posterior of its own, that of an item is what the classifier says of x, times what each worker's
@@ -55,7 +55,7 @@ class Learned:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-class FeatureMethod(Parameters, ABC):
+class FeatureMethod(BaseEstimator, ABC):
     """What learns from features and a crowd's labels: the door of `fit`, and the one place that stores results.
 
     Attributes
@@ -88,18 +88,18 @@ class FeatureMethod(Parameters, ABC):
         annotations : the crowd's labels; items without any are legal
         gold : {item: class} where the truth is known; what workers said on gold items counts as ever
         """
-        return self._fit(self._task(X, annotations, gold))
+        return self._fit(self._training_data(X, annotations, gold))
 
-    def _task(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None) -> Task:
+    def _training_data(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None) -> TrainingData:
         """What `fit` was given, checked."""
         self._check_parameters()
         check_annotations(annotations)
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
-        return Task(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
+        return TrainingData(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
 
-    def _fit(self, task: Task) -> Self:
-        self._store(task, self._learn(task))
+    def _fit(self, data: TrainingData) -> Self:
+        self._store(data, self._learn(data))
         for code_word, sentence in self.notes_.items():
             # It is the caller of `fit` who is told.
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
@@ -107,13 +107,13 @@ class FeatureMethod(Parameters, ABC):
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write what was fitted as JSON and safetensors; `manyhands.load_model` reads it in any process."""
-        from manyhands.classifiers.saving import save_model
+        from manyhands.persistence.models import save_model
 
         self._check_fitted()
         save_model(self, folder, force=force)
 
     @abstractmethod
-    def _learn(self, task: Task) -> Learned:
+    def _learn(self, data: TrainingData) -> FitResult:
         """What the method learns from a checked task."""
 
     def _like_fitted(self, X: Any) -> Rows:
@@ -126,17 +126,17 @@ class FeatureMethod(Parameters, ABC):
             )
         return rows
 
-    def _store(self, task: Task, learned: Learned) -> None:
+    def _store(self, data: TrainingData, learned: FitResult) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a second fit forgets the first
         assert learned.posterior is not None
-        self._row_shape = task.rows.shape
-        self.classes_, self.worker_ids_ = task.annotations.classes, task.annotations.worker_ids
+        self._row_shape = data.rows.shape
+        self.classes_, self.worker_ids_ = data.annotations.classes, data.annotations.worker_ids
         self.module_, self.history_, self.posterior_ = learned.module, learned.history, learned.posterior
-        self.worker_accuracy_ = expected_accuracy(task.annotations, learned.posterior)
+        self.worker_accuracy_ = expected_accuracy(data.annotations, learned.posterior)
         for name, value in learned.results.items():
             setattr(self, name, value)
-        self.notes_ = _notes(task) | dict(learned.notes)
+        self.notes_ = _notes(data) | dict(learned.notes)
 
 
 class CrowdClassifier(FeatureMethod):
@@ -179,7 +179,7 @@ class CrowdClassifier(FeatureMethod):
                 f"X has {len(proba)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
             )
         believed = self._as_frequent_as_in_training(proba)
-        return foretelling_log_likelihood(believed, self._confusions, self._shares, aligned)
+        return predictive_log_likelihood(believed, self._confusions, self._shares, aligned)
 
     def _as_frequent_as_in_training(self, proba: Array) -> Array:
         """What `predict_proba` would be in a world where classes are as frequent as in training: mostly, what it is."""
@@ -189,26 +189,26 @@ class CrowdClassifier(FeatureMethod):
     def _proba(self, module: Any, rows: Rows) -> Array:
         """(n_rows, n_classes) what the module says of these rows."""
 
-    def _store(self, task: Task, learned: Learned) -> None:
+    def _store(self, data: TrainingData, learned: FitResult) -> None:
         if learned.posterior is None:
-            proba = self._proba(learned.module, task.rows)
-            learned = replace(learned, posterior=combine(proba, task.annotations, task.gold))
-        super()._store(task, learned)
-        self._confusions = worker_confusions(task.annotations, self.posterior_)
-        self._shares = class_shares(task.annotations, self.posterior_)
+            proba = self._proba(learned.module, data.rows)
+            learned = replace(learned, posterior=combine(proba, data.annotations, data.gold))
+        super()._store(data, learned)
+        self._confusions = worker_confusions(data.annotations, self.posterior_)
+        self._shares = class_shares(data.annotations, self.posterior_)
 
 
-def _notes(task: Task) -> dict[str, str]:
+def _notes(data: TrainingData) -> dict[str, str]:
     """What the crowd does not allow to conclude, whatever the method."""
-    annotations, notes = task.annotations, {}
-    if nobody_can_be_checked(annotations, task.gold):
+    annotations, notes = data.annotations, {}
+    if has_no_redundancy(annotations, data.gold):
         notes["no_redundancy"] = "No item has two labels; what is said of workers rests on the features alone."
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
         notes["single_class"] = "Every label names the same class, so that no other can be learnt."
     return notes
 
 
-def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
+def infer_truth(aggregator: Any, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
     """An aggregator, by its name or as an instance that stays as it is, fitted to these annotations and the gold."""
     seed = int(rng.integers(2**31))
     if isinstance(aggregator, str):
@@ -216,9 +216,9 @@ def infer_truth(aggregator: Any, task: Task, annotations: Annotations, rng: np.r
     else:
         first = seed_unset(type(aggregator)(**aggregator.get_params(deep=False)), np.random.default_rng(seed))
     gold = None
-    if task.gold is not None:
-        known = np.flatnonzero(task.gold >= 0)
-        gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[task.gold[known]].tolist()))
+    if data.gold is not None:
+        known = np.flatnonzero(data.gold >= 0)
+        gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[data.gold[known]].tolist()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # its notes become the method's, and are raised once
         fitted: Aggregator = first.fit(annotations, gold)

@@ -20,12 +20,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
-from manyhands.kernels import Array
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import log_softmax_at
-from manyhands.nn.noise_layers import CrowdLogits
+from manyhands.nn.worker_layers import CrowdLogits
 from manyhands.validation import Constraint, Number, Switch
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ class CoNAL(NoiseLayerClassifier):
         self.unit_items = unit_items
         self.penalty = penalty
 
-    def _noise_layer(self, bench: Bench) -> Any:
-        sizes = int(np.prod(bench.task.rows.shape)), self.embedding_hidden, self.embedding
-        return CommonNoise(_worker_vectors(bench, self.embedding), bench.n_classes, sizes, self.unit_items)
+    def _noise_layer(self, context: TrainingContext) -> Any:
+        sizes = int(np.prod(context.data.rows.shape)), self.embedding_hidden, self.embedding
+        return CommonNoise(_worker_vectors(context, self.embedding), context.n_classes, sizes, self.unit_items)
 
     def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         found: torch.Tensor = noise(log_proba, x, batch)
@@ -101,8 +101,8 @@ class CoNAL(NoiseLayerClassifier):
     def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
         return super()._loss(noise, log_label, batch) - self.penalty * noise.distance(batch.worker)
 
-    def _results(self, bench: Bench, noise: Any) -> dict[str, Array]:
-        return _results(noise, bench)
+    def _results(self, context: TrainingContext, noise: Any) -> dict[str, Array]:
+        return _results(noise, context)
 
 
 class CommonNoise(nn.Module):
@@ -160,23 +160,23 @@ class CommonNoise(nn.Module):
         return torch.linalg.vector_norm(self.away(torch.unique(worker)).flatten(1), dim=1).sum()
 
 
-def _worker_vectors(bench: Bench, length: int) -> torch.Tensor:
+def _worker_vectors(context: TrainingContext, length: int) -> torch.Tensor:
     """Random starts from a generator of their own; one without labels has 0, so that nobody's draw depends on him."""
-    heard = np.unique(bench.annotations.worker)
-    vectors = np.zeros((bench.n_workers, length), np.float32)
-    vectors[heard] = np.random.default_rng(bench.rng.integers(2**63)).normal(size=(len(heard), length))
+    heard = np.unique(context.annotations.worker)
+    vectors = np.zeros((context.n_workers, length), np.float32)
+    vectors[heard] = np.random.default_rng(context.rng.integers(2**63)).normal(size=(len(heard), length))
     return torch.from_numpy(vectors)
 
 
 @torch.no_grad()
-def _results(noise: CommonNoise, bench: Bench) -> dict[str, Array]:
-    votes, total = bench.task.annotations, np.zeros(bench.n_workers)
-    for batch in AnnotationBatches(votes, 1024, device=bench.device):
-        omega = noise.omega(bench.x(batch), batch).double().cpu().numpy()
-        total += np.bincount(batch.worker.cpu().numpy(), omega, bench.n_workers)
-    n_labels = np.bincount(votes.worker, minlength=bench.n_workers)
+def _results(noise: CommonNoise, context: TrainingContext) -> dict[str, Array]:
+    votes, total = context.data.annotations, np.zeros(context.n_workers)
+    for batch in AnnotationBatches(votes, 1024, device=context.device):
+        omega = noise.omega(context.x(batch), batch).double().cpu().numpy()
+        total += np.bincount(batch.worker.cpu().numpy(), omega, context.n_workers)
+    n_labels = np.bincount(votes.worker, minlength=context.n_workers)
     share = np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
-    common, everybody = noise.common.double().cpu(), torch.arange(bench.n_workers, device=bench.device)
+    common, everybody = noise.common.double().cpu(), torch.arange(context.n_workers, device=context.device)
     logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * noise.away(everybody).double().cpu()
     confusions = {"common_confusion_": common.softmax(1).numpy(), "confusion_": logits.softmax(2).numpy()}
     return confusions | {"common_share_": share}

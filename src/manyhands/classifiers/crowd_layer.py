@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Unpack
 
-from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
-from manyhands.nn.noise_layers import FORMS, CrowdLogits
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.nn.worker_layers import FORMS, CrowdLogits
 from manyhands.validation import Constraint, OneOf
 
 
@@ -51,5 +51,5 @@ class CrowdLayer(NoiseLayerClassifier):
         super().__init__(**others)
         self.form = form
 
-    def _noise_layer(self, bench: Bench) -> Any:
-        return CrowdLogits(bench.n_workers, bench.n_classes, self.form)
+    def _noise_layer(self, context: TrainingContext) -> Any:
+        return CrowdLogits(context.n_workers, context.n_classes, self.form)

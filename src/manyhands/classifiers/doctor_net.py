@@ -19,12 +19,12 @@ from torch import nn
 from torch.nn import functional as F
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.classifier_em import initial_posterior
 from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch, Codes
-from manyhands.nn.crowd_em import first_guess
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
 from manyhands.validation import Constraint, Number, OneOf
@@ -83,51 +83,51 @@ class DoctorNet(NetworkClassifier):
         trunk += [nn.BatchNorm1d(width)] if self.batch_norm else []
         return Heads(nn.Sequential(*trunk, nn.ReLU(), nn.Dropout(self.dropout)), width, n_classes, n_workers)
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        network = context.network()
         assert isinstance(network, Heads)
-        n_labels = np.bincount(bench.annotations.worker, minlength=bench.n_workers)
+        n_labels = np.bincount(context.annotations.worker, minlength=context.n_workers)
         with np.errstate(divide="ignore"):
             start = np.log(n_labels if self.weights == "learned" else np.minimum(n_labels, 1))
-        network.log_weight.data = torch.from_numpy(start).float().to(bench.device)
-        history = self._learn_heads(bench, network)
+        network.log_weight.data = torch.from_numpy(start).float().to(context.device)
+        history = self._learn_heads(context, network)
         if self.weights == "learned":
-            history = history + self._learn_weights(bench, network)
+            history = history + self._learn_weights(context, network)
         weight = network.log_weight.detach().double().softmax(0).cpu().numpy()
-        return Learned(network, history, results={"worker_weight_": weight})
+        return FitResult(network, history, results={"worker_weight_": weight})
 
-    def _learn_heads(self, bench: Bench, network: Heads) -> list[dict[str, float]]:
+    def _learn_heads(self, context: TrainingContext, network: Heads) -> list[dict[str, float]]:
         optimizer = torch.optim.Adam([*network.trunk.parameters(), network.head], lr=self.learning_rate)
 
         def step(batch: Batch) -> torch.Tensor:
-            seen = network.trunk(bench.x(batch))
+            seen = network.trunk(context.x(batch))
             loss = negative_log_likelihood(network.log_label(seen, batch))
-            gold = bench.gold(batch)
+            gold = context.gold(batch)
             if gold is not None:
                 known = gold >= 0  # gold teaches the average: it is nobody's own label
                 loss = loss + gold_cross_entropy(network.average(seen[known]), gold[known])
             return descend(optimizer, loss)
 
         def log_label(batch: Batch) -> torch.Tensor:
-            return network.log_label(network.trunk(bench.x(batch)), batch)
+            return network.log_label(network.trunk(context.x(batch)), batch)
 
-        evaluate = bench.heldout_score(log_label, network)
-        return bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate)
+        evaluate = context.heldout_score(log_label, network)
+        return context.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate)
 
-    def _learn_weights(self, bench: Bench, network: Heads) -> list[dict[str, float]]:
+    def _learn_weights(self, context: TrainingContext, network: Heads) -> list[dict[str, float]]:
         network.head.requires_grad_(False)
         optimizer = torch.optim.Adam([network.log_weight], lr=self.weight_learning_rate)
-        target = torch.from_numpy(first_guess(bench.annotations, bench.task.gold)).float().to(bench.device)
+        target = torch.from_numpy(initial_posterior(context.annotations, context.data.gold)).float().to(context.device)
 
         def average(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
             """log p(x) without the heads of those who labelled x, and which rows have a head left."""
             network.eval()  # heads and trunk are at rest
-            row, worker = labellers(bench.task.annotations, batch.item)
-            away = torch.zeros(len(batch.item), bench.n_workers, dtype=torch.bool, device=bench.device)
+            row, worker = labellers(context.data.annotations, batch.item)
+            away = torch.zeros(len(batch.item), context.n_workers, dtype=torch.bool, device=context.device)
             away[row, worker] = True
             left = ((network.log_weight > -torch.inf) & ~away).any(1)
             with torch.no_grad():
-                seen = network.trunk(bench.x(batch))
+                seen = network.trunk(context.x(batch))
             return network.average(seen, away & left.unsqueeze(1)), left
 
         def step(batch: Batch) -> dict[str, torch.Tensor]:
@@ -138,8 +138,8 @@ class DoctorNet(NetworkClassifier):
         def log_label(batch: Batch) -> torch.Tensor:
             return average(batch)[0][batch.row, batch.label]
 
-        evaluate = bench.heldout_score(log_label, network)
-        history = bench.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name="weights")
+        evaluate = context.heldout_score(log_label, network)
+        history = context.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name="weights")
         network.head.requires_grad_(True)
         return history
 

@@ -20,15 +20,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.classifier_em import initial_posterior, posterior_of
+from manyhands.em.kernels import Array, pack
 from manyhands.heldout import class_shares, worker_confusions
-from manyhands.kernels import Array, pack
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.crowd_em import believe, first_guess
+from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture
-from manyhands.nn.networks import probabilities
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number, OneOf
@@ -78,32 +78,34 @@ class MaxMIG(NetworkClassifier):
         self.prior = prior
         self.aggregator_learning_rate = aggregator_learning_rate
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network = bench.network()
-        votes = first_guess(bench.annotations, bench.task.gold)
-        shares = class_shares(bench.annotations, votes)
-        prior = shares if self.prior == "votes" else np.full(bench.n_classes, 1 / bench.n_classes)
-        aggregator = Aggregating(worker_confusions(bench.annotations, votes, strength=1.0)[:-1], prior)
-        aggregator.to(bench.device)
-        optimizer = bench.adam(network)
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        network = context.network()
+        votes = initial_posterior(context.annotations, context.data.gold)
+        shares = class_shares(context.annotations, votes)
+        prior = shares if self.prior == "votes" else np.full(context.n_classes, 1 / context.n_classes)
+        aggregator = Aggregating(worker_confusions(context.annotations, votes, strength=1.0)[:-1], prior)
+        aggregator.to(context.device)
+        optimizer = context.adam(network)
         optimizer.add_param_group({"params": list(aggregator.parameters()), "lr": self.aggregator_learning_rate})
 
         def step(batch: Batch) -> torch.Tensor:
-            log_h = network(bench.x(batch)).log_softmax(1)
-            return descend(optimizer, mig_loss(log_h, aggregator(batch, bench.gold(batch)), aggregator.log_prior))
+            log_h = network(context.x(batch)).log_softmax(1)
+            return descend(optimizer, mig_loss(log_h, aggregator(batch, context.gold(batch)), aggregator.log_prior))
 
         def log_label(batch: Batch) -> torch.Tensor:
-            log_h = network(bench.x(batch)).log_softmax(1)[batch.row]
+            log_h = network(context.x(batch)).log_softmax(1)[batch.row]
             return log_mixture(log_h, aggregator.log_confusion()[batch.worker, :, batch.label])
 
         modules = {"network": network, "aggregator": aggregator}
-        evaluate = bench.heldout_score(log_label, *modules.values())
-        batches = FullBatches(bench.batches())
-        history = bench.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=batches)
+        evaluate = context.heldout_score(log_label, *modules.values())
+        batches = FullBatches(context.batches())
+        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=batches)
         weight = aggregator.weight.detach().double().cpu().transpose(1, 2)  # [worker, truth, label]
-        log_h = safe_log(probabilities(network, bench.task.rows))
-        posterior, _ = believe(pack(bench.task.annotations), weight.numpy(), log_h, bench.task.gold)  # ~ h g / p
-        return Learned(network, history, posterior, {"confusion_": weight.softmax(2).numpy()})
+        log_h = safe_log(probabilities(network, context.data.rows))
+        posterior, _ = posterior_of(
+            pack(context.data.annotations), weight.numpy(), log_h, context.data.gold
+        )  # ~ h g / p
+        return FitResult(network, history, posterior, {"confusion_": weight.softmax(2).numpy()})
 
 
 class Aggregating(nn.Module):

@@ -15,12 +15,12 @@ import numpy as np
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
-from manyhands.kernels import Array, pack
-from manyhands.nn.crowd_em import Gold, believe, first_guess, log_confusions
-from manyhands.nn.networks import probabilities
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.classifier_em import Gold, initial_posterior, log_confusions, posterior_of
+from manyhands.em.kernels import Array, pack
+from manyhands.nn.inference import probabilities
 from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number
 
@@ -65,18 +65,18 @@ class MBEM(NetworkClassifier):
         self.rounds = rounds
         self.smoothing = smoothing
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        gold = bench.task.gold
-        target = first_guess(bench.annotations, gold)
-        network, history = _train(bench, target, 0)
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        gold = context.data.gold
+        target = initial_posterior(context.annotations, gold)
+        network, history = _train(context, target, 0)
         for number in range(1, self.rounds + 1):
-            proba = probabilities(network, bench.task.rows)
-            target, _, _ = see_labels(proba, bench.annotations, gold, self.smoothing)
-            network, found = _train(bench, target, number)
+            proba = probabilities(network, context.data.rows)
+            target, _, _ = see_labels(proba, context.annotations, gold, self.smoothing)
+            network, found = _train(context, target, number)
             history += found
-        proba = probabilities(network, bench.task.rows)
-        posterior, confusion, prior = see_labels(proba, bench.task.annotations, gold, self.smoothing)
-        return Learned(network, history, posterior, {"confusion_": confusion, "class_prior_": prior})
+        proba = probabilities(network, context.data.rows)
+        posterior, confusion, prior = see_labels(proba, context.data.annotations, gold, self.smoothing)
+        return FitResult(network, history, posterior, {"confusion_": confusion, "class_prior_": prior})
 
 
 def see_labels(proba: Array, annotations: Annotations, gold: Gold, smoothing: float) -> tuple[Array, Array, Array]:
@@ -91,10 +91,10 @@ def see_labels(proba: Array, annotations: Annotations, gold: Gold, smoothing: fl
     prior: Array = np.bincount(answer[labelled], minlength=n_classes) + np.float64(smoothing)
     prior /= prior.sum()
     before = np.where(labelled[:, None], np.log(prior), safe_log(proba))
-    posterior, _ = believe(packed, table, before, gold)
+    posterior, _ = posterior_of(packed, table, before, gold)
     return posterior, np.exp(table), prior
 
 
-def _train(bench: Bench, posterior: Array, number: int) -> tuple[nn.Module, list[dict[str, float]]]:
-    network, history = bench.train_on(posterior, posterior, name=f"round-{number}")
+def _train(context: TrainingContext, posterior: Array, number: int) -> tuple[nn.Module, list[dict[str, float]]]:
+    network, history = context.train_on(posterior, posterior, name=f"round-{number}")
     return network, [epoch | {"round": float(number)} for epoch in history]

@@ -1,6 +1,6 @@
 """What all network methods share: their parameters, and how a fit begins and ends.
 
-A method implements `_learn_network(bench)`: it makes its modules, writes `step(batch)`, calls `bench.train` and
+A method implements `_learn_network(bench)`: it makes its modules, writes `step(batch)`, calls `context.train` and
 returns what it learnt. torch is imported when a fit begins, not before.
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import CrowdClassifier, FitResult, TrainingData
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.kernels import Array
+from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import ParameterError, TrainingError
+from manyhands.features import Rows, fingerprint
 from manyhands.heldout import hold_out
-from manyhands.kernels import Array
-from manyhands.nn.inputs import Rows, fingerprint
-from manyhands.parameters import Parameters
 from manyhands.randomness import Seed, make_generator, torch_seeded
 from manyhands.validation import Constraint, Device, Folder, Maybe, NameOr, Number, RandomState, Sizes, Switch
 
@@ -67,7 +67,7 @@ class NetworkParameters(TypedDict, total=False):
     random_state: Seed
 
 
-class NetworkMethod(Parameters, ABC):
+class NetworkMethod(BaseEstimator, ABC):
     """What a network method is, be it a classifier or a learner of representations: parameters, a bench, a module.
 
     Parameters
@@ -116,26 +116,26 @@ class NetworkMethod(Parameters, ABC):
         self.random_state = random_state
 
     @abstractmethod
-    def _learn_network(self, bench: Bench) -> Learned:
+    def _learn_network(self, context: TrainingContext) -> FitResult:
         """Train on the bench, and say what was learnt."""
 
-    def _learn(self, task: Task) -> Learned:
-        from manyhands.nn.networks import choose_device, suited_threads
+    def _learn(self, data: TrainingData) -> FitResult:
+        from manyhands.nn.inference import choose_device, suited_threads
 
         device = choose_device(self.device)
         if self.checkpoint is not None and self.random_state is None:
             raise ParameterError(
                 f"A {type(self).__name__} with a checkpoint needs a random_state, or there is no same result."
             )
-        if self.batch_norm and min(self.batch_size, _n_taught(task)) < 2:
+        if self.batch_norm and min(self.batch_size, _n_taught(data)) < 2:
             raise ParameterError("batch_norm compares the items of a batch: it needs two items and a batch_size of 2.")
-        identity = self._identity(task) if self.checkpoint is not None else {}
+        identity = self._identity(data) if self.checkpoint is not None else {}
         folder = None if self.checkpoint is None else Path(self.checkpoint) / short_hash(repr(identity).encode())
         rng = make_generator(self.random_state)
-        training, heldout = self._hold_out(task, self.validation if self._compares() else 0.0, rng)
-        with torch_seeded(rng), suited_threads(self._work(task.rows.shape)):
-            learned = self._learn_network(Bench(self, task, training, heldout, rng, device, identity, folder))
-        _refuse_infinite(learned.module.eval(), task.rows)
+        training, heldout = self._hold_out(data, self.validation if self._compares() else 0.0, rng)
+        with torch_seeded(rng), suited_threads(self._work(data.rows.shape)):
+            learned = self._learn_network(TrainingContext(self, data, training, heldout, rng, device, identity, folder))
+        _refuse_infinite(learned.module.eval(), data.rows)
         _clear(folder)
         return learned
 
@@ -143,9 +143,11 @@ class NetworkMethod(Parameters, ABC):
         """Whether held-out labels are to decide anything."""
         return self.patience is not None
 
-    def _hold_out(self, task: Task, share: float, rng: np.random.Generator) -> tuple[Annotations, Annotations | None]:
+    def _hold_out(
+        self, data: TrainingData, share: float, rng: np.random.Generator
+    ) -> tuple[Annotations, Annotations | None]:
         """Labels to learn from, and about this share of them for the stop rule, or None."""
-        return hold_out(task.annotations, share, rng)
+        return hold_out(data.annotations, share, rng)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         """An untrained `module_`, also for `load_model`; a method whose module is more than a backbone overrides it."""
@@ -160,22 +162,22 @@ class NetworkMethod(Parameters, ABC):
             return None
         return self.batch_size * sum(a * b for a, b in pairwise((math.prod(row_shape), *self.hidden, 1)))
 
-    def _identity(self, task: Task) -> dict[str, str]:
+    def _identity(self, data: TrainingData) -> dict[str, str]:
         """What makes this fit this one."""
         parameters = {name: _said(value) for name, value in self.get_params().items() if name != "checkpoint"}
         if isinstance(self.random_state, np.random.Generator):
             parameters["random_state"] = repr(self.random_state.bit_generator.state)
-        votes = task.annotations
+        votes = data.annotations
         codes = np.concatenate(
             [votes.item, votes.worker, votes.label, [votes.n_items, votes.n_workers, votes.n_classes]]
         )
         return {
             "method": type(self).__name__,
             **parameters,
-            "X": fingerprint(task.rows),
+            "X": fingerprint(data.rows),
             "annotations": short_hash(codes.data),
-            "gold": _hash_of(task.gold),
-            "worker features": _hash_of(task.worker_features),
+            "gold": _hash_of(data.gold),
+            "worker features": _hash_of(data.worker_features),
         }
 
 
@@ -183,15 +185,15 @@ class NetworkClassifier(NetworkMethod, CrowdClassifier):
     """A crowd classifier that is a network; its parameters are those of `NetworkMethod`."""
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        from manyhands.nn.networks import probabilities
+        from manyhands.nn.inference import probabilities
 
         return probabilities(module, rows)
 
 
-def _n_taught(task: Task) -> int:
+def _n_taught(data: TrainingData) -> int:
     """How many items have a label, or are gold."""
-    taught = task.annotations.n_labels > 0
-    return int(np.count_nonzero(taught if task.gold is None else taught | (task.gold >= 0)))
+    taught = data.annotations.n_labels > 0
+    return int(np.count_nonzero(taught if data.gold is None else taught | (data.gold >= 0)))
 
 
 def short_hash(content: Any) -> str:
@@ -212,7 +214,7 @@ def _said(value: Any) -> str:
 
 def _refuse_infinite(module: nn.Module, rows: Rows) -> None:
     """Refuse a network that ran away in its very last step."""
-    from manyhands.nn.networks import outputs
+    from manyhands.nn.inference import outputs
 
     some = np.unique(np.linspace(0, len(rows) - 1, _SOME_ROWS).astype(np.intp))
     if not bool(outputs(module, rows, some).isfinite().all()):

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from manyhands import registry
-from manyhands.classifiers.base import Learned, infer_truth
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult, infer_truth
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.kernels import Array
 from manyhands.heldout import worker_confusions
-from manyhands.kernels import Array
 from manyhands.validation import Constraint, NameOr
 
 if TYPE_CHECKING:
@@ -62,29 +62,29 @@ class NoiseLayerClassifier(NetworkClassifier):
         self.start = start
 
     @abstractmethod
-    def _noise_layer(self, bench: Bench) -> Any:
+    def _noise_layer(self, context: TrainingContext) -> Any:
         """The layer at the identity: log p(label | x, w) from log p(k | x) and a batch; `start_at`, `confusion`."""
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        network, noise = bench.network(), self._started_layer(bench)
-        history = self._learn_layers(bench, network, noise)
-        return Learned(network, history, results=self._results(bench, noise))
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        network, noise = context.network(), self._started_layer(context)
+        history = self._learn_layers(context, network, noise)
+        return FitResult(network, history, results=self._results(context, noise))
 
-    def _learn_layers(self, bench: Bench, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
+    def _learn_layers(self, context: TrainingContext, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
         """Train both; `warm` where they were trained before, on fewer labels."""
         from manyhands.nn.losses import gold_cross_entropy
         from manyhands.nn.train import descend
 
-        optimizer = bench.adam(network, noise)
+        optimizer = context.adam(network, noise)
 
         def step(batch: Batch) -> torch.Tensor:
-            x = bench.x(batch)
+            x = context.x(batch)
             logits = network(x)  # (n_rows, n_classes)
             loss = self._loss(noise, self._log_label(noise, logits.log_softmax(1), x, batch), batch)
-            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
+            return descend(optimizer, loss + gold_cross_entropy(logits, context.gold(batch)))
 
-        evaluate = self._evaluate(bench, network, noise)
-        return bench.train(step, {"network": network, "noise": noise}, {"adam": optimizer}, evaluate=evaluate)
+        evaluate = self._evaluate(context, network, noise)
+        return context.train(step, {"network": network, "noise": noise}, {"adam": optimizer}, evaluate=evaluate)
 
     def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """(n_labels,) log-probability of each label of a batch, given log p(k | x) and x of its rows."""
@@ -101,23 +101,23 @@ class NoiseLayerClassifier(NetworkClassifier):
 
         return negative_log_likelihood(log_label, batch.weight)
 
-    def _results(self, bench: Bench, noise: Any) -> dict[str, Array]:
+    def _results(self, context: TrainingContext, noise: Any) -> dict[str, Array]:
         """What the layer says of the workers."""
         return {"confusion_": noise.confusion()}
 
-    def _started_layer(self, bench: Bench) -> Any:
-        noise = self._noise_layer(bench)
+    def _started_layer(self, context: TrainingContext) -> Any:
+        noise = self._noise_layer(context)
         if not (isinstance(self.start, str) and self.start == "identity"):
             # Held-out labels are unknown to the aggregator too.
-            believed = infer_truth(self.start, bench.task, bench.annotations, bench.rng).posterior_
-            noise.start_at(worker_confusions(bench.annotations, believed)[:-1])
-        return noise.to(bench.device)
+            believed = infer_truth(self.start, context.data, context.annotations, context.rng).posterior_
+            noise.start_at(worker_confusions(context.annotations, believed)[:-1])
+        return noise.to(context.device)
 
-    def _evaluate(self, bench: Bench, network: nn.Module, noise: nn.Module) -> Callable[[], float]:
+    def _evaluate(self, context: TrainingContext, network: nn.Module, noise: nn.Module) -> Callable[[], float]:
         """The mean log-likelihood of held-out labels."""
 
         def log_label(batch: Batch) -> torch.Tensor:
-            x = bench.x(batch)
+            x = context.x(batch)
             return self._log_label(noise, network(x).log_softmax(1), x, batch)
 
-        return bench.heldout_score(log_label, network, noise)
+        return context.heldout_score(log_label, network, noise)

@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.classifiers.base import CrowdClassifier, Learned, Task
-from manyhands.classifiers.regression import as_module, lesson_of, module_proba, n_columns
-from manyhands.em import EMResult, run_em
-from manyhands.kernels import Array, Packed, pack
-from manyhands.nn.crowd_em import Gold, believe, class_names, log_confusions
-from manyhands.nn.inputs import Rows
-from manyhands.nn.softmax_regression import as_matrix, climb, log_proba, penalty
+from manyhands.classifiers.base import CrowdClassifier, FitResult, TrainingData
+from manyhands.classifiers.regression import as_module, module_proba, n_columns, regression_data
+from manyhands.em.classifier_em import Gold, class_names, log_confusions, posterior_of
+from manyhands.em.driver import EMResult, run_em
+from manyhands.em.kernels import Array, Packed, pack
+from manyhands.features import Rows
+from manyhands.linear.softmax_regression import as_matrix, climb, log_proba, penalty
 from manyhands.noise import labels_beforehand
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
@@ -100,19 +100,19 @@ class Raykar(CrowdClassifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _learn(self, task: Task) -> Learned:
-        X, n_classes = as_matrix(task.rows), task.annotations.n_classes
-        lesson = lesson_of(task, X, self)
+    def _learn(self, data: TrainingData) -> FitResult:
+        X, n_classes = as_matrix(data.rows), data.annotations.n_classes
+        lesson = regression_data(data, X, self)
         active = np.bincount(lesson.votes.worker, minlength=lesson.votes.n_workers) > 0
         packed, ridge = pack(lesson.votes), lesson.ridge
         steps = RaykarSteps(lesson.rows.X, packed, lesson.gold, active, n_columns(n_classes), ridge, self)
         runs = [steps.run(start) for start in lesson.starts(steps.pseudo, self)]
         best = max(runs, key=lambda run: run.history[-1])
         weights, table = lesson.rows.in_raw_features(best.params.weights), best.params.log_table
-        posterior, _ = believe(pack(task.annotations), table, log_proba(X, weights, n_classes), task.gold)
+        posterior, _ = posterior_of(pack(data.annotations), table, log_proba(X, weights, n_classes), data.gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
         history = [{"objective": value} for value in best.history]
-        return Learned(as_module(weights, n_classes, ridge), history, posterior, results)
+        return FitResult(as_module(weights, n_classes, ridge), history, posterior, results)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
@@ -166,7 +166,7 @@ class RaykarSteps:
 
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
         log_f = log_proba(self.X, params.weights, self.packed.n_classes)
-        posterior, found = believe(self.packed, params.log_table, log_f, self.gold)
+        posterior, found = posterior_of(self.packed, params.log_table, log_f, self.gold)
         objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
         if self.gold is not None:  # items that only gold speaks of are no part of the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)

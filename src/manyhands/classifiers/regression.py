@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import Task
-from manyhands.kernels import Array
-from manyhands.nn.crowd_em import Gold, guesses
-from manyhands.nn.inputs import Rows
-from manyhands.nn.softmax_regression import as_matrix, log_proba
-from manyhands.nn.turned_rows import TurnedRows, turn
+from manyhands.classifiers.base import TrainingData
+from manyhands.em.classifier_em import Gold, guesses
+from manyhands.em.kernels import Array
+from manyhands.features import Rows
+from manyhands.linear.principal_axes import PrincipalAxes, turn
+from manyhands.linear.softmax_regression import as_matrix, log_proba
 from manyhands.randomness import Seed, make_generator
 
 _RIDGE = 0.1  # of the features' variances together: chosen for `Raykar`, by held-out labels of ten crowds
@@ -28,13 +28,13 @@ class RegressionMethod(Protocol):
     random_state: Seed
 
 
-class Lesson(NamedTuple):
+class RegressionData(NamedTuple):
     """What teaches a regression within EM: the items with a label or gold, and no others."""
 
     items: npt.NDArray[np.intp]  # (n_taught,) which ones of the task
     votes: Annotations
     gold: Gold
-    rows: TurnedRows
+    rows: PrincipalAxes
     ridge: float  # the one in use
 
     def starts(self, pseudo: Array, method: RegressionMethod) -> list[Array]:
@@ -43,13 +43,13 @@ class Lesson(NamedTuple):
         return guesses(self.votes, self.gold, pseudo, random)
 
 
-def lesson_of(task: Task, X: Any, method: RegressionMethod) -> Lesson:
+def regression_data(data: TrainingData, X: Any, method: RegressionMethod) -> RegressionData:
     """What a task has to teach; `X` are its rows as a matrix."""
-    votes, gold = task.annotations, task.gold
+    votes, gold = data.annotations, data.gold
     items = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
     rows = turn(X[items], standardise=method.standardise)
     ridge = float(method.ridge or _RIDGE * rows.variance or 1.0)  # without any variance, it matters to nothing
-    return Lesson(items, votes[items], None if gold is None else gold[items], rows, ridge)
+    return RegressionData(items, votes[items], None if gold is None else gold[items], rows, ridge)
 
 
 def n_columns(n_classes: int) -> int:

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.balance import Counts
+from manyhands.class_balance import Counts
 from manyhands.classifiers.base import combine
-from manyhands.classifiers.bench import Bench
-from manyhands.heldout import class_shares, foretold, worker_confusions
-from manyhands.kernels import Array
-from manyhands.nn.inputs import Rows
-from manyhands.nn.networks import probabilities
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.kernels import Array
+from manyhands.features import Rows
+from manyhands.heldout import class_shares, predicted, worker_confusions
+from manyhands.nn.inference import probabilities
 from manyhands.nn.train import History
 
 
@@ -72,7 +72,7 @@ def _pairs(annotations: Annotations) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
+class HeldoutMetric:
     """How well a network foretells held-out labels: one measure for all rounds, made when the first has ended.
 
     It rests on the classifier and on what workers said, not on layers that learnt guesses: these are the surer of a
@@ -86,22 +86,22 @@ class Yardstick:
     weight: Array  # (n_annotations,) of each held-out label; their mean is 1
 
     @classmethod
-    def made(cls, bench: Bench, network: nn.Module) -> Yardstick | None:
+    def made(cls, context: TrainingContext, network: nn.Module) -> HeldoutMetric | None:
         """By what the network of the first round believes; None where nothing is held out."""
-        if bench.heldout is None:
+        if context.heldout is None:
             return None
-        votes = bench.annotations
-        believed = combine(probabilities(network, bench.task.rows), votes, bench.task.gold)
+        votes = context.annotations
+        believed = combine(probabilities(network, context.data.rows), votes, context.data.gold)
         shares = class_shares(votes, believed)
-        weight = (believed / shares).sum(axis=1)[bench.heldout.item]
-        return cls(bench.heldout, worker_confusions(votes, believed), shares, weight / weight.mean())
+        weight = (believed / shares).sum(axis=1)[context.heldout.item]
+        return cls(context.heldout, worker_confusions(votes, believed), shares, weight / weight.mean())
 
     def measure(self, network: nn.Module, rows: Rows) -> Array:
         """(n_annotations,) the log-likelihood of each label, weighted."""
         item = np.unique(self.heldout.item).astype(np.intp)
         proba = np.zeros((self.heldout.n_items, len(self.shares)))
         proba[item] = probabilities(network, rows, item)
-        return self.weight * foretold(proba, self.confusion, self.shares, self.heldout)
+        return self.weight * predicted(proba, self.confusion, self.shares, self.heldout)
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Record:
     """
 
     patience: int | None
-    yardstick: Yardstick | None
+    metric: HeldoutMetric | None
     rows: Rows
     heldout: list[Array] = field(default_factory=list)
     history: History = field(default_factory=list)
@@ -127,7 +127,7 @@ class Record:
         """Take note of a round."""
         self.history += [epoch | {"round": float(len(self))} for epoch in epochs]
         nothing = np.zeros(0)
-        self.heldout.append(nothing if self.yardstick is None else self.yardstick.measure(network, self.rows))
+        self.heldout.append(nothing if self.metric is None else self.metric.measure(network, self.rows))
         if self.patience is None or _is_as_good(self.heldout[-1], self.heldout):
             self.best, self.kept = len(self) - 1, copy.deepcopy((network, noise))
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Unpack
 
-from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
-from manyhands.nn.noise_layers import Confusion
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.nn.worker_layers import Confusion
 from manyhands.validation import Constraint, Number
 
 
@@ -53,5 +53,5 @@ class SpeeLFC(NoiseLayerClassifier):
         super().__init__(**others)
         self.diagonal = diagonal
 
-    def _noise_layer(self, bench: Bench) -> Any:
-        return Confusion(bench.n_workers, bench.n_classes, "softmax", self.diagonal)
+    def _noise_layer(self, context: TrainingContext) -> Any:
+        return Confusion(context.n_workers, context.n_classes, "softmax", self.diagonal)

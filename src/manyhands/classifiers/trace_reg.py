@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Unpack
 import torch
 from torch import nn
 
-from manyhands.classifiers.bench import Bench
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import gold_cross_entropy
-from manyhands.nn.noise_layers import Confusion
 from manyhands.nn.train import History, descend
+from manyhands.nn.worker_layers import Confusion
 from manyhands.validation import Constraint, Maybe, Number
 
 
@@ -75,23 +75,23 @@ class TraceReg(NoiseLayerClassifier):
         self.warm_up = warm_up
         self.diagonal = diagonal
 
-    def _noise_layer(self, bench: Bench) -> Any:
-        return Confusion(bench.n_workers, bench.n_classes, "softplus", self.diagonal)
+    def _noise_layer(self, context: TrainingContext) -> Any:
+        return Confusion(context.n_workers, context.n_classes, "softplus", self.diagonal)
 
-    def _learn_layers(self, bench: Bench, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
-        optimizer = bench.adam(network, noise)
+    def _learn_layers(self, context: TrainingContext, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
+        optimizer = context.adam(network, noise)
 
         def descend_with(penalty: float, batch: Batch) -> torch.Tensor:
-            logits = network(bench.x(batch))  # (n_rows, n_classes)
+            logits = network(context.x(batch))  # (n_rows, n_classes)
             log_label, trace = noise.with_trace(logits.log_softmax(1), batch)
             counted = log_label if batch.weight is None else batch.weight * log_label
             loss = penalty * trace - counted.sum() / len(batch.item)
-            return descend(optimizer, loss + gold_cross_entropy(logits, bench.gold(batch)))
+            return descend(optimizer, loss + gold_cross_entropy(logits, context.gold(batch)))
 
         modules, optimizers = {"network": network, "noise": noise}, {"adam": optimizer}
         # A training of its own: early stopping cannot give back a state that never felt the penalty.
         n_first = 0 if warm else min(self.warm_up, self.max_epochs)
-        history = bench.train(partial(descend_with, 0.0), modules, optimizers, max_epochs=n_first, name="warm-up")
+        history = context.train(partial(descend_with, 0.0), modules, optimizers, max_epochs=n_first, name="warm-up")
         step = partial(descend_with, self.penalty)
-        n_left, evaluate = self.max_epochs - n_first, self._evaluate(bench, network, noise)
-        return history + bench.train(step, modules, optimizers, evaluate=evaluate, max_epochs=n_left)
+        n_left, evaluate = self.max_epochs - n_first, self._evaluate(context, network, noise)
+        return history + context.train(step, modules, optimizers, evaluate=evaluate, max_epochs=n_left)

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import AGGREGATOR, Learned, Task, infer_truth
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import AGGREGATOR, FitResult, TrainingData, infer_truth
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
-from manyhands.consensus import pick_classes
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.decisions import pick_classes
+from manyhands.em.kernels import Array
 from manyhands.exceptions import ParameterError
-from manyhands.kernels import Array
-from manyhands.nn.inputs import Rows
+from manyhands.features import Rows
 from manyhands.randomness import make_generator, seed_unset
 from manyhands.validation import Constraint, NameOr, Switch
 
@@ -76,20 +76,24 @@ class TwoStage(NetworkClassifier):
         self.classifier = classifier
         self.soft = soft
 
-    def _learn(self, task: Task) -> Learned:
+    def _learn(self, data: TrainingData) -> FitResult:
         if isinstance(self.classifier, str) and self.classifier == "network":
-            return super()._learn(task)
+            return super()._learn(data)
         rng = make_generator(self.random_state)
-        first = self._aggregate(task, task.annotations, rng)
+        first = self._aggregate(data, data.annotations, rng)
         items = np.flatnonzero(~first.unlabelled_)  # those that teach something
-        model = fit_classifier(self._new_classifier(rng), task.rows.whole(), items, self._target(first)[items])
+        model = fit_classifier(self._new_classifier(rng), data.rows.whole(), items, self._target(first)[items])
         return _learned(model, [], first)
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        first = self._aggregate(bench.task, bench.annotations, bench.rng)  # held-out labels are unknown to both stages
-        network, history = bench.train_on(self._target(first), first.posterior_)
-        if bench.heldout is not None:
-            first = self._aggregate(bench.task, bench.task.annotations, bench.rng)  # for the posterior of all items
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        first = self._aggregate(
+            context.data, context.annotations, context.rng
+        )  # held-out labels are unknown to both stages
+        network, history = context.train_on(self._target(first), first.posterior_)
+        if context.heldout is not None:
+            first = self._aggregate(
+                context.data, context.data.annotations, context.rng
+            )  # for the posterior of all items
         return _learned(network, history, first)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
@@ -97,8 +101,8 @@ class TwoStage(NetworkClassifier):
             return classifier_proba(module, rows.whole(), len(self.classes_))
         return super()._proba(module, rows)
 
-    def _aggregate(self, task: Task, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
-        return infer_truth(self.aggregator, task, annotations, rng)
+    def _aggregate(self, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
+        return infer_truth(self.aggregator, data, annotations, rng)
 
     def _target(self, first: Aggregator) -> Array:
         """(n_items, n_classes) what the second stage learns; rows sum to 1."""
@@ -116,8 +120,8 @@ class TwoStage(NetworkClassifier):
         return seed_unset(clone(self.classifier), rng)
 
 
-def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) -> Learned:
-    return Learned(module, history, first.posterior_, {"aggregator_": first}, first.notes_)
+def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) -> FitResult:
+    return FitResult(module, history, first.posterior_, {"aggregator_": first}, first.notes_)
 
 
 def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Array) -> Any:

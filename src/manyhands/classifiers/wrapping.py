@@ -9,11 +9,11 @@ import numpy as np
 
 from manyhands import registry
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
+from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import ParameterError
-from manyhands.parameters import Parameters
 
 
-def wrapped_method(owner: Parameters, parameter: str, also: Sequence[str] = ()) -> Any:
+def wrapped_method(owner: BaseEstimator, parameter: str, also: Sequence[str] = ()) -> Any:
     """The method that `parameter` names or is, with the network's parameters, `start` and `also` as its owner's are.
 
     An instance keeps what is its own; what it has otherwise than by default and otherwise than its owner is refused,

@@ -10,14 +10,14 @@ import typer
 from manyhands import registry
 from manyhands.cli.jobs import known_answers, refuse_unusable, run_job
 from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads_into
-from manyhands.cli.outputs import Target, folder_target, print_data, print_json, write_output
+from manyhands.cli.output_targets import Target, folder_target, print_data, print_json, write_output
 from manyhands.cli.show import say, show_run, show_table
 from manyhands.exceptions import ParameterError
-from manyhands.io.outputs import KINDS, check_kinds, check_outputs, file_names, result_files
-from manyhands.io.privacy import pseudonymise
-from manyhands.io.reading import Reading
-from manyhands.io.results import to_csv
-from manyhands.io.spreadsheet import guard_table
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.io.write.result_files import KINDS, check_kinds, check_outputs, file_names, result_files
+from manyhands.io.write.results import to_csv
+from manyhands.io.write.spreadsheet import guard_table
 from manyhands.writing import Output
 
 NOT_SURE_ENOUGH = 4  # exit code

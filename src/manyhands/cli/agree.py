@@ -12,15 +12,15 @@ from manyhands import metrics
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import refuse_unusable
 from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, reads_into
-from manyhands.cli.outputs import Target, folder_target, print_data, print_json, write_output
+from manyhands.cli.output_targets import Target, folder_target, print_data, print_json, write_output
 from manyhands.cli.show import say, show_ledger, show_table
 from manyhands.exceptions import LimitError, ParameterError
 from manyhands.io.overview import describe_agreement, describe_reading
-from manyhands.io.plain import to_json
-from manyhands.io.privacy import pseudonymise
-from manyhands.io.reading import Reading
-from manyhands.io.results import class_names, to_csv
-from manyhands.io.spreadsheet import guard_table
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.json_values import to_json
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.io.write.results import class_names, to_csv
+from manyhands.io.write.spreadsheet import guard_table
 from manyhands.writing import Output
 
 _RESAMPLES = "How many resamples of the items make the intervals."

@@ -20,7 +20,7 @@ from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
 from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
-from manyhands.cli.outputs import STANDARD_OUTPUT, print_data, print_json
+from manyhands.cli.output_targets import STANDARD_OUTPUT, print_data, print_json
 from manyhands.cli.predict import predict
 from manyhands.cli.reproduce import reproduce
 from manyhands.cli.show import say

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, SpreadsheetSafe, reads_into
-from manyhands.cli.outputs import print_data, print_json, table_target, write_output
+from manyhands.cli.output_targets import print_data, print_json, table_target, write_output
 from manyhands.cli.show import say, show_ledger
 from manyhands.exceptions import AnnotationError
 from manyhands.io.overview import describe_reading
-from manyhands.io.privacy import pseudonymise
-from manyhands.io.reading import Reading
-from manyhands.io.spreadsheet import guard_table
-from manyhands.io.triples import TARGETS, encode_table, triples_frame, wide_frame
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.io.write.spreadsheet import guard_table
+from manyhands.io.write.triples import TARGETS, encode_table, triples_frame, wide_frame
 from manyhands.writing import Output
 
 

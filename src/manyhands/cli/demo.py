@@ -16,12 +16,12 @@ from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import run_job
 from manyhands.cli.options import AsJson, Force, Seed
-from manyhands.cli.outputs import claimed, folder_target, print_json, write_output
+from manyhands.cli.output_targets import claimed, folder_target, print_json, write_output
 from manyhands.cli.show import say, show_run, show_table
 from manyhands.exceptions import CrowdWarning
-from manyhands.io.outputs import file_names, result_files
-from manyhands.io.reading import Reading, read
-from manyhands.io.results import to_csv
+from manyhands.io.read.reading import Reading, read_export
+from manyhands.io.write.result_files import file_names, result_files
+from manyhands.io.write.results import to_csv
 from manyhands.simulate import Crowd, make_crowd
 from manyhands.writing import Output
 
@@ -79,7 +79,7 @@ def _read(table: bytes, name: str) -> Reading:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.csv"
         path.write_bytes(table)
-        return replace(read(path), source=name)
+        return replace(read_export(path), source=name)
 
 
 def _ratings(annotations: Annotations) -> pl.DataFrame:

@@ -9,15 +9,15 @@ import numpy as np
 import typer
 
 from manyhands import metrics
-from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.cli.options import AsJson, Quiet
-from manyhands.cli.outputs import print_data, print_json
+from manyhands.cli.output_targets import print_data, print_json
 from manyhands.cli.predict import rows_of
 from manyhands.cli.show import say
-from manyhands.io.features import Features, match
-from manyhands.io.model_folder import load_folder
-from manyhands.io.names import counted, shorten
-from manyhands.io.truth import read_truth
+from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
+from manyhands.io.features.loading import Features, match
+from manyhands.io.features.model_folder import load_folder
+from manyhands.io.messages import counted, shorten
+from manyhands.io.read.truth import read_truth
 from manyhands.validation import check_known
 
 

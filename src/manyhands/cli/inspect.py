@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 
 from manyhands.cli.options import AsJson, Quiet, reads
-from manyhands.cli.outputs import print_json
+from manyhands.cli.output_targets import print_json
 from manyhands.cli.show import say, show_ledger, show_table
-from manyhands.io.names import counted
+from manyhands.io.messages import counted
 from manyhands.io.overview import overview
-from manyhands.io.reading import Reading
+from manyhands.io.read.reading import Reading
 
 
 @reads

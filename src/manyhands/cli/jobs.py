@@ -14,11 +14,11 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.cli.show import progress_bar, say
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.comparison import compare_methods
-from manyhands.io.gold import read_gold
-from manyhands.io.names import counted
+from manyhands.io.messages import counted
 from manyhands.io.overview import describe_reading
-from manyhands.io.reading import Reading
-from manyhands.io.results import label_frame, summary, worker_frame
+from manyhands.io.read.gold import read_gold
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.results import label_frame, summary, worker_frame
 
 VOTE = "majority-vote"  # the one method that need not know who voted
 

@@ -9,16 +9,16 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.outputs import claimed, file_target, print_data, print_json, write_output
+from manyhands.cli.output_targets import claimed, file_target, print_data, print_json, write_output
 from manyhands.cli.reproduce import (
     Jobs,
     Only,
     Out,
     Quick,
     Retry,
+    RunOptions,
     Seeds,
     ShowOnly,
-    Wish,
     end_if_all_failed,
     measure,
     refuse_all,
@@ -56,10 +56,10 @@ def leaderboard(
       manyhands leaderboard --write docs/results/leaderboard.md --force
     """
     from manyhands.reproduce import leaderboard as board
-    from manyhands.reproduce.show import page
+    from manyhands.reproduce.rendering import page
     from manyhands.reproduce.verdicts import entries
 
-    wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
+    wish = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
     command = wish.command("manyhands leaderboard")
     with claimed(file_target(write), force) as output:
         tables = board.wanted(wish.only)

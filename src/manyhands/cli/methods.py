@@ -7,7 +7,7 @@ import json
 import typer
 
 from manyhands import registry
-from manyhands.cli.outputs import print_data
+from manyhands.cli.output_targets import print_data
 
 _KINDS = ("aggregator", "classifier", "representation")
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from manyhands.cli.outputs import Target, claimed
+from manyhands.cli.output_targets import Target, claimed
 from manyhands.io.formats import NAMES
-from manyhands.io.reading import Reading, read
-from manyhands.io.settling import DUPLICATES
+from manyhands.io.read.reading import Reading, read_export
+from manyhands.io.read.row_filtering import DUPLICATES
 
 Files = Annotated[
     list[str],
@@ -118,4 +118,4 @@ _GIVEN = ("files", "reading", "output")
 
 def read_files(files: list[str], **options: Any) -> Reading:
     """One export, or several batches as one."""
-    return read(files[0] if len(files) == 1 else files, **options)
+    return read_export(files[0] if len(files) == 1 else files, **options)

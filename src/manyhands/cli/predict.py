@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.cli.options import AsJson, Force, Quiet, SpreadsheetSafe
-from manyhands.cli.outputs import claimed, print_data, print_json, table_target, write_output
+from manyhands.cli.output_targets import claimed, print_data, print_json, table_target, write_output
 from manyhands.cli.show import say
-from manyhands.io.model_folder import load_folder
-from manyhands.io.names import counted
-from manyhands.io.recipe import Recipe
-from manyhands.io.results import class_names
-from manyhands.io.spreadsheet import guard_table
-from manyhands.io.triples import TARGETS, encode_table
+from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
+from manyhands.io.features.feature_pipeline import FeaturePipeline
+from manyhands.io.features.model_folder import load_folder
+from manyhands.io.messages import counted
+from manyhands.io.write.results import class_names
+from manyhands.io.write.spreadsheet import guard_table
+from manyhands.io.write.triples import TARGETS, encode_table
 
 
 def predict(
@@ -63,7 +63,7 @@ def predict(
 
 
 def rows_of(
-    recipe: Recipe, features: Path, id_column: str | None, feature_ids: Path | None, rows_in_order: bool
+    recipe: FeaturePipeline, features: Path, id_column: str | None, feature_ids: Path | None, rows_in_order: bool
 ) -> tuple[list[str], Any]:
     """The ids of a file's rows and its features, made as in training; in order, an id is the number of a row."""
     found = recipe.read(features, id_column=id_column, ids_file=feature_ids, rows_in_order=rows_in_order)

@@ -12,10 +12,10 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.outputs import print_data, print_json
+from manyhands.cli.output_targets import print_data, print_json
 from manyhands.cli.show import progress_bar, say, show_table
 from manyhands.exceptions import ParameterError
-from manyhands.io.names import counted
+from manyhands.io.messages import counted
 from manyhands.writing import refuse_present, refuse_unwritable, write_files
 
 _FORMATS = ("terminal", "markdown", "json", "csv")
@@ -40,7 +40,7 @@ _Format = Annotated[str, typer.Option("--format", metavar="NAME", help=f"What is
 
 
 @dataclass(frozen=True)
-class Wish:
+class RunOptions:
     """What the user wants measured, and how."""
 
     out: Path
@@ -98,7 +98,7 @@ def reproduce(
     chosen = {name: narrowed(load_table(name), only or ()) for name in dict.fromkeys(tables)}
     tables_drawn = list(chosen.values()) if plot else []
     drawings = {file: (table, metric) for table in tables_drawn for file, metric in file_names(table).items()}
-    wish = Wish(out, quick, seeds, only or (), jobs, retry, show_only, quiet or form != _FORMATS[0])
+    wish = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, quiet or form != _FORMATS[0])
     refuse_places(list(chosen.values()), wish)
     if drawings:
         refuse_unwritable(out, drawings)
@@ -128,14 +128,14 @@ def _list(tables: Sequence[Any], form: str) -> None:
     print_data("".join(f"{table.name:<{width}}  {table.number}: {table.title}\n" for table in tables))
 
 
-def _page(table: Any, wish: Wish, called: str) -> dict[str, Any]:
-    from manyhands.reproduce.show import page
+def _page(table: Any, wish: RunOptions, called: str) -> dict[str, Any]:
+    from manyhands.reproduce.rendering import page
 
     cells, records = measure(table, wish)
     return page(table, cells, records, wish.command(f"manyhands reproduce {shlex.quote(called)}"))
 
 
-def refuse_places(tables: Sequence[Any], wish: Wish) -> None:
+def refuse_places(tables: Sequence[Any], wish: RunOptions) -> None:
     """Where results cannot be written is said before anything is measured."""
     from manyhands.reproduce.runner import results_file
 
@@ -143,7 +143,7 @@ def refuse_places(tables: Sequence[Any], wish: Wish) -> None:
         refuse_unwritable(wish.out, [results_file(table, wish.out).name for table in tables])
 
 
-def refuse_all(tables: Sequence[Any], wish: Wish) -> None:
+def refuse_all(tables: Sequence[Any], wish: RunOptions) -> None:
     """What cannot run is said before any table does."""
     from manyhands.reproduce.cells import cells_of, refuse_unusable
 
@@ -158,7 +158,7 @@ def end_if_all_failed(pages: Sequence[dict[str, Any]]) -> None:
         raise ParameterError("Every cell failed; the reasons are in the table above, and --retry tries again.")
 
 
-def measure(table: Any, wish: Wish) -> tuple[list[Any], Any]:
+def measure(table: Any, wish: RunOptions) -> tuple[list[Any], Any]:
     """The cells that are wanted of a table, and what is known of them when the work is done."""
     from manyhands.reproduce import provenance
     from manyhands.reproduce.cells import cells_of
@@ -182,7 +182,7 @@ def measure(table: Any, wish: Wish) -> tuple[list[Any], Any]:
 
 
 def _print(pages: Sequence[dict[str, Any]], form: str, quiet: bool) -> None:
-    from manyhands.reproduce import show
+    from manyhands.reproduce import rendering as show
 
     if form == "json":
         print_json({"schema": 1, "tables": list(pages)})
@@ -198,7 +198,7 @@ def _print(pages: Sequence[dict[str, Any]], form: str, quiet: bool) -> None:
 
 def _show(page: dict[str, Any], quiet: bool) -> None:
     """The figures as a table, then what must be known to read them."""
-    from manyhands.reproduce import show
+    from manyhands.reproduce import rendering as show
 
     for what, columns, rows in show.sections(page):
         show_table(_frame(columns, rows), f"{page['table']}: {what}")
@@ -218,7 +218,7 @@ def _frame(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> pl.DataFram
 
 def show_failures(page: dict[str, Any]) -> None:
     """A note for each row that failed on a data set, and how to try again."""
-    from manyhands.reproduce import show
+    from manyhands.reproduce import rendering as show
 
     for sentence in show.failures(page):
         say(f"note: {sentence}")

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from manyhands.io.names import counted
-from manyhands.io.reading import Reading
+from manyhands.io.messages import counted
+from manyhands.io.read.reading import Reading
 from manyhands.progress import listening
 
 _MOST_WORKERS = 10

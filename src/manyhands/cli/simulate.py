@@ -9,11 +9,11 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet, Seed
-from manyhands.cli.outputs import claimed, folder_target, print_data, print_json, write_output
+from manyhands.cli.output_targets import claimed, folder_target, print_data, print_json, write_output
 from manyhands.cli.show import say
 from manyhands.io.overview import describe_crowd
-from manyhands.io.results import to_csv
-from manyhands.io.triples import triples_frame
+from manyhands.io.write.results import to_csv
+from manyhands.io.write.triples import triples_frame
 from manyhands.simulate import ATTACKS, KINDS, Crowd, make_crowd
 
 _FILES = ("ratings.csv", "truth.csv", "planted_workers.csv")

@@ -12,18 +12,18 @@ import typer
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.cli.jobs import VOTE, known_answers, refuse_unusable
-from manyhands.cli.learning import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
 from manyhands.cli.options import AsJson, Force, Quiet, Seed, reads_into
-from manyhands.cli.outputs import folder_target, print_json, write_output
+from manyhands.cli.output_targets import folder_target, print_json, write_output
 from manyhands.cli.show import progress_bar, say, show_ledger
+from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.features import Features, match, read_features
-from manyhands.io.model_folder import FILES, model_files
-from manyhands.io.names import counted
+from manyhands.io.features.feature_pipeline import FeaturePipeline
+from manyhands.io.features.loading import Features, match, read_features
+from manyhands.io.features.model_folder import FILES, model_files
+from manyhands.io.messages import counted
 from manyhands.io.overview import describe_reading
-from manyhands.io.plain import as_plain
-from manyhands.io.reading import Reading
-from manyhands.io.recipe import Recipe
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.json_values import to_json_value
 from manyhands.writing import Output
 
 _DEFAULT: tuple[str, dict[str, Any]] = ("spee-lfc", {"start": "dawid-skene"})
@@ -106,7 +106,7 @@ def train(
     written = write_output(output, model_files(model, job.recipe))
     told = {"schema": 1, "files": [Path(name).name for name in files]} | describe_reading(reading) | job.told
     told |= {"written": written.split(", "), "notes": reading.notes | model.notes_} | chosen
-    told |= {"parameters": as_plain(model.get_params(deep=False)), "n_epochs": len(model.history_)}
+    told |= {"parameters": to_json_value(model.get_params(deep=False)), "n_epochs": len(model.history_)}
     if as_json:
         print_json(told)
     elif not quiet:
@@ -161,14 +161,14 @@ class _Job:
     X: Any
     annotations: Annotations
     known: dict[str, str]
-    recipe: Recipe
+    recipe: FeaturePipeline
     told: dict[str, Any]
 
 
 def _prepared(found: Features, annotations: Annotations, known: dict[str, str], *, standardise: bool) -> _Job:
     """The items that have features, their rows as numbers, and the known answers among them."""
     annotations, rows, told = _matched(found, annotations)
-    recipe = Recipe.learn(rows, standardise=standardise)
+    recipe = FeaturePipeline.learn(rows, standardise=standardise)
     X = recipe.apply(rows)
     here = set(annotations.item_ids.tolist())
     known = {item: label for item, label in known.items() if item in here}

@@ -9,6 +9,7 @@ All of them return a `CrowdDataset`.
 
 from manyhands.datasets.catalog import names
 from manyhands.datasets.crowd_dataset import CrowdDataset
+from manyhands.datasets.difficulty_images import make_difficulty_images
 from manyhands.datasets.fetching import (
     fetch,
     fetch_cifar10h,
@@ -22,7 +23,6 @@ from manyhands.datasets.fetching import (
 from manyhands.datasets.imbalanced import make_iced_features, make_long_tail_on
 from manyhands.datasets.loading import load
 from manyhands.datasets.simulated import make_blobs, make_breast_cancer, make_digits, make_iris, make_wine
-from manyhands.datasets.structural import make_difficulty_images
 
 __all__ = [
     "CrowdDataset",

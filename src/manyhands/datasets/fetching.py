@@ -14,7 +14,7 @@ from manyhands.datasets import archives, labels
 from manyhands.datasets.catalog import nearest
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
 from manyhands.datasets.download import Patience, download, parse_checksum, retrieve
-from manyhands.datasets.sources import SOURCES, Remote, Source, Tables
+from manyhands.datasets.remote_sources import SOURCES, Remote, Source, Tables
 from manyhands.datasets.tables import Column, read_columns
 from manyhands.exceptions import AnnotationError, DownloadError, ParameterError
 from manyhands.validation import Number, check_parameters

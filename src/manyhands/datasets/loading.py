@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from manyhands.datasets import catalog, crowds, votes
+from manyhands.datasets import catalog
+from manyhands.datasets import table_sets as crowds
+from manyhands.datasets import vote_sets as votes
 from manyhands.datasets.crowd_dataset import CrowdDataset
 from manyhands.datasets.labels import DUPLICATES
 from manyhands.exceptions import AnnotationError, ParameterError

@@ -8,9 +8,9 @@ import numpy as np
 
 from manyhands import metrics
 from manyhands.annotations import Annotations
-from manyhands.io.plain import as_plain
-from manyhands.io.reading import Reading
-from manyhands.io.results import class_names, count_components
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.json_values import to_json_value
+from manyhands.io.write.results import class_names, count_components
 
 _N_BOOTSTRAP = 200
 _N_EXAMPLES = 3
@@ -23,7 +23,7 @@ def overview(reading: Reading) -> dict[str, Any]:
         told |= describe_crowd(reading.annotations)
         told["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
         told["examples"] = _examples(reading.annotations)
-    plain: dict[str, Any] = as_plain(told)
+    plain: dict[str, Any] = to_json_value(told)
     return plain
 
 

@@ -14,10 +14,10 @@ A figure that is undefined is NaN with a reason, never 0 or 1.
 
 from manyhands.metrics.agreement import Agreement, fleiss_kappa, item_agreement, percent_agreement
 from manyhands.metrics.alpha import ClassAgreement, class_agreement, krippendorff_alpha
-from manyhands.metrics.balance import imbalance_ratio
 from manyhands.metrics.calibration import brier, ece, log_loss
-from manyhands.metrics.pairs import PairAgreement, pair_agreement
+from manyhands.metrics.imbalance import imbalance_ratio
 from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
+from manyhands.metrics.worker_pairs import PairAgreement, pair_agreement
 
 __all__ = [
     "Agreement",

@@ -1,7 +1,7 @@
 """Whether workers agree: as a share, and beyond chance.
 
 Every figure counts items that at least two workers labelled, and pairs of labels of different workers; see
-`manyhands.metrics.votes` for workers who labelled an item twice. Intervals are percentiles over resamples of these
+`manyhands.metrics.vote_patterns` for workers who labelled an item twice. Intervals are percentiles over resamples of these
 items. Workers stay the same in all resamples, so an interval speaks of other items for this crowd, not of other crowds;
 where all agree it has no width, however few the items.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.metrics.bootstrap import Bootstrap, Statistic
-from manyhands.metrics.votes import Votes, as_block, as_table, find_patterns, gather_votes, totals
+from manyhands.metrics.vote_patterns import Votes, as_block, as_table, find_patterns, gather_votes, totals
 from manyhands.randomness import Seed
 from manyhands.validation import OneOf, check_parameters
 

@@ -19,7 +19,7 @@ from manyhands.metrics.agreement import NO_PAIRS, ONE_CLASS, Agreement, measure,
 from manyhands.metrics.bootstrap import Bootstrap, Statistic
 from manyhands.metrics.distances import Distances, expected_distance
 from manyhands.metrics.scales import Scale, on_scale, unit_scale
-from manyhands.metrics.votes import Block, Votes, as_block, as_table, find_patterns, gather_votes, totals
+from manyhands.metrics.vote_patterns import Block, Votes, as_block, as_table, find_patterns, gather_votes, totals
 from manyhands.randomness import Seed
 from manyhands.validation import OneOf, check_parameters
 

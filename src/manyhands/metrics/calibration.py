@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.consensus import pick_classes
+from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.metrics.truth import Codes, encode_truth
 from manyhands.validation import Number, check_parameters

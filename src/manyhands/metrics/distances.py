@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyhands.metrics.votes import Array, Positions, Votes
+from manyhands.metrics.vote_patterns import Array, Positions, Votes
 
 
 class Distances:

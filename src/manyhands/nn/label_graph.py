@@ -18,8 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.nn.generated import WorkerCodes
-from manyhands.nn.pairs import Pairs
+from manyhands.nn.item_worker_pairs import Pairs
+from manyhands.nn.label_generator import WorkerCodes
 
 
 class Edges(NamedTuple):

@@ -25,7 +25,7 @@ P = TypeVar("P")
 
 
 class NoiseModel(Protocol[P]):
-    """What `table_model.fit_table` needs of a model."""
+    """What `table_model.fit_confusion_em` needs of a model."""
 
     def solve(self, counts: Array, previous: P | None) -> P: ...
 

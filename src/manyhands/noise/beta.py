@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from manyhands import elementary
-from manyhands.kernels import Array
+from manyhands.em.kernels import Array
 
 _ROUNDS = 3
 _FARTHEST = 2.0  # a step changes a logarithm by this much at the most

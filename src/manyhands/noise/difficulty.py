@@ -23,7 +23,7 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.elementary import softplus
-from manyhands.kernels import Array, em_pass, pack, sums_by, weighted_votes
+from manyhands.em.kernels import Array, em_pass, pack, sums_by, weighted_votes
 from manyhands.noise import safe_log
 
 EASIEST = 0.25

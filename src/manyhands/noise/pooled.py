@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
 from manyhands import elementary
-from manyhands.kernels import spread
+from manyhands.em.kernels import spread
 from manyhands.noise import Array, safe_log
 from manyhands.noise.beta import solve_beta
 

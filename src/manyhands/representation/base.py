@@ -10,7 +10,7 @@ import numpy as np
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import AGGREGATOR, FeatureMethod
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkMethod, NetworkParameters
-from manyhands.kernels import Array
+from manyhands.em.kernels import Array
 from manyhands.validation import Constraint, Number
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RepresentationLearner(NetworkMethod, FeatureMethod):
 
     def transform(self, X: Any) -> Array:
         """(n_rows, embedding_size) the embedding of each row."""
-        from manyhands.nn.networks import outputs
+        from manyhands.nn.inference import outputs
 
         rows = self._like_fitted(X)
         if len(rows) == 0:

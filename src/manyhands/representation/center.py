@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
-from manyhands.kernels import Array
+from manyhands.classifiers.base import FitResult
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.em.kernels import Array
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch
 from manyhands.nn.metric_losses import triplet_center_loss
@@ -28,7 +28,7 @@ from manyhands.representation.base import (
     RepresentationLearner,
     RepresentationParameters,
 )
-from manyhands.representation.network import Lesson
+from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Maybe, Number, Switch
 
 
@@ -79,23 +79,23 @@ class Center(RepresentationLearner):
         self.center_learning_rate = center_learning_rate
         self.normalise = normalise
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        lesson = Lesson(bench, self.labels)
-        network = bench.network()
-        present = lesson.batches.classes  # a centre where there is no item would only stand in the way
-        centres = nn.Embedding(len(present), self.embedding_size).to(bench.device)
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        training_set = TrainingSet(context, self.labels)
+        network = context.network()
+        present = training_set.batches.classes  # a centre where there is no item would only stand in the way
+        centres = nn.Embedding(len(present), self.embedding_size).to(context.device)
         with torch.no_grad():
             centres.weight.div_(centres.weight.norm(dim=1, keepdim=True))
-        place = torch.zeros(bench.n_classes, dtype=torch.long, device=bench.device)
-        place[torch.from_numpy(present).long()] = torch.arange(len(present), device=bench.device)
+        place = torch.zeros(context.n_classes, dtype=torch.long, device=context.device)
+        place[torch.from_numpy(present).long()] = torch.arange(len(present), device=context.device)
         optimizers = {
-            "adam": bench.adam(network),
+            "adam": context.adam(network),
             "centres": torch.optim.SGD(centres.parameters(), lr=self.center_learning_rate),
         }
         margin = (1.0 if self.normalise else 5.0) if self.margin is None else self.margin
 
         def step(batch: ClassBatch) -> torch.Tensor:
-            loss = triplet_center_loss(network(lesson.x(batch)), place[batch.target], centres.weight, margin)
+            loss = triplet_center_loss(network(training_set.x(batch)), place[batch.target], centres.weight, margin)
             for optimizer in optimizers.values():
                 optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -104,11 +104,11 @@ class Center(RepresentationLearner):
             return loss.detach()
 
         def all_centres() -> Array:
-            found = np.full((bench.n_classes, self.embedding_size), np.nan)
+            found = np.full((context.n_classes, self.embedding_size), np.nan)
             found[present] = centres.weight.detach().double().cpu().numpy()
             return found
 
-        return lesson.train(step, {"network": network, "centres": centres}, optimizers, centers_=all_centres)
+        return training_set.train(step, {"network": network, "centres": centres}, optimizers, centers_=all_centres)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

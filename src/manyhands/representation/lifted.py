@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.metric_losses import lifted_loss
 from manyhands.representation.base import (
     REPRESENTATION_CONSTRAINTS,
     RepresentationLearner,
     RepresentationParameters,
 )
-from manyhands.representation.network import Lesson
+from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Number
 
 
@@ -53,5 +53,5 @@ class Lifted(RepresentationLearner):
         super().__init__(**others)
         self.margin = margin
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        return Lesson(bench, self.labels).learn(lambda e, batch: lifted_loss(e, batch.target, self.margin))
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        return TrainingSet(context, self.labels).learn(lambda e, batch: lifted_loss(e, batch.target, self.margin))

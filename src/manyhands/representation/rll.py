@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
 from manyhands.nn.metric_losses import root, tuplet_loss
@@ -29,8 +29,8 @@ from manyhands.representation.base import (
     RepresentationLearner,
     RepresentationParameters,
 )
-from manyhands.representation.network import Lesson
-from manyhands.representation.trust import confidence_of
+from manyhands.representation.label_confidence import confidence_of
+from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Maybe, Number, OneOf
 
 
@@ -85,28 +85,28 @@ class RLL(RepresentationLearner):
         self.scale = scale
         self.confidence = confidence
 
-    def _learn_network(self, bench: Bench) -> Learned:
-        lesson = Lesson(bench, self.labels)
+    def _learn_network(self, context: TrainingContext) -> FitResult:
+        training_set = TrainingSet(context, self.labels)
         cosine = self.similarity == "cosine"
         scale = (10.0 if cosine else 2.0) if self.scale is None else self.scale
-        weight = confidence_of(lesson, self.confidence)
-        trust = torch.from_numpy(weight).float().to(bench.device)
-        networks = {"network": bench.network()} | ({"document": bench.network()} if cosine else {})
+        weight = confidence_of(training_set, self.confidence)
+        trust = torch.from_numpy(weight).float().to(context.device)
+        networks = {"network": context.network()} | ({"document": context.network()} if cosine else {})
         query, document = networks["network"], networks.get("document", networks["network"])
-        optimizer = bench.adam(*networks.values())
+        optimizer = context.adam(*networks.values())
         compare = cosine_of_units if cosine else closeness
 
         def step(batch: ClassBatch) -> torch.Tensor:
-            x = lesson.x(batch)
+            x = training_set.x(batch)
             anchor = query(x)
             other = document(x) if cosine else anchor
-            positive, negative = draw_tuplets(batch, self.n_negatives, bench.rng)
+            positive, negative = draw_tuplets(batch, self.n_negatives, context.rng)
             members = np.column_stack([positive, negative])  # (n, 1 + n_negatives) rows of the batch
             similarity = compare(anchor.unsqueeze(1), other[members])
             loss = tuplet_loss(similarity, trust[batch.item[members]], scale, inside=not cosine)
             return descend(optimizer, loss)
 
-        return lesson.train(step, networks, {"adam": optimizer}, confidence_=lambda: weight)
+        return training_set.train(step, networks, {"adam": optimizer}, confidence_=lambda: weight)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

@@ -16,8 +16,8 @@ from typing import ClassVar, Unpack
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import Learned
-from manyhands.classifiers.bench import Bench
+from manyhands.classifiers.base import FitResult
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
 from manyhands.nn.metric_losses import semi_hard_loss, triplet_loss
@@ -26,7 +26,7 @@ from manyhands.representation.base import (
     RepresentationLearner,
     RepresentationParameters,
 )
-from manyhands.representation.network import Lesson
+from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
 
 
@@ -74,7 +74,7 @@ class Triplet(RepresentationLearner):
         self.margin = margin
         self.normalise = normalise
 
-    def _learn_network(self, bench: Bench) -> Learned:
+    def _learn_network(self, context: TrainingContext) -> FitResult:
         margin = self.margin
         if margin is None:
             margin = 0.2 if self.selection == "random" and self.normalise else 1.0
@@ -82,10 +82,10 @@ class Triplet(RepresentationLearner):
         def loss(embedding: torch.Tensor, batch: ClassBatch) -> torch.Tensor:
             if self.selection == "semi-hard":
                 return semi_hard_loss(embedding, batch.target, margin)
-            positive, negative = draw_tuplets(batch, 1, bench.rng)
+            positive, negative = draw_tuplets(batch, 1, context.rng)
             return triplet_loss(embedding, embedding[positive], embedding[negative], margin)
 
-        return Lesson(bench, self.labels).learn(loss)
+        return TrainingSet(context, self.labels).learn(loss)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

@@ -16,8 +16,8 @@ import numpy as np
 from manyhands import __version__, registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
-from manyhands.reproduce.crowds import Part, make_part
 from manyhands.reproduce.measures import label_figures, own_figures, planted_figures, predicted_figures
+from manyhands.reproduce.splits import Part, make_part
 from manyhands.reproduce.tables import STAGES, DataSet, Row, Table
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})

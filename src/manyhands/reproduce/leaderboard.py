@@ -14,7 +14,7 @@ from manyhands import registry
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.cells import LOWER_IS_BETTER, Cell, narrowed
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.show import Page, bullets, failures, figure, grid, notes, page, title
+from manyhands.reproduce.rendering import Page, bullets, failures, figure, grid, notes, page, title
 from manyhands.reproduce.tables import DataSet, Row, Table
 from manyhands.reproduce.verdicts import Entry, entries
 

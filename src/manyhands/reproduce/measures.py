@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import metrics
-from manyhands.consensus import pick_classes
+from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
-from manyhands.reproduce.crowds import Part
+from manyhands.reproduce.splits import Part
 from manyhands.reproduce.tables import OF_HISTORY, OF_LABELS, OF_ROUND
 
 Figures = dict[str, float]

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from manyhands import datasets, registry, simulate
 from manyhands.datasets import catalog
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce.crowds import MAKERS
 from manyhands.reproduce.keys import Figure, Keyed, Keys, ListOf, Swept, Text, nearest
+from manyhands.reproduce.splits import MAKERS
 from manyhands.reproduce.tables import (
     FEATURES,
     FIRST_SEED,

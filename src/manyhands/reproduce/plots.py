@@ -9,7 +9,7 @@ from itertools import cycle
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError
-from manyhands.reproduce.show import Page, title
+from manyhands.reproduce.rendering import Page, title
 from manyhands.reproduce.tables import Table, is_share
 
 # Told apart by people who see colours differently (Okabe and Ito).

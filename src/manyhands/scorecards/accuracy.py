@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.kernels import Array, sums_by
-from manyhands.scorecards.witnesses import Witnesses
+from manyhands.em.kernels import Array, sums_by
+from manyhands.scorecards.leave_one_out import LeaveOneOut
 
 LEVEL = 0.95
 FLAT = 0.15  # share of workers of whom the crowd says nothing
@@ -45,11 +45,11 @@ class AccuracyEstimate(NamedTuple):
     high: Array
 
 
-def estimate_accuracy(witnesses: Witnesses, power: float) -> AccuracyEstimate:
+def estimate_accuracy(others_posterior: LeaveOneOut, power: float) -> AccuracyEstimate:
     """The share of right labels of each worker."""
     powers = [power] if power == 1.0 else [power, 1.0]
-    histogram, size, which = _distinct(_histogram(witnesses))
-    n_classes = witnesses.annotations.n_classes
+    histogram, size, which = _distinct(_histogram(others_posterior))
+    n_classes = others_posterior.annotations.n_classes
     belief = np.mean([_belief(_log_likelihood(histogram, n_classes, p), size) for p in powers], axis=0)
     tail = (1 - LEVEL) / 2
     upto = np.cumsum(belief, axis=1)
@@ -81,15 +81,17 @@ def _belief(log_likelihood: Array, size: Array | None) -> Array:
     return belief / belief.sum(axis=1, keepdims=True)
 
 
-def _histogram(witnesses: Witnesses) -> Array:
+def _histogram(others_posterior: LeaveOneOut) -> Array:
     """(n_workers, n_nodes) how many labels of each worker are right with which chance."""
-    votes = witnesses.annotations
-    place = witnesses.p_right * (len(_NODES) - 1)
+    votes = others_posterior.annotations
+    place = others_posterior.p_right * (len(_NODES) - 1)
     below = np.minimum(place.astype(np.int64), len(_NODES) - 2)
     cell = votes.worker * np.int64(len(_NODES)) + below
     size = votes.n_workers * len(_NODES)
     upper = place - below
-    histogram = sums_by(cell, witnesses.weight * (1 - upper), size) + sums_by(cell + 1, witnesses.weight * upper, size)
+    histogram = sums_by(cell, others_posterior.weight * (1 - upper), size) + sums_by(
+        cell + 1, others_posterior.weight * upper, size
+    )
     return histogram.reshape(-1, len(_NODES))
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.kernels import Array
-from manyhands.scorecards.witnesses import Mask
+from manyhands.em.kernels import Array
+from manyhands.scorecards.leave_one_out import Mask
 
 Codes = npt.NDArray[np.intp]
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from scipy.special import rel_entr
 
 from manyhands.annotations import Annotations
-from manyhands.dependence import OneVoice, find_one_voice, speak_once
-from manyhands.kernels import Array, sums_by
-from manyhands.scorecards.witnesses import Mask, Witnesses
+from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
+from manyhands.em.kernels import Array, sums_by
+from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
 ALARM = 0.01  # chance of one false alarm among all couples
 MIN_SHARED = 10  # items that both labelled
@@ -39,18 +39,18 @@ class Couples(NamedTuple):
     n_expected: Array
 
 
-def find_voices(annotations: Annotations) -> list[OneVoice]:
+def find_collusion_groups(annotations: Annotations) -> list[CollusionGroups]:
     """Groups of workers who answer as one voice, the clearest first."""
-    voices: list[OneVoice] = []
-    while len(voices) < MOST_VOICES and (voice := find_one_voice(annotations)) is not None:
+    voices: list[CollusionGroups] = []
+    while len(voices) < MOST_VOICES and (voice := find_colluding_groups(annotations)) is not None:
         voices.append(voice)
-        annotations = speak_once(annotations, voice.members)
+        annotations = collapse_groups(annotations, voice.members)
     return voices
 
 
-def find_couples(witnesses: Witnesses, confusion: Array, in_a_voice: Mask) -> Couples:
+def find_couples(others_posterior: LeaveOneOut, confusion: Array, in_a_voice: Mask) -> Couples:
     """Couples who agree beyond luck; those of one voice are known already."""
-    votes = witnesses.annotations
+    votes = others_posterior.annotations
     a, b = _label_pairs(votes, in_a_voice)
     key = votes.worker[a] * np.int64(votes.n_workers) + votes.worker[b]
     couple, n_pairs = np.unique(key, return_counts=True)
@@ -62,7 +62,11 @@ def find_couples(witnesses: Witnesses, confusion: Array, in_a_voice: Mask) -> Co
     weight = 1.0 / (n_own[a] * n_own[b])  # an item is shared once, however often two workers repeat themselves on it
     n_shared, n_equal, n_expected = (
         sums_by(which, weight * value, len(couple))
-        for value in (np.ones(len(a)), votes.label[a] == votes.label[b], _chance_to_agree(witnesses, confusion, a, b))
+        for value in (
+            np.ones(len(a)),
+            votes.label[a] == votes.label[b],
+            _chance_to_agree(others_posterior, confusion, a, b),
+        )
     )
     agreement, expected = n_equal / n_shared, n_expected / n_shared
     nats = n_shared * (rel_entr(agreement, expected) + rel_entr(1 - agreement, 1 - expected))
@@ -109,19 +113,19 @@ def _most_partners(n_partners: Positions) -> int:
     return int(np.searchsorted(np.cumsum(n_with_more), MOST_PAIRS)) + 1
 
 
-def _chance_to_agree(witnesses: Witnesses, confusion: Array, a: Positions, b: Positions) -> Array:
+def _chance_to_agree(others_posterior: LeaveOneOut, confusion: Array, a: Positions, b: Positions) -> Array:
     """(n_pairs,) the chance that one of two workers says what the other said, by what everybody else says."""
-    votes = witnesses.annotations
+    votes = others_posterior.annotations
     by_label = np.ascontiguousarray(confusion.transpose(0, 2, 1))  # what is looked up then stands together
     by_truth = np.empty(len(a))
     size = max(CHUNK // max(votes.n_classes, 1), 1)
     for part in (slice(first, first + size) for first in range(0, len(a), size)):
         one_way, other_way = (
-            np.einsum("pk,pk->p", witnesses.truth[y], by_label[votes.worker[y], votes.label[x]])
+            np.einsum("pk,pk->p", others_posterior.truth[y], by_label[votes.worker[y], votes.label[x]])
             for x, y in ((a[part], b[part]), (b[part], a[part]))
         )
         np.maximum(one_way, other_way, out=by_truth[part])
     equal = votes.label[a] == votes.label[b]
-    n_same = np.maximum(witnesses.n_equal[a], witnesses.n_equal[b]) - equal  # of the others
-    by_votes = (n_same + by_truth) / np.maximum(witnesses.n_others[a], 1.0)
+    n_same = np.maximum(others_posterior.n_equal[a], others_posterior.n_equal[b]) - equal  # of the others
+    by_votes = (n_same + by_truth) / np.maximum(others_posterior.n_others[a], 1.0)
     return np.clip(np.maximum(by_truth, by_votes), 0.01, 0.99)

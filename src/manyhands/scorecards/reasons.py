@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.dependence import OneVoice
-from manyhands.kernels import Array
+from manyhands.em.collusion import CollusionGroups
+from manyhands.em.kernels import Array
 from manyhands.scorecards.copying import Couples
-from manyhands.scorecards.knowledge import MIN_CHECKED, Knowledge
-from manyhands.scorecards.witnesses import Mask, Witnesses
+from manyhands.scorecards.informativeness import MIN_CHECKED, Knowledge
+from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
 FLAGS = ("random", "one-class", "inverted", "copying", "too-few-labels")
 
@@ -24,13 +24,17 @@ Flagged = list[dict[str, str]]  # for each worker, {flag: sentence}
 
 
 def explain(
-    witnesses: Witnesses, n_checked: Array, knowledge: Knowledge, voices: Sequence[OneVoice], couples: Couples
+    others_posterior: LeaveOneOut,
+    n_checked: Array,
+    knowledge: Knowledge,
+    voices: Sequence[CollusionGroups],
+    couples: Couples,
 ) -> tuple[Flagged, list[tuple[int, ...]]]:
     """The flags of each worker with a sentence for each, and the workers that each of them copies or is copied by."""
-    votes = witnesses.annotations
+    votes = others_posterior.annotations
     flagged: Flagged = [{} for _ in range(votes.n_workers)]
-    enough = witnesses.used.sum(axis=1) >= MIN_CHECKED
-    _explain_knowledge(flagged, witnesses, knowledge)
+    enough = others_posterior.used.sum(axis=1) >= MIN_CHECKED
+    _explain_knowledge(flagged, others_posterior, knowledge)
     partners = _explain_copying(flagged, votes, enough, voices, couples)
     told = np.array([bool(reasons) for reasons in flagged])
     n_labels = np.bincount(votes.worker, minlength=votes.n_workers)
@@ -39,9 +43,9 @@ def explain(
     return flagged, partners
 
 
-def _explain_knowledge(flagged: Flagged, witnesses: Witnesses, knowledge: Knowledge) -> None:
-    n_checked = witnesses.used.sum(axis=1)
-    classes = witnesses.annotations.classes.tolist()
+def _explain_knowledge(flagged: Flagged, others_posterior: LeaveOneOut, knowledge: Knowledge) -> None:
+    n_checked = others_posterior.used.sum(axis=1)
+    classes = others_posterior.annotations.classes.tolist()
     for w in np.flatnonzero(knowledge.is_random):
         flagged[w]["random"] = (
             f"right on about {knowledge.right[w]:.0f} of {n_checked[w]:.0f} items, "
@@ -54,14 +58,14 @@ def _explain_knowledge(flagged: Flagged, witnesses: Witnesses, knowledge: Knowle
         )
     for w in np.flatnonzero(knowledge.is_one_class):
         k = knowledge.favourite[w]
-        name, said, met = shown(classes[k]), witnesses.used[w, k], witnesses.met[w, k]
+        name, said, met = shown(classes[k]), others_posterior.used[w, k], others_posterior.met[w, k]
         flagged[w]["one-class"] = (
             f"said {name} for {said:.0f} of {n_checked[w]:.0f} items, of which about {met:.0f} are {name}"
         )
 
 
 def _explain_copying(
-    flagged: Flagged, votes: Annotations, enough: Mask, voices: Sequence[OneVoice], couples: Couples
+    flagged: Flagged, votes: Annotations, enough: Mask, voices: Sequence[CollusionGroups], couples: Couples
 ) -> list[tuple[int, ...]]:
     names = votes.worker_ids.tolist()
     partners: list[set[int]] = [set() for _ in names]
@@ -84,7 +88,7 @@ def _explain_copying(
     return [tuple(sorted(p)[:MOST_PARTNERS]) for p in partners]
 
 
-def _voice_sentence(voice: OneVoice, others: str) -> str:
+def _voice_sentence(voice: CollusionGroups, others: str) -> str:
     agreement = (
         f"they agree on {voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
     )

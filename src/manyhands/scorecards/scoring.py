@@ -8,17 +8,23 @@ from typing import Any
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.dependence import OneVoice
+from manyhands.em.collusion import CollusionGroups
+from manyhands.em.kernels import Array
+from manyhands.em.priors import gold_codes
 from manyhands.exceptions import AlignmentError, ParameterError
-from manyhands.kernels import Array
-from manyhands.priors import gold_codes
 from manyhands.scorecards.accuracy import estimate_accuracy
+from manyhands.scorecards.biases import find_bias, find_confusions
 from manyhands.scorecards.cards import Scorecards
-from manyhands.scorecards.copying import Couples, find_couples, find_voices
-from manyhands.scorecards.habits import find_bias, find_confusions
-from manyhands.scorecards.knowledge import judge_knowledge
+from manyhands.scorecards.copying import Couples, find_collusion_groups, find_couples
+from manyhands.scorecards.informativeness import judge_knowledge
+from manyhands.scorecards.leave_one_out import (
+    LeaveOneOut,
+    Mask,
+    derive_tables,
+    labels_of_others,
+    leave_one_out_posterior,
+)
 from manyhands.scorecards.reasons import explain
-from manyhands.scorecards.witnesses import Mask, Witnesses, derive_tables, hear_others, labels_of_others
 from manyhands.validation import Number, check_annotations, check_memory, check_parameters
 
 _COPIES = 6  # arrays of labels x classes held at a time
@@ -30,7 +36,7 @@ def score_workers(
     *,
     confusion: Array | None = None,
     power: float = 1.0,
-    one_voice: Mask | None = None,
+    collusion_group: Mask | None = None,
     gold: Mapping[Any, Any] | None = None,
 ) -> Scorecards:
     """Say of every worker how far they can be trusted, how surely that is known, and what is wrong.
@@ -41,8 +47,8 @@ def score_workers(
     posterior : (n_items, n_classes) what a method made of them
     confusion : (n_workers, n_classes, n_classes) the matrices behind the posterior (`confusion_`), so that a worker's
         own vote can be taken out of it; without them, matrices and a posterior are derived from `posterior`
-    power : how far a label counts as independent in the posterior (`power_` of `PooledDawidSkene`)
-    one_voice : (n_workers,) bool, the workers who count as one in the posterior (`one_voice_`)
+    power : how far a label counts as independent in the posterior (`tempering_exponent_` of `PooledDawidSkene`)
+    one_voice : (n_workers,) bool, the workers who count as one in the posterior (`collusion_group_`)
     gold : {item: class} where the truth is known
 
     Examples
@@ -59,25 +65,29 @@ def score_workers(
     check_parameters("score_workers", {"power": power}, {"power": Number(above=0)})
     posterior, confusion = _check_shapes(annotations, posterior, confusion)
     nobody = np.zeros(annotations.n_workers, bool)
-    members = nobody if one_voice is None else _check_mask(annotations, one_voice)
+    members = nobody if collusion_group is None else _check_mask(annotations, collusion_group)
     codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-    voices = find_voices(annotations)
+    voices = find_collusion_groups(annotations)
     if confusion is None:
         members, power = voices[0].members if voices else nobody, 1.0
         confusion, posterior = derive_tables(annotations, posterior, members, codes)
-    witnesses = hear_others(annotations, posterior, confusion, power, members, codes)
+    others_posterior = leave_one_out_posterior(annotations, posterior, confusion, power, members, codes)
     in_a_voice = np.logical_or.reduce([voice.members for voice in voices], axis=0) if voices else nobody
-    return _fill_in(witnesses, power, voices, find_couples(witnesses, confusion, in_a_voice))
+    return _fill_in(others_posterior, power, voices, find_couples(others_posterior, confusion, in_a_voice))
 
 
-def _fill_in(witnesses: Witnesses, power: float, voices: list[OneVoice], couples: Couples) -> Scorecards:
+def _fill_in(
+    others_posterior: LeaveOneOut, power: float, voices: list[CollusionGroups], couples: Couples
+) -> Scorecards:
     """All that the cards hold, from what the others say."""
-    annotations = witnesses.annotations
-    n_checked = witnesses.by_worker((witnesses.weight > 0).astype(float))
-    estimate, bias = estimate_accuracy(witnesses, power), find_bias(witnesses)
-    flagged, partners = explain(witnesses, n_checked, judge_knowledge(witnesses, estimate.high), voices, couples)
-    confused = find_confusions(witnesses, estimate.mean)
-    agreement, by_chance = _agreement(witnesses)
+    annotations = others_posterior.annotations
+    n_checked = others_posterior.by_worker((others_posterior.weight > 0).astype(float))
+    estimate, bias = estimate_accuracy(others_posterior, power), find_bias(others_posterior)
+    flagged, partners = explain(
+        others_posterior, n_checked, judge_knowledge(others_posterior, estimate.high), voices, couples
+    )
+    confused = find_confusions(others_posterior, estimate.mean)
+    agreement, by_chance = _agreement(others_posterior)
     return Scorecards(
         worker_ids=annotations.worker_ids,
         classes=annotations.classes,
@@ -123,8 +133,8 @@ def _check_shapes(annotations: Annotations, posterior: Array, confusion: Array |
     return posterior, None if confusion is None else np.asarray(confusion, float)
 
 
-def _check_mask(annotations: Annotations, one_voice: Mask) -> Mask:
-    mask = np.asarray(one_voice, bool)
+def _check_mask(annotations: Annotations, collusion_group: Mask) -> Mask:
+    mask = np.asarray(collusion_group, bool)
     if mask.shape != (annotations.n_workers,):
         raise AlignmentError(
             f"one_voice must hold one truth value for each of the {annotations.n_workers} workers. Got {mask.shape}."
@@ -132,11 +142,11 @@ def _check_mask(annotations: Annotations, one_voice: Mask) -> Mask:
     return mask
 
 
-def _agreement(witnesses: Witnesses) -> tuple[Array, Array]:
+def _agreement(others_posterior: LeaveOneOut) -> tuple[Array, Array]:
     """The share of others' labels that equal a worker's, and the same with labels shuffled among the worker's items."""
-    n_met = witnesses.by_worker(witnesses.n_others)
-    habit = witnesses.by_label(np.ones(len(witnesses.weight)))
+    n_met = others_posterior.by_worker(others_posterior.n_others)
+    habit = others_posterior.by_label(np.ones(len(others_posterior.weight)))
     habit /= np.maximum(habit.sum(axis=1, keepdims=True), 1.0)
     with np.errstate(invalid="ignore"):
-        agreement = witnesses.by_worker(witnesses.n_equal) / n_met
-        return agreement, np.sum(habit * labels_of_others(witnesses), axis=1) / n_met
+        agreement = others_posterior.by_worker(others_posterior.n_equal) / n_met
+        return agreement, np.sum(habit * labels_of_others(others_posterior), axis=1) / n_met

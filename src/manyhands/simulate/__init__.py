@@ -14,7 +14,7 @@ A `random_state` decides everything; no global generator is read or touched.
 from manyhands.simulate.assignment import activity_shares, assign, thin
 from manyhands.simulate.attacks import ATTACKS
 from manyhands.simulate.crowds import KINDS, Crowd, label_items, make_crowd, make_truth
-from manyhands.simulate.features import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
+from manyhands.simulate.feature_crowds import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
 from manyhands.simulate.long_tail import class_sizes, label_sparsely, long_tail_shares, make_long_tail
 from manyhands.simulate.papers import (
     ICED_SETTINGS,

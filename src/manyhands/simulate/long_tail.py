@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.balance import share_out
+from manyhands.class_balance import share_out
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.crowds import Crowd, label_items
-from manyhands.simulate.features import FeatureCrowd
+from manyhands.simulate.feature_crowds import FeatureCrowd
 from manyhands.simulate.workers import random_confusion
 from manyhands.validation import Constraint, Number, RandomState, Switch, check_parameters
 

@@ -17,25 +17,23 @@ from collections.abc import Callable, Iterator
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.parameters import Parameters
+from manyhands.estimator import BaseEstimator
 from manyhands.representation.base import RepresentationLearner
-from manyhands.testing import (
-    answers,
-    classifier_estimator,
-    classifier_promises,
-    estimator,
-    learner_estimator,
-    learner_promises,
-    promises,
-    representation_estimator,
-    representation_promises,
-    training_promises,
-)
+from manyhands.testing import aggregator_answers as answers
+from manyhands.testing import aggregator_invariances as promises
+from manyhands.testing import classifier_estimator_checks as classifier_estimator
+from manyhands.testing import classifier_invariances as classifier_promises
+from manyhands.testing import estimator_checks as estimator
+from manyhands.testing import learner_estimator_checks as learner_estimator
+from manyhands.testing import learner_invariances as learner_promises
+from manyhands.testing import representation_estimator_checks as representation_estimator
+from manyhands.testing import representation_invariances as representation_promises
+from manyhands.testing import training_invariances as training_promises
 
 Check = Callable[[Aggregator], None]
 ClassifierCheck = Callable[[CrowdClassifier], None]
 RepresentationCheck = Callable[[RepresentationLearner], None]
-LearnerCheck = Callable[[Parameters], None]
+LearnerCheck = Callable[[BaseEstimator], None]
 
 
 def check_aggregator(aggregator: Aggregator) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.parameters import Parameters
-from manyhands.testing.compare import copy_of, quietly
-from manyhands.testing.crowds import features_of, with_silence
+from manyhands.estimator import BaseEstimator
+from manyhands.testing.assertions import copy_of, quietly
+from manyhands.testing.small_crowds import features_of, with_silence
 
-M = TypeVar("M", bound=Parameters)
+M = TypeVar("M", bound=BaseEstimator)
 
 # A network that learns the checks' data in a tenth of a second; a method takes those that it has.
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
@@ -36,13 +36,13 @@ def brief(method: M, /, **changes: Any) -> M:
     return quick(method, **(known_to(method, {"max_epochs": EPOCHS}) | changes))
 
 
-def known_to(method: Parameters, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def known_to(method: BaseEstimator, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Those of these parameters that the method has."""
     return {name: value for name, value in parameters.items() if name in method.get_params(deep=False)}
 
 
 def learn(
-    method: Parameters, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
+    method: BaseEstimator, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
 ) -> Any:
     """A fitted copy; Any, because every method has results of its own."""
     copy: Any = quick(method, **changes)
@@ -50,7 +50,7 @@ def learn(
 
 
 def briefly(
-    method: Parameters, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
+    method: BaseEstimator, X: Any, votes: Annotations, gold: Mapping[Any, Any] | None = None, /, **changes: Any
 ) -> Any:
     """A fitted copy of the kind `brief` makes."""
     copy: Any = brief(method, **changes)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from broken_exports import check_broken_table, quiet_read, triples
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Table
 from manyhands.io.formats import appen
-from manyhands.io.judgements import Wishes
-from manyhands.io.reading import read_annotations
+from manyhands.io.read.documents import Table
+from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.read.reading import read_annotations
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "appen"
 
@@ -22,8 +22,8 @@ def report(*rows, names):
     return pl.DataFrame(list(rows), schema=dict.fromkeys(whole, pl.String), orient="row")
 
 
-def judgements(frame, **wishes):
-    return appen.read(Table("x", frame, frame.columns), "appen", Wishes(**wishes))
+def judgements(frame, **columns_wanted):
+    return appen.read(Table("x", frame, frame.columns), "appen", ColumnOptions(**columns_wanted))
 
 
 def test_the_full_report():

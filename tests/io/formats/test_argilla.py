@@ -8,10 +8,10 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records
 from manyhands.io.formats import argilla
 from manyhands.io.formats.argilla import recognise
-from manyhands.io.judgements import Wishes
+from manyhands.io.read.documents import Records
+from manyhands.io.read.judgements import ColumnOptions
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "argilla"
 
@@ -113,7 +113,7 @@ def test_every_suggestion_is_a_prediction(export):
     for question in ("q", "r"):
         ledger = quiet_read(export(both), question=question).ledger
         assert ledger.as_dict() == {"rows_read": 2, "kept": 1, "excluded": {"prediction": 1}}
-    rows = argilla.read(Records("x", [both]), "argilla", Wishes())
+    rows = argilla.read(Records("x", [both]), "argilla", ColumnOptions())
     assert {name: column.to_list() for name, column in rows.answers.items()} == {
         "q": [["x"], ["x", "y"], None],
         "r": ["z", None, "y"],

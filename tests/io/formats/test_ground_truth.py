@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from broken_exports import mutated, quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
-from manyhands.io.documents import Folder, Records
 from manyhands.io.formats import ground_truth
-from manyhands.io.judgements import Wishes
-from manyhands.io.reading import read
-from manyhands.io.sources import Source
+from manyhands.io.read.documents import Folder, Records
+from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.read.reading import read_export
+from manyhands.io.read.sources import Source
 
 JOB = Path(__file__).parents[2] / "samples" / "sagemaker"
 MANIFEST = JOB / "manifests" / "output" / "output.manifest"
@@ -40,8 +40,8 @@ def job(answers_by_place, manifest=None):
     return Folder("job", {name: Source(f"job/{name}", held=content) for name, content in members.items()})
 
 
-def judged(answers_by_place, manifest=None, wishes=None):
-    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", wishes or Wishes())
+def judged(answers_by_place, manifest=None, columns_wanted=None):
+    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", columns_wanted or ColumnOptions())
 
 
 def test_a_whole_job():
@@ -49,7 +49,7 @@ def test_a_whole_job():
     with pytest.warns(
         CrowdWarning, match=r"1 file\(s\) of worker-response, and the names of items from manifests/output"
     ):
-        reading = read(JOB)
+        reading = read_export(JOB)
     assert reading.format == "ground-truth"
     assert reading.ledger.as_dict() == {"rows_read": 3, "kept": 2, "excluded": {"no_label": 1}}
     assert triples(reading) == [
@@ -99,7 +99,7 @@ def test_single_files():
 def test_a_response_outside_of_its_directory(tmp_path):
     shutil.copy(RESPONSE, tmp_path / "answers-of-one.json")
     with pytest.warns(CrowdWarning, match="does not say which item"):
-        assert read(tmp_path / "answers-of-one.json").annotations.item_ids.tolist() == ["answers-of-one"]
+        assert read_export(tmp_path / "answers-of-one.json").annotations.item_ids.tolist() == ["answers-of-one"]
 
 
 @pytest.mark.parametrize("path", [MANIFEST, JOB / "manifests"])
@@ -173,8 +173,8 @@ def test_which_name_an_item_has():
     rows = judged(asked, manifest)
     assert rows.item.to_list() == ["1", "0"]
     assert "by their number" in rows.notes["items_by_number"]
-    assert judged(asked, manifest, Wishes(item="ID")).item.to_list() == ["8", "7"]
-    assert judged(asked, manifest, Wishes(item="index")).item.to_list() == ["1", "0"]
+    assert judged(asked, manifest, ColumnOptions(item="ID")).item.to_list() == ["8", "7"]
+    assert judged(asked, manifest, ColumnOptions(item="index")).item.to_list() == ["1", "0"]
     foreign = judged({"iteration-1/5": [answer(value="a")]}, manifest)
     assert (foreign.item.to_list(), list(foreign.notes)) == (["5"], ["files_used", "foreign_manifest"])
 
@@ -182,21 +182,21 @@ def test_which_name_an_item_has():
 def test_which_element_is_meant():
     two = {"workerId": "w", "answerContent": {"q": "a", "comment": "b"}}
     assert list(judged({"iteration-1/0": [two]}).answers) == ["q", "comment"]
-    assert list(judged({"iteration-1/0": [two]}, wishes=Wishes(label="q")).answers) == ["q"]
+    assert list(judged({"iteration-1/0": [two]}, columns_wanted=ColumnOptions(label="q")).answers) == ["q"]
 
 
 @pytest.mark.parametrize(
-    ("answers", "wishes", "said"),
+    ("answers", "columns_wanted", "said"),
     [
-        ({"iteration-1/0": ["junk"]}, Wishes(), "answer 1: not an object but str"),
-        ({"iteration-1/0": [answer(value="a")]}, Wishes(worker="x"), "--worker x has no meaning"),
-        ({"iteration-1/0": [answer(value="a")]}, Wishes(label="no"), "no element 'no'. It has: q"),
-        ({"iteration-1/0": [answer(value="a")]}, Wishes(item="no"), "no manifest that could name the items"),
+        ({"iteration-1/0": ["junk"]}, ColumnOptions(), "answer 1: not an object but str"),
+        ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(worker="x"), "--worker x has no meaning"),
+        ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(label="no"), "no element 'no'. It has: q"),
+        ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(item="no"), "no manifest that could name the items"),
     ],
 )
-def test_what_is_refused(answers, wishes, said):
+def test_what_is_refused(answers, columns_wanted, said):
     with pytest.raises(AnnotationError, match=said):
-        judged(answers, wishes=wishes)
+        judged(answers, columns_wanted=columns_wanted)
 
 
 @pytest.mark.parametrize(
@@ -211,14 +211,14 @@ def test_what_is_refused(answers, wishes, said):
 def test_broken_requests(entry, said):
     good = {"datasetObjectId": "0", "annotations": []}
     with pytest.raises(AnnotationError, match=said):
-        ground_truth.read(Records("x.json", [good, entry]), "ground-truth", Wishes())
+        ground_truth.read(Records("x.json", [good, entry]), "ground-truth", ColumnOptions())
 
 
 def test_several_jobs_are_not_mixed():
     folder = job({"iteration-1/0": [answer(value="a")]})
     members = {f"{name}/{path}": source for name in ("one", "two") for path, source in folder.members.items()}
     with pytest.raises(AnnotationError, match=r"several jobs \(one/annotations, two/annotations\)"):
-        ground_truth.read(Folder("jobs", members), "ground-truth", Wishes())
+        ground_truth.read(Folder("jobs", members), "ground-truth", ColumnOptions())
 
 
 FILES = [json.loads(RESPONSE.read_text()), json.loads(REQUEST.read_text())]
@@ -231,7 +231,7 @@ def test_nothing_but_sentences_for_a_broken_file(value):
     found = ground_truth.recognise(document)
     assert found in (None, "ground-truth")
     try:
-        found = ground_truth.read(document, "ground-truth", Wishes())
+        found = ground_truth.read(document, "ground-truth", ColumnOptions())
         assert len(found.item) == len(found.worker) == len(found)
     except ManyhandsError as error:
         assert len(str(error)) > 20
@@ -245,6 +245,6 @@ def test_nothing_but_sentences_for_a_broken_job(response, manifest):
     }
     folder = Folder("job", {name: Source(name, held=content) for name, content in members.items()})
     try:
-        assert ground_truth.read(folder, "ground-truth", Wishes()).format == "ground-truth"
+        assert ground_truth.read(folder, "ground-truth", ColumnOptions()).format == "ground-truth"
     except ManyhandsError as error:
         assert len(str(error)) > 20

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands.exceptions import AnnotationError, CrowdWarning, ManyhandsError
-from manyhands.io.documents import Records, parse
 from manyhands.io.formats import label_studio
 from manyhands.io.formats.label_studio_results import as_answer, as_value, read_results
-from manyhands.io.reading import read
-from manyhands.io.sources import Source
+from manyhands.io.read.documents import Records, parse
+from manyhands.io.read.reading import read_export
+from manyhands.io.read.sources import Source
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "label_studio"
 EXPORT = json.loads((SAMPLES / "export.json").read_text())
@@ -41,7 +41,7 @@ def read_json(tmp_path):
         path.write_text(value if isinstance(value, str) else json.dumps(value))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)
-            return read(path, **options)
+            return read_export(path, **options)
 
     return read_value
 
@@ -56,7 +56,7 @@ def triples(reading):
 
 
 def test_the_sample():
-    reading = read(SAMPLES / "export.json", question="sentiment")
+    reading = read_export(SAMPLES / "export.json", question="sentiment")
     assert reading.format == "label-studio"
     assert reading.ledger.rows_read == 8 and reading.ledger.kept == 2
     once = ("duplicate", "draft", "prediction", "skipped", "gold_account", "no_label")
@@ -71,28 +71,28 @@ def test_the_sample():
 
 def test_several_questions_are_listed():
     with pytest.raises(AnnotationError, match=r"several questions: sentiment, topic\. Pick one with --question"):
-        read(SAMPLES / "export.json")
+        read_export(SAMPLES / "export.json")
 
 
 def test_one_of_several_choices_and_the_label_as_question():
-    assert triples(read(SAMPLES / "export.json", question="topic=refund")) == [("101", "11", "yes")]
-    assert read(SAMPLES / "export.json", label="sentiment").ledger.kept == 2
+    assert triples(read_export(SAMPLES / "export.json", question="topic=refund")) == [("101", "11", "yes")]
+    assert read_export(SAMPLES / "export.json", label="sentiment").ledger.kept == 2
     with pytest.raises(AnnotationError, match=r"no question 'mood'\. It has: sentiment, topic"):
-        read(SAMPLES / "export.json", label="mood")
+        read_export(SAMPLES / "export.json", label="mood")
 
 
 @pytest.mark.parametrize("wish", ["ref", "data.ref"])
 def test_another_item(wish):
-    reading = read(SAMPLES / "export.json", question="sentiment", item=wish)
+    reading = read_export(SAMPLES / "export.json", question="sentiment", item=wish)
     assert list(reading.annotations.item_ids) == ["item-1", "item-2", "item-3"]
     assert reading.columns["item"] == "data.ref"
 
 
 def test_wishes_that_cannot_be_granted(read_json):
     with pytest.raises(AnnotationError, match=r"no 'data\.sku' in the data of its tasks\. It has: text, ref"):
-        read(SAMPLES / "export.json", question="sentiment", item="data.sku")
+        read_export(SAMPLES / "export.json", question="sentiment", item="data.sku")
     with pytest.raises(AnnotationError, match="completed_by, so --worker user has no meaning"):
-        read(SAMPLES / "export.json", question="sentiment", worker="user")
+        read_export(SAMPLES / "export.json", question="sentiment", worker="user")
     lacking = [task(1, annotation(1, choice("a"))), {"id": 2, "data": {}, "annotations": []}]
     with pytest.raises(AnnotationError, match="task 2: no 'ref' in its data"):
         read_json(lacking, item="ref")
@@ -171,10 +171,10 @@ def test_one_file_per_annotation(tmp_path):
     for name, by, label in (("1", 5, "a"), ("2", 6, "b"), ("3", 6, "b")):
         content = annotation({"id": by}, choice(label), task={"id": 101, "data": {"text": "..."}})
         (tmp_path / name).write_text(json.dumps(content))
-    reading = read(tmp_path)
+    reading = read_export(tmp_path)
     assert triples(reading) == [("101", "5", "a"), ("101", "6", "b")] and reading.ledger.excluded == {"duplicate": 1}
     (tmp_path / "4").write_text(json.dumps(annotation(7, choice("a"), task=102)))
-    assert triples(read(tmp_path / "4")) == [("102", "7", "a")]
+    assert triples(read_export(tmp_path / "4")) == [("102", "7", "a")]
 
 
 def test_json_lines(read_json):
@@ -200,7 +200,7 @@ def test_notes(tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps([task(1, reviewed, guessed)]))
     with pytest.warns(CrowdWarning) as told:
-        notes = read(path).notes
+        notes = read_export(path).notes
     assert set(notes) == {"rejected_in_review", "suggested_answers"} and len(told) == 2
 
 
@@ -220,15 +220,15 @@ def test_broken_exports_say_where(read_json, value, sentence):
 
 def test_a_table_is_not_a_json_export():
     with pytest.raises(AnnotationError, match="not a JSON export of Label Studio"):
-        read(FLAT["label-studio-csv"], format="label-studio")
+        read_export(FLAT["label-studio-csv"], format="label-studio")
     with pytest.raises(AnnotationError, match="lacks the columns annotation_id, annotator, id"):
-        read(SAMPLES / "export.json", format="label-studio-min")
+        read_export(SAMPLES / "export.json", format="label-studio-min")
 
 
 @pytest.mark.parametrize("name", FLAT)
 def test_flat_samples(name):
     with pytest.warns(CrowdWarning):
-        reading = read(FLAT[name], question="sentiment")
+        reading = read_export(FLAT[name], question="sentiment")
     assert reading.format == name
     assert reading.ledger.as_dict() == {"rows_read": 5, "kept": 3, "excluded": {"no_label": 1, "duplicate": 1}}
     workers = [("101", "11", "neutral"), ("101", "bo@example.org", "neutral"), ("102", "13", "positive")]
@@ -236,11 +236,11 @@ def test_flat_samples(name):
     assert set(reading.notes) == {"marks_lost", "mixed_worker_ids"}
     assert "example.org" not in " ".join(reading.notes.values())
     with pytest.raises(AnnotationError, match="several questions: sentiment, topic"):
-        read(FLAT[name])
+        read_export(FLAT[name])
     with pytest.warns(CrowdWarning):
-        assert triples(read(FLAT[name], question="topic=refund")) == [("101", "11", "yes")]
+        assert triples(read_export(FLAT[name], question="topic=refund")) == [("101", "11", "yes")]
     with pytest.warns(CrowdWarning):
-        assert list(read(FLAT[name], label="sentiment", item="ref").annotations.item_ids) == [
+        assert list(read_export(FLAT[name], label="sentiment", item="ref").annotations.item_ids) == [
             "item-1",
             "item-2",
             "item-3",
@@ -282,7 +282,7 @@ def test_a_taxonomy_as_a_bare_list(read_json, tmp_path):
     cells = [f'1,{worker},{worker},1.0,t,"[[""Animals"",""Dog""]]"\n' for worker in (5, 6)]
     path.write_text("id,annotator,annotation_id,lead_time,text,kind\n" + "".join(cells))
     with pytest.warns(CrowdWarning):
-        assert read(path).annotations.classes.tolist() == ["Animals > Dog"]
+        assert read_export(path).annotations.classes.tolist() == ["Animals > Dog"]
     boxes = [flat(1, worker, table=[[1, 2], [3, 4]], mood="ab"[worker - 5]) for worker in (5, 6)]
     assert read_json(boxes).question == "mood"
 
@@ -343,7 +343,7 @@ def test_broken_pieces_never_end_in_a_crash(whole, data):
     name = label_studio.recognise(document)
     if name is not None:
         try:
-            found = label_studio.read(document, name, label_studio.Wishes())
+            found = label_studio.read(document, name, label_studio.ColumnOptions())
         except ManyhandsError as error:
             assert "export.json" in str(error)
         else:
@@ -361,7 +361,7 @@ def test_a_table_that_was_cut_off(end):
     try:
         document = parse(Source("result.csv", held=content))
         name = label_studio.recognise(document)
-        found = label_studio.read(document, name, label_studio.Wishes()) if name else None
+        found = label_studio.read(document, name, label_studio.ColumnOptions()) if name else None
     except ManyhandsError as error:
         assert "result.csv" in str(error)
     else:

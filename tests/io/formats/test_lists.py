@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from broken_exports import mutated, quiet_read, triples
 from manyhands import registry
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError
-from manyhands.io.documents import Records
 from manyhands.io.formats import lists, vote_counts
-from manyhands.io.judgements import Wishes
-from manyhands.io.reading import read
+from manyhands.io.read.documents import Records
+from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.read.reading import read_export
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def judged(value, format_name, wishes=None):
-    return lists.read(Records("x.json", value), format_name, wishes or Wishes())
+def judged(value, format_name, columns_wanted=None):
+    return lists.read(Records("x.json", value), format_name, columns_wanted or ColumnOptions())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ class TestLists:
 
     def test_other_names_and_no_id(self):
         entries = [{"who": ["u"], "what": ["x"]}, {"who": ["u"], "what": ["y"]}]
-        rows = judged(entries, "lists", Wishes(worker="who", label="WHAT"))
+        rows = judged(entries, "lists", ColumnOptions(worker="who", label="WHAT"))
         assert rows.item.to_list() == ["1", "2"]
         assert rows.mapping == {"item": "the number of the entry", "worker": "who[]", "label": "what[]"}
         with pytest.raises(AnnotationError, match="no list of workers under a usual name"):
@@ -143,11 +143,11 @@ class TestObjects:
         with pytest.raises(
             AnnotationError, match=r"metadata\.json describes a data set; its answers are in answers\.json"
         ):
-            read(SAMPLES / "peerannot" / "metadata.json")
+            read_export(SAMPLES / "peerannot" / "metadata.json")
 
     def test_wishes_without_a_meaning(self):
         with pytest.raises(AnnotationError, match="--worker x has no meaning"):
-            judged({"0": {"w": 1}}, "peerannot", Wishes(worker="x"))
+            judged({"0": {"w": 1}}, "peerannot", ColumnOptions(worker="x"))
 
 
 class TestCounts:
@@ -167,7 +167,7 @@ class TestCounts:
         path = tmp_path / "x.csv"
         path.write_text("tweet_id,hate_count,fine_count,count\n1,2,1,3\n2,0,3,3\n")
         with pytest.warns(CrowdWarning, match="workers_unknown"):
-            labels = read(path, item="tweet_id").annotations
+            labels = read_export(path, item="tweet_id").annotations
         assert registry.create("majority-vote").fit_predict(labels).tolist() == ["hate", "fine"]
 
     @pytest.mark.parametrize(

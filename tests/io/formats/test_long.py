@@ -4,7 +4,7 @@ import pytest
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import has_roles
-from manyhands.io.reading import read
+from manyhands.io.read.reading import read_export
 
 
 @pytest.fixture
@@ -22,19 +22,19 @@ def table(tmp_path):
     ["image", "image_name", "tweet_id", "sample", "sample_id", "instance", "document", "sentence", "question_id", "id"],
 )
 def test_names_of_items(table, name):
-    assert read(table(f"{name},worker,label")).columns["item"] == name
+    assert read_export(table(f"{name},worker,label")).columns["item"] == name
 
 
 @pytest.mark.parametrize(
     "name", ["annotator_name", "worker_name", "rater_name", "labeler_id", "user_name", "email", "Username"]
 )
 def test_names_of_workers(table, name):
-    assert read(table(f"item,{name},label")).columns["worker"] == name
+    assert read_export(table(f"item,{name},label")).columns["worker"] == name
 
 
 @pytest.mark.parametrize("name", ["label_name", "class_name", "category", "class", "rating", "value", "vote"])
 def test_names_of_labels(table, name):
-    assert read(table(f"item,worker,{name}")).columns["label"] == name
+    assert read_export(table(f"item,worker,{name}")).columns["label"] == name
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_names_of_labels(table, name):
     ],
 )
 def test_weak_names_yield_to_strong_ones(table, header, expected):
-    assert read(table(header)).columns.items() >= expected.items()
+    assert read_export(table(header)).columns.items() >= expected.items()
 
 
 @pytest.mark.parametrize(
@@ -64,22 +64,22 @@ def test_two_columns_for_a_role_are_asked_about(table, header, role, said):
     """Never guessed at; naming one is enough."""
     told = rf"has 2 columns for the {role}, called {said}\. Name the right one with --{role} COLUMN \({role}= in Python"
     with pytest.raises(AnnotationError, match=told):
-        read(table(header))
+        read_export(table(header))
     name = said.split("'")[1]
-    assert read(table(header), **{role: name}).columns[role] == name
+    assert read_export(table(header), **{role: name}).columns[role] == name
 
 
 def test_what_is_missing(table):
     """A table without workers may be one with a column for each."""
     hint = r"\(worker= in Python\)\. If each worker has a column, name them all: --worker ann,bob\."
     with pytest.raises(AnnotationError, match=hint):
-        read(table("item,tag,label"))
+        read_export(table("item,tag,label"))
     with pytest.raises(AnnotationError, match=r"--item COLUMN \(item= in Python\)\. If each worker has a column"):
-        read(table("thing,tag,tig"))
+        read_export(table("thing,tag,tig"))
     with pytest.raises(AnnotationError, match=r"--label COLUMN \(label= in Python\)\.$"):
-        read(table("item,worker,tag"))
+        read_export(table("item,worker,tag"))
     with pytest.raises(AnnotationError, match=r"Column 'no' is not in .* \(item= in Python\)\.$"):
-        read(table("item,worker,label"), item="no")
+        read_export(table("item,worker,label"), item="no")
 
 
 def test_roles():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from broken_exports import check_broken_table, quiet_read, triples
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Table
 from manyhands.io.formats import mturk
+from manyhands.io.read.documents import Table
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "mturk"
 

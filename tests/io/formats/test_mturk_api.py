@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from broken_exports import broken_json, check_broken, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records
 from manyhands.io.formats import mturk
+from manyhands.io.read.documents import Records
 
 
 def assignment(at, answer, **more):

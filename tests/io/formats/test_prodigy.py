@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records
 from manyhands.io.formats.prodigy import recognise
+from manyhands.io.read.documents import Records
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "prodigy"
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from broken_exports import ANY_JSON, broken_entries, check_broken, lines_writer, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records, open_document
 from manyhands.io.formats.scale import recognise
+from manyhands.io.read.documents import Records, open_document
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "scale"
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from broken_exports import ANY_JSON, quiet_read, triples
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records
 from manyhands.io.formats import survey
+from manyhands.io.read.documents import Records
 
 
 @pytest.fixture

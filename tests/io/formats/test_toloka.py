@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from broken_exports import broken_json, check_broken, check_broken_table, quiet_read, triples, write_json
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records, Table
 from manyhands.io.formats import toloka
-from manyhands.io.judgements import Wishes
-from manyhands.io.reading import read_annotations
+from manyhands.io.read.documents import Records, Table
+from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.read.reading import read_annotations
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "toloka"
 API = json.loads((SAMPLES / "assignments_api.json").read_text(encoding="utf-8"))
@@ -177,7 +177,7 @@ def test_several_known_solutions_are_all_allowed(tmp_path):
 
     path = write_json(tmp_path / "a.json", api(change))
     document = Records("a.json", json.loads(path.read_text(encoding="utf-8")))
-    assert toloka.read(document, "toloka-api", Wishes()).gold == {"result": {"gold-7": ("positive", "neutral")}}
+    assert toloka.read(document, "toloka-api", ColumnOptions()).gold == {"result": {"gold-7": ("positive", "neutral")}}
 
 
 def test_a_page_that_was_skipped_has_no_solutions(tmp_path):
@@ -222,7 +222,7 @@ def test_other_files_are_not_claimed():
     for value in ([], {}, 3, None, [[]], {"items": []}, {"items": [3]}, {"items": [{"tasks": 3}]}, [{"tasks": []}]):
         assert toloka.recognise(Records("x", value)) is None
     with pytest.raises(AnnotationError, match="no list of assignments as Toloka's API gives it"):
-        toloka.read(Records("x", [{"tasks": []}]), "toloka-api", Wishes())
+        toloka.read(Records("x", [{"tasks": []}]), "toloka-api", ColumnOptions())
 
 
 @pytest.mark.parametrize("name", ["assignments.tsv", "aggregated.tsv"])

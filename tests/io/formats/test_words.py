@@ -6,7 +6,7 @@ import pytest
 
 from broken_exports import quiet_read, triples
 from manyhands.exceptions import AnnotationError, CrowdWarning
-from manyhands.io.reading import read
+from manyhands.io.read.reading import read_export
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -31,7 +31,7 @@ def test_a_matrix_by_number():
 
 def test_triples_with_the_coder_first():
     with pytest.warns(CrowdWarning, match="first word of each line was taken for the worker"):
-        reading = read(SAMPLES / "nltk" / "triples.txt")
+        reading = read_export(SAMPLES / "nltk" / "triples.txt")
     assert reading.format == "nltk"
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 2, "excluded": {}}
     assert triples(reading) == [("item-1", "ann", "negative"), ("item-1", "bob", "neutral")]
@@ -40,7 +40,7 @@ def test_triples_with_the_coder_first():
 def test_triples_with_the_item_clearly_first(words):
     lines = "\n".join(f"item-{at // 2} {'ann' if at % 2 else 'bob'} x" for at in range(40))
     with pytest.warns(CrowdWarning, match="second word of each line was taken for the worker"):
-        assert read(words(lines)).annotations.worker_ids.tolist() == ["ann", "bob"]
+        assert read_export(words(lines)).annotations.worker_ids.tolist() == ["ann", "bob"]
 
 
 @pytest.mark.parametrize("text", ["0 1\n1 1\n", "0. 1.\n1. 1.\n", "0.0 1.0\n"])

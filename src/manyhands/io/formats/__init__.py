@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.documents import READABLE, Document, Folder
 from manyhands.io.formats import wide
-from manyhands.io.judgements import Judgements, Wishes
+from manyhands.io.read.documents import READABLE, Document, Folder
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 _MODULES = (
     "label_studio",
@@ -63,24 +63,26 @@ class Format(Protocol):
 
     def recognise(self, document: Document) -> str | None: ...
 
-    def read(self, document: Document, format_name: str, wishes: Wishes) -> Judgements: ...
+    def read(self, document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements: ...
 
 
-def read_document(document: Document, wishes: Wishes, format_name: str | None = None) -> Judgements:
+def read_document(document: Document, columns_wanted: ColumnOptions, format_name: str | None = None) -> Judgements:
     """The judgements of a document, in the format that was named or recognised."""
     if format_name is not None:
         if format_name not in NAMES:
             raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
-        return _module(NAMES[format_name]).read(document, format_name, wishes)
-    if wishes.item and wishes.worker and wishes.label:  # who names all three columns means a plain table
-        return _module("long").read(document, "long", wishes)
-    if wide.names_workers(document, wishes):
-        return wide.read(document, "wide", wishes)
+        return _module(NAMES[format_name]).read(document, format_name, columns_wanted)
+    if (
+        columns_wanted.item and columns_wanted.worker and columns_wanted.label
+    ):  # who names all three columns means a plain table
+        return _module("long").read(document, "long", columns_wanted)
+    if wide.names_workers(document, columns_wanted):
+        return wide.read(document, "wide", columns_wanted)
     for name in _MODULES:
         module = _module(name)
         found = module.recognise(document)
         if found is not None:
-            return module.read(document, found, wishes)
+            return module.read(document, found, columns_wanted)
     raise AnnotationError(
         f"{document.name} is in no format that manyhands knows. It reads {READABLE}; see docs/formats.md."
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Table
 from manyhands.io.formats.choosing_items import blank_as_null
 from manyhands.io.formats.long import as_table
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, split_question
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, split_question
+from manyhands.io.read.documents import Document, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.times import parse_times
 
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"
 _OF_JUDGEMENTS = (_WORKER, "_trust", _TAINTED, "_started_at", "_id")
@@ -40,16 +40,18 @@ def recognise(document: Document) -> str | None:
     return "appen" if any(name in document.header for name in (*_OF_JUDGEMENTS, *_OF_UNITS)) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """The judgements of a job; those of workers whom Appen did not trust do not count."""
     table = as_table(document)
     unit = find_column(table.header, _UNIT, "item", table.name)
-    if wishes.worker is None and _WORKER not in table.header:
+    if columns_wanted.worker is None and _WORKER not in table.header:
         return _refused(table, unit)
-    worker = find_column(table.header, wishes.worker or _WORKER, "worker", table.name)
-    at_item = find_column(table.header, wishes.item, "item", table.name) if wishes.item is not None else unit
+    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
+    at_item = (
+        find_column(table.header, columns_wanted.item, "item", table.name) if columns_wanted.item is not None else unit
+    )
     item = blank_as_null(table.column(at_item))
-    fields = _find_fields(table, unit, {at_item, worker}, wishes)
+    fields = _find_fields(table, unit, {at_item, worker}, columns_wanted)
     time, notes = parse_times(table.column(table.header.index(_TIME))) if _TIME in table.header else (None, {})
     label = listed([table.header[at] for at in fields])
     mapping = {"item": table.header[at_item], "worker": table.header[worker], "label": label}
@@ -71,9 +73,9 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     )
 
 
-def _find_fields(table: Table, unit: int, taken: set[int], wishes: Wishes) -> list[int]:
+def _find_fields(table: Table, unit: int, taken: set[int], columns_wanted: ColumnOptions) -> list[int]:
     """The columns that hold answers: the one that the user named, or all that look like it."""
-    wanted = wishes.label or _column_in_question(table, wishes.question)
+    wanted = columns_wanted.label or _column_in_question(table, columns_wanted.question)
     if wanted is not None:
         return [find_column(table.header, wanted, "label", table.name)]
     others = [at for at in range(len(table.header)) if at not in taken and _may_be_answer(table.header[at])]

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed, shorten, split_question
+from manyhands.io.messages import listed, shorten, split_question
+from manyhands.io.read import exact_json
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 _RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 _REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
@@ -48,29 +48,29 @@ def recognise(document: Document) -> str | None:
     return "argilla" if any(key.endswith((_USERS, _STATUS)) for key in keys) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per record and user, with his answers to all questions; one more for every suggestion."""
-    wishes.refuse("worker", "Argilla", "user_id")
+    columns_wanted.refuse("worker", "Argilla", "user_id")
     name = document.name
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
     nested = any("responses" in record for record in records)
     responses = [list((_nested if nested else _flat)(record, name, at)) for at, record in enumerate(records, start=1)]
     counts, no_class = _count_answers(responses)
-    meant = _meant(counts, wishes)
+    meant = _meant(counts, columns_wanted)
     rows = Collector()
     for at, record in enumerate(records, start=1):
-        item = _id(record, name, at) if wishes.item is None else item_at(records, at, wishes.item, name)
+        item = _id(record, name, at) if columns_wanted.item is None else item_at(records, at, columns_wanted.item, name)
         _add(rows, item, responses[at - 1], meant, name, at)
         for question, value in _suggestions(record, nested):
             if meant is None or question == meant:
                 known = question in counts and not _has_parts(value)
                 rows.add(item, None, {question: _labels(value, name, at)} if known else {}, "prediction")
-    only_question(rows, wishes, name)
+    only_question(rows, columns_wanted, name)
     return rows.judgements(
         name,
         format_name,
         mapping={
-            "item": wishes.item or "id",
+            "item": columns_wanted.item or "id",
             "worker": "responses[].user_id" if nested else "<question>.responses.users",
             "label": "responses[].value" if nested else "<question>.responses",
         },
@@ -92,10 +92,10 @@ def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, 
     return dict(counts), no_class
 
 
-def _meant(questions: Mapping[str, int], wishes: Wishes) -> str | None:
+def _meant(questions: Mapping[str, int], columns_wanted: ColumnOptions) -> str | None:
     """The question whose answers are to be read, where that is known; only its status then matters."""
-    if wishes.label is not None or wishes.question is not None:
-        found = split_question(wishes.label or wishes.question or "", questions)
+    if columns_wanted.label is not None or columns_wanted.question is not None:
+        found = split_question(columns_wanted.label or columns_wanted.question or "", questions)
         return None if found is None else found[0]
     return next(iter(questions)) if len(questions) == 1 else None
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Table
 from manyhands.io.formats.long import COMMON_NAMES, CONTENTS
-from manyhands.io.judgements import find_column
-from manyhands.io.names import listed, plain
+from manyhands.io.messages import listed, plain
+from manyhands.io.read.documents import Table
+from manyhands.io.read.judgements import find_column
 
 Notes = dict[str, str]
 

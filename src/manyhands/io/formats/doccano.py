@@ -13,14 +13,14 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
-from manyhands.io import exact_json
-from manyhands.io.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
 from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
-from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain
-from manyhands.io.sources import Source
-from manyhands.io.times import Notes
+from manyhands.io.messages import listed, plain
+from manyhands.io.read import exact_json
+from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.sources import Source
+from manyhands.io.read.times import Notes
 
 QUESTION = "label"
 _DATA = ("text", "data", "filename")
@@ -46,20 +46,20 @@ def recognise(document: Document) -> str | None:
     return "doccano" if _is_record(first) or _names_workers(first) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per member and record; of shared annotations, one per label, and nobody's."""
-    wishes.refuse("worker", "doccano", "the names of its files")
-    wishes.refuse("label", "doccano", "label")
+    columns_wanted.refuse("worker", "doccano", "the names of its files")
+    columns_wanted.refuse("label", "doccano", "label")
     rows, notes = Collector(), dict(getattr(document, "notes", {}))
-    mapping = {"item": wishes.item or "id", "worker": "the name of the file", "label": "label"}
+    mapping = {"item": columns_wanted.item or "id", "worker": "the name of the file", "label": "label"}
     if isinstance(document, Records) and _names_workers(document.first):
-        return _read_older(document, format_name, wishes)
+        return _read_older(document, format_name, columns_wanted)
     for worker, member in _members(document, notes):
         if isinstance(member, Table):
-            _add_table(rows, member, worker, wishes, notes)
+            _add_table(rows, member, worker, columns_wanted, notes)
         else:
             notes |= getattr(member, "notes", {})
-            _add_records(rows, member, worker, wishes)
+            _add_records(rows, member, worker, columns_wanted)
     if not isinstance(document, Folder) and Path(document.name).stem not in _NOBODY:
         notes["worker_from_name"] = (
             f"doccano names a file after the worker, so all labels of {document.name} were taken for those of one. "
@@ -129,16 +129,16 @@ def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]
             yield PurePosixPath(name).stem, parse(source)
 
 
-def _add_records(rows: Collector, document: Document, worker: str, wishes: Wishes) -> None:
-    objects, key = objects_of(document, "doccano"), wishes.item or "id"
+def _add_records(rows: Collector, document: Document, worker: str, columns_wanted: ColumnOptions) -> None:
+    objects, key = objects_of(document, "doccano"), columns_wanted.item or "id"
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, document.name)
         labels, region = _labels(entry, document.name, at)
         _add(rows, item, worker, labels, region)
 
 
-def _add_table(rows: Collector, table: Table, worker: str, wishes: Wishes, notes: Notes) -> None:
-    items = table.column(find_column(table.header, wishes.item or "id", "item", table.name))
+def _add_table(rows: Collector, table: Table, worker: str, columns_wanted: ColumnOptions, notes: Notes) -> None:
+    items = table.column(find_column(table.header, columns_wanted.item or "id", "item", table.name))
     if "label" not in table.header:
         raise AnnotationError(f"{table.name} has no column called label, as every CSV file of doccano has.")
     cells = table.column(table.header.index("label"))
@@ -170,11 +170,11 @@ def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], 
     return [text for text in texts if text is not None], False
 
 
-def _read_older(document: Records, format_name: str, wishes: Wishes) -> Judgements:
+def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Records that name their workers: `annotations` with label and user, or `labels` with username."""
     rows, objects, name = Collector(), objects_of(document, "doccano"), document.name
     by_user = "username" not in document.first
-    key = wishes.item or ("id" if by_user else "doc_id")
+    key = columns_wanted.item or ("id" if by_user else "doc_id")
     notes = dict(document.notes)
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, name)

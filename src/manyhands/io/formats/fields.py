@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Wishes
-from manyhands.io.names import listed
-from manyhands.io.times import Notes, parse_times
+from manyhands.io.messages import listed
+from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions
+from manyhands.io.read.times import Notes, parse_times
 
 
 def objects_of(document: Document, tool: str) -> list[dict[str, Any]]:
@@ -79,13 +79,15 @@ def set_times(rows: Collector, raw: Sequence[Any]) -> Notes:
     return notes
 
 
-def only_question(rows: Collector, wishes: Wishes, source: str) -> None:
+def only_question(rows: Collector, columns_wanted: ColumnOptions, source: str) -> None:
     """Keep the answers to the question that the user named as the label."""
-    if wishes.label is None:
+    if columns_wanted.label is None:
         return
-    if wishes.label not in rows.answers:
-        raise AnnotationError(f"{source} has no question {wishes.label!r}. It has: {listed(list(rows.answers))}.")
-    for other in set(rows.answers) - {wishes.label}:
+    if columns_wanted.label not in rows.answers:
+        raise AnnotationError(
+            f"{source} has no question {columns_wanted.label!r}. It has: {listed(list(rows.answers))}."
+        )
+    for other in set(rows.answers) - {columns_wanted.label}:
         del rows.answers[other]
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import polars as pl
 
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.long import COMMON_NAMES, objects_as_table
-from manyhands.io.judgements import Judgements
-from manyhands.io.names import listed, plain
+from manyhands.io.messages import listed, plain
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import Judgements
 
 _OUTCOMES = "majority majority_vote majority_label consensus final final_label aggregated aggregate adjudicated"
 _REMARKS = (

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
-from manyhands.io.documents import Document, Folder, Records, parse
 from manyhands.io.formats.ground_truth_manifest import Manifest, is_manifest, names_sources, read_manifest
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed
-from manyhands.io.times import parse_time
+from manyhands.io.messages import listed
+from manyhands.io.read import exact_json
+from manyhands.io.read.documents import Document, Folder, Records, parse
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.times import parse_time
 
 FORMAT = "ground-truth"
 _RESPONSES, _REQUESTS = "worker-response", "consolidation-request"
@@ -52,22 +52,22 @@ def recognise(document: Document) -> str | None:
     return None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Worker responses where there are any, otherwise consolidation requests, otherwise the manifest's own labels."""
-    wishes.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
+    columns_wanted.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
     if isinstance(document, Folder):
-        return _read_folder(document, wishes)
+        return _read_folder(document, columns_wanted)
     if isinstance(document, Records) and is_manifest(document):
-        return read_manifest(document, wishes)
+        return read_manifest(document, columns_wanted)
     if isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value)):
         notes = _unnumbered(document)
-        return _judgements(document.name, _responses(document), Manifest([]), wishes, notes)
+        return _judgements(document.name, _responses(document), Manifest([]), columns_wanted, notes)
     raise AnnotationError(
         f"{document.name} is no part of a Ground Truth job. Give the folder that has annotations/ in it."
     )
 
 
-def _read_folder(folder: Folder, wishes: Wishes) -> Judgements:
+def _read_folder(folder: Folder, columns_wanted: ColumnOptions) -> Judgements:
     kinds = {name: kind for name in folder.members if (kind := _kind(name))}
     used = _RESPONSES if _RESPONSES in kinds.values() else _REQUESTS
     files = [name for name, kind in kinds.items() if kind == used]
@@ -81,11 +81,11 @@ def _read_folder(folder: Folder, wishes: Wishes) -> Judgements:
             raise AnnotationError(
                 f"{folder.name} has no {_RESPONSES}/iteration-*/ in it. Give the folder of a whole job."
             )
-        return read_manifest(manifest, wishes)
+        return read_manifest(manifest, columns_wanted)
     said = f"Answers were taken from {len(files)} file(s) of {used}"
     said += f", and the names of items from {called}." if called else "; there is no manifest that names their items."
     lines = Manifest(manifest.objects, called) if manifest is not None else Manifest([])
-    return _judgements(folder.name, _all_responses(folder, files), lines, wishes, {"files_used": said})
+    return _judgements(folder.name, _all_responses(folder, files), lines, columns_wanted, {"files_used": said})
 
 
 def _all_responses(folder: Folder, files: list[str]) -> Iterator[Response]:
@@ -139,19 +139,23 @@ def _requested(entry: Any, place: str) -> Iterator[Response]:
 
 
 def _judgements(
-    source: str, responses: Iterator[Response], manifest: Manifest, wishes: Wishes, notes: Mapping[str, str]
+    source: str,
+    responses: Iterator[Response],
+    manifest: Manifest,
+    columns_wanted: ColumnOptions,
+    notes: Mapping[str, str],
 ) -> Judgements:
     """All responses under the names of their items, and the objects of the manifest that nobody answered."""
     given = [(response, *answers_of(response.content)) for response in responses]
     answered = {response.number for response, _, _ in given}
-    items, item_said, more = manifest.items(answered, wishes.item)
+    items, item_said, more = manifest.items(answered, columns_wanted.item)
     elements = {element for _, answers, _ in given for element in answers}
-    if wishes.label is not None and wishes.label not in elements:
-        raise AnnotationError(f"{source} has no element {wishes.label!r}. It has: {listed(sorted(elements))}.")
+    if columns_wanted.label is not None and columns_wanted.label not in elements:
+        raise AnnotationError(f"{source} has no element {columns_wanted.label!r}. It has: {listed(sorted(elements))}.")
     rows, unread = Collector(), 0
     for response, answers, marks_regions in given:
-        if wishes.label is not None:
-            answers = {wishes.label: answers[wishes.label]} if wishes.label in answers else {}
+        if columns_wanted.label is not None:
+            answers = {columns_wanted.label: answers[columns_wanted.label]} if columns_wanted.label in answers else {}
         reason = "no_worker" if answers and not response.worker else None
         if not answers and marks_regions:
             reason = "region"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Records
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
+from manyhands.io.read.documents import Records
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
 
 _SOURCES = ("source-ref", "source")
 _BY_NUMBER = ("index", "datasetObjectId")  # what a user calls the number of the object
@@ -64,10 +64,10 @@ def names_sources(document: Records) -> bool:
     return bool(document.objects) and all(any(key in line for key in _SOURCES) for line in document.objects)
 
 
-def read_manifest(document: Records, wishes: Wishes) -> Judgements:
+def read_manifest(document: Records, columns_wanted: ColumnOptions) -> Judgements:
     """One row per line and attribute; they are what was made of the answers, or of none."""
     rows = Collector()
-    items, said, notes = Manifest(document.objects, document.name).items(set(), wishes.item)
+    items, said, notes = Manifest(document.objects, document.name).items(set(), columns_wanted.item)
     for item, line in zip(items.values(), document.objects):
         attributes = _attributes(line)
         for metadata in attributes.values():

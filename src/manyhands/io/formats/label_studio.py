@@ -14,13 +14,13 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records
 from manyhands.io.formats.label_studio_results import read_results
 from manyhands.io.formats.label_studio_tables import read_flat, recognise_flat
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import listed, shorten
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, shorten
+from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.times import parse_times
 
 _LISTS = ("annotations", "completions", "predictions")
 _MAPPING = {"item": "id", "worker": "completed_by", "label": "result[].value", "time": "updated_at"}
@@ -37,18 +37,18 @@ def recognise(document: Document) -> str | None:
     return recognise_flat(document)
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Every annotation, draft and prediction as a row, and a row for each task that has no annotation."""
-    wishes.refuse("worker", format_name, "completed_by" if format_name == "label-studio" else "annotator")
+    columns_wanted.refuse("worker", format_name, "completed_by" if format_name == "label-studio" else "annotator")
     if format_name != "label-studio":
-        return read_flat(document, format_name, wishes)
+        return read_flat(document, format_name, columns_wanted)
     rows = _Rows(document.name)
-    item_of, place = item_finder(document, wishes.item)
+    item_of, place = item_finder(document, columns_wanted.item)
     for task in tasks_of(document):
         rows.add_task(task, item_of(task))
     mapping = _MAPPING | {"item": place}
     judgements = rows.judgements(mapping, document.notes if isinstance(document, Records) else {})
-    return judgements if wishes.label is None else _only(judgements, wishes.label)
+    return judgements if columns_wanted.label is None else _only(judgements, columns_wanted.label)
 
 
 def tasks_of(document: Document) -> Iterator[Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manyhands.io.json_files import as_text
+from manyhands.io.read.json_files import as_text
 
 Answer = str | list[str]
 

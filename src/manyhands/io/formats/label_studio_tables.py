@@ -13,13 +13,13 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, Answer, as_answer
 from manyhands.io.formats.long import objects_as_table
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, split_question
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, split_question
+from manyhands.io.read import exact_json
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
 _TIMES = ("updated_at", "created_at")
@@ -41,15 +41,15 @@ def recognise_flat(document: Document) -> str | None:
     return None
 
 
-def read_flat(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read_flat(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Every annotation as a row; a task without one is a row without a worker."""
     table = _as_table(document)
     cells = {name: _blank_as_null(table.column(at)) for at, name in enumerate(table.header)}
     item_column = "id"
-    if wishes.item is not None:
-        at = find_column(table.header, wishes.item.removeprefix("data."), "item", table.name)
+    if columns_wanted.item is not None:
+        at = find_column(table.header, columns_wanted.item.removeprefix("data."), "item", table.name)
         item_column = table.header[at]
-    answers, regional = _find_questions(table.name, cells, wishes)
+    answers, regional = _find_questions(table.name, cells, columns_wanted)
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
     reason = _reasons(cells, answers, regional)
@@ -87,11 +87,13 @@ def _blank_as_null(column: pl.Series) -> pl.Series:
     return column if (stripped != "").all() else column.set(stripped == "", None)
 
 
-def _find_questions(source: str, cells: dict[str, pl.Series], wishes: Wishes) -> tuple[dict[str, pl.Series], list[str]]:
+def _find_questions(
+    source: str, cells: dict[str, pl.Series], columns_wanted: ColumnOptions
+) -> tuple[dict[str, pl.Series], list[str]]:
     """The answers by question, and the columns that speak of parts of items."""
     others = [name for name in cells if name not in _OWN and not name.startswith(_DATA_PREFIX)]
-    wanted = _wanted(source, list(cells), wishes)
-    if wishes.label is not None:
+    wanted = _wanted(source, list(cells), columns_wanted)
+    if columns_wanted.label is not None:
         return {str(wanted): _answers(cells[str(wanted)])}, []
     unlabelled = cells["annotator"].is_null()
     differs, several = _within_tasks(cells, others)
@@ -113,13 +115,13 @@ def _find_questions(source: str, cells: dict[str, pl.Series], wishes: Wishes) ->
     return {name: _answers(cells[name]) for name in cells if name in found or name == wanted}, regional
 
 
-def _wanted(source: str, header: Sequence[str], wishes: Wishes) -> str | None:
+def _wanted(source: str, header: Sequence[str], columns_wanted: ColumnOptions) -> str | None:
     """The column that the user named as the question or the label."""
-    if wishes.label is not None:
-        return header[find_column(header, wishes.label, "label", source)]
-    if wishes.question is None:
+    if columns_wanted.label is not None:
+        return header[find_column(header, columns_wanted.label, "label", source)]
+    if columns_wanted.question is None:
         return None
-    found = split_question(wishes.question, header)
+    found = split_question(columns_wanted.question, header)
     return None if found is None else found[0]
 
 

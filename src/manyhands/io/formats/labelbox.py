@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.fields import field_of, objects_of, only_question, refusal, refuse_unknown_field, set_times
 from manyhands.io.formats.labelbox_answers import Answers, Place, one_or_several, read_answers
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import find_question, listed
+from manyhands.io.messages import find_question, listed
+from manyhands.io.read import exact_json
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
@@ -45,32 +45,32 @@ def recognise(document: Document) -> str | None:
     return "labelbox" if v2 or first.keys() >= _V1 else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per label, and one without a label for every data row that has none."""
-    wishes.refuse("worker", "Labelbox", "created_by")
+    columns_wanted.refuse("worker", "Labelbox", "created_by")
     name = document.name
     entries = _table_rows(document) if isinstance(document, Table) else objects_of(document, "Labelbox")
     v1 = any(entry.keys() >= _V1 for entry in entries)
     names: dict[str, str] = {}
     labels: list[_Label] = []
     for at, entry in enumerate(entries, start=1):
-        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), wishes.item, names))
-    if wishes.item and labels and not any(label.item for label in labels):
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), columns_wanted.item, names))
+    if columns_wanted.item and labels and not any(label.item for label in labels):
         inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
-        raise refuse_unknown_field(wishes.item, "item", name, inner)
+        raise refuse_unknown_field(columns_wanted.item, "item", name, inner)
     rows = Collector()
-    labels = _of_one_project(labels, names, wishes, name)
+    labels = _of_one_project(labels, names, columns_wanted, name)
     for label in labels:
         rows.add(label.item, label.worker, label.answers, label.reason)
         if label.reason == "gold_account":
             for question, answer in label.answers.items():
                 rows.gold[question][label.item] = (answer,) if isinstance(answer, str) else tuple(answer)
     notes = set_times(rows, [label.time for label in labels])
-    only_question(rows, wishes, name)
+    only_question(rows, columns_wanted, name)
     return rows.judgements(
         name,
         format_name,
-        mapping=_mapping(v1, wishes.item),
+        mapping=_mapping(v1, columns_wanted.item),
         notes=getattr(document, "notes", {}) | notes | (_NOTE_V1 if v1 else {}),
         refusal=_refusal(name, rows),
     )
@@ -180,7 +180,9 @@ def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, be
     return "no_worker" if answers and worker is None else None
 
 
-def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes, source: str) -> list[_Label]:
+def _of_one_project(
+    labels: list[_Label], ids: Mapping[str, str], columns_wanted: ColumnOptions, source: str
+) -> list[_Label]:
     """The labels of the project that is meant: those of another leave none of its questions open."""
     answered = list(dict.fromkeys(label.project for label in labels if label.answers and label.project is not None))
     if not answered:
@@ -192,7 +194,7 @@ def _of_one_project(labels: list[_Label], ids: Mapping[str, str], wishes: Wishes
     asked = {
         prefix[label.project] + q: label.project for label in labels if label.project in prefix for q in label.answers
     }
-    wanted = wishes.question or wishes.label
+    wanted = columns_wanted.question or columns_wanted.label
     if wanted is None:
         raise AnnotationError(
             f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."

@@ -13,13 +13,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Folder, Records, Table, parse
 from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
 from manyhands.io.formats.written_lists import parse_list, written_as_list
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Judgements, Wishes, find_column
-from manyhands.io.names import plain, shorten
+from manyhands.io.messages import plain, shorten
+from manyhands.io.read.documents import Document, Folder, Records, Table, parse
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
 
 QUESTION = "label"
 _WORKERS = ["annotator_ids", "annotators", "annotator_id", "annotator", "worker_ids", "workers", "worker_id", "worker"]
@@ -43,14 +43,14 @@ def recognise(document: Document) -> str | None:
     return "counts" if is_counts(document) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """The judgements of every item, one row each; an item with none is a row without a label."""
     if format_name == "counts":
-        return read_counts(document, wishes, _ITEMS)
+        return read_counts(document, columns_wanted, _ITEMS)
     if format_name == "lists":
-        return _read_lists(document, wishes)
+        return _read_lists(document, columns_wanted)
     for role in ("item", "worker", "label"):
-        wishes.refuse(role, format_name, "the keys of its objects")
+        columns_wanted.refuse(role, format_name, "the keys of its objects")
     if isinstance(document, Folder) and (found := _answers_in(document)):
         document = parse(document.members[found])
     if not isinstance(document, Records) or not isinstance(document.value, dict):
@@ -117,14 +117,18 @@ def _parts(joined: Any, where: str) -> list[str | None]:
     return [part.strip() for part in _text(joined, where).split(",")]
 
 
-def _read_lists(document: Document, wishes: Wishes) -> Judgements:
+def _read_lists(document: Document, columns_wanted: ColumnOptions) -> Judgements:
     """Workers and labels of every item in two lists of the same length."""
     header, entries = _entries(document)
     place = _list_columns(document) or (None, None)
-    worker = _key(header, wishes.worker, "worker", place[0], document.name)
-    label = _key(header, wishes.label, "label", place[1], document.name)
+    worker = _key(header, columns_wanted.worker, "worker", place[0], document.name)
+    label = _key(header, columns_wanted.label, "label", place[1], document.name)
     usual = next((name for wanted in _ITEMS for name in header if plain(name) == plain(wanted)), None)
-    item = usual if wishes.item is None else header[find_column(header, wishes.item, "item", document.name)]
+    item = (
+        usual
+        if columns_wanted.item is None
+        else header[find_column(header, columns_wanted.item, "item", document.name)]
+    )
     rows = Collector()
     for number, entry in enumerate(entries, start=1):
         name = str(number) if item is None else as_text(entry.get(item))

@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records, Table, Words
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Judgements, Wishes, find_column, name_it, only_column
-from manyhands.io.names import find_question, listed, plain
-from manyhands.io.text_tables import Locate
-from manyhands.io.times import parse_times
+from manyhands.io.messages import find_question, listed, plain
+from manyhands.io.read.documents import Document, Records, Table, Words
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column, name_it, only_column
+from manyhands.io.read.text_tables import Locate
+from manyhands.io.read.times import parse_times
 
 _STRONG = {  # names that say what a column is; the most usual first
     "item": "item task item_id task_id unit unit_id example example_id post_id comment_id document_id doc_id text_id "
@@ -59,17 +59,17 @@ def has_roles(header: Sequence[str]) -> bool:
     return _covers(header)
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """The rows of a table as judgements, one each."""
     table = as_table(document)
     place: dict[str, int] = {}
     for role in _NEEDED:
-        place[role] = _find_needed(table, role, getattr(wishes, role))
+        place[role] = _find_needed(table, role, getattr(columns_wanted, role))
     for role in ("time", "gold", "question"):
         found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
             place[role] = found[0]
-    table, question, questions = _one_question(table, place, wishes)
+    table, question, questions = _one_question(table, place, columns_wanted)
     label = table.column(place["label"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -160,7 +160,9 @@ def _find_needed(table: Table, role: str, name: str | None) -> int:
     return only_column(table.header, found, role, table.name)
 
 
-def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[Table, str, dict[str, int] | None]:
+def _one_question(
+    table: Table, place: dict[str, int], columns_wanted: ColumnOptions
+) -> tuple[Table, str, dict[str, int] | None]:
     """Only the rows of the question that is meant, its name, and how many rows each has; blank lines stay."""
     own_name = table.header[place["label"]]
     if "question" not in place:
@@ -168,9 +170,9 @@ def _one_question(table: Table, place: dict[str, int], wishes: Wishes) -> tuple[
     column = table.column(place["question"]).fill_null("").str.strip_chars()
     counts = {name: n for name, n in column.value_counts().iter_rows() if name}
     names = sorted(counts)
-    if len(names) < 2 and wishes.question is None:
+    if len(names) < 2 and columns_wanted.question is None:
         return table, own_name, None
-    question, _ = find_question(wishes.question, names, table.name)
+    question, _ = find_question(columns_wanted.question, names, table.name)
     nameless = (column == "") & ~table.blank_lines()
     if nameless.any():
         raise AnnotationError(

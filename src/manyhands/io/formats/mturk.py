@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.choosing_items import choose_item, find_gold, find_wanted, keep_wanted, named_columns
 from manyhands.io.formats.long import as_table, gold_of
 from manyhands.io.formats.mturk_answers import read_answers
 from manyhands.io.formats.mturk_api import HIT_AS_ITEM, assignments_in, read_assignments
 from manyhands.io.formats.numbered_items import Numbered, find_numbered, look_numbered, span
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain
-from manyhands.io.text_tables import Locate
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, plain
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.text_tables import Locate
+from manyhands.io.read.times import parse_times
 
 _INPUT, _ANSWER = "Input.", "Answer."
 _HIT, _ASSIGNMENT, _WORKER, _STATUS, _TIME = "HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime"
@@ -50,20 +50,20 @@ def recognise(document: Document) -> str | None:
     return "mturk" if has_answers and marked and _WORKER in document.header else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """The judgements of a batch; those of rejected assignments do not count."""
     if format_name == "mturk-api":
-        return read_assignments(document, wishes)
+        return read_assignments(document, columns_wanted)
     table = as_table(document)
     inputs, answers = named_columns(table, _INPUT), named_columns(table, _ANSWER)
     if not answers:
         raise AnnotationError(
             f"{table.name} has no {_ANSWER}* column, so no answers. Download the results of the batch."
         )
-    worker = find_column(table.header, wishes.worker or _WORKER, "worker", table.name)
-    rows = _rows(table, inputs, answers, wishes)
-    item, item_said, notes = _find_item(table, rows, wishes)
-    answers = keep_wanted(rows.answers, wishes.label, _ANSWER, table.name)
+    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
+    rows = _rows(table, inputs, answers, columns_wanted)
+    item, item_said, notes = _find_item(table, rows, columns_wanted)
+    answers = keep_wanted(rows.answers, columns_wanted.label, _ANSWER, table.name)
     gold = find_gold(rows.inputs, list(answers))
     time, unread = _time(table)
     mapping = {"item": item_said, "worker": table.header[worker], "label": _label_said(answers, rows)}
@@ -84,21 +84,23 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
     )
 
 
-def _rows(table: Table, inputs: dict[str, pl.Series], columns: dict[str, pl.Series], wishes: Wishes) -> _Rows:
+def _rows(
+    table: Table, inputs: dict[str, pl.Series], columns: dict[str, pl.Series], columns_wanted: ColumnOptions
+) -> _Rows:
     """A row per assignment, or where a HIT shows several items, a row for each of them."""
     answers, said = read_answers(columns, lambda row: _place(table, row))
-    numbered = find_numbered(inputs, answers, wishes.item, (_INPUT, _ANSWER), table.name)
+    numbered = find_numbered(inputs, answers, columns_wanted.item, (_INPUT, _ANSWER), table.name)
     if numbered is None:
-        _ask_whether_items(table.name, list(answers), wishes)
+        _ask_whether_items(table.name, list(answers), columns_wanted)
         inputs_said = {name: _INPUT + name for name in inputs}
         answers_said = {question: _ANSWER + where for question, where in said.items()}
         return _Rows(inputs, answers, inputs_said, answers_said, lambda column: column)
     return _taken_apart(numbered, inputs, answers)
 
 
-def _ask_whether_items(source: str, questions: list[str], wishes: Wishes) -> None:
+def _ask_whether_items(source: str, questions: list[str], columns_wanted: ColumnOptions) -> None:
     """Questions that differ in a number alone may be items, which only numbered inputs would tell apart."""
-    named = (wishes.item, wishes.label, wishes.question)
+    named = (columns_wanted.item, columns_wanted.label, columns_wanted.question)
     if look_numbered(questions) and all(wish is None for wish in named):
         raise AnnotationError(
             f"{source} holds answers to several questions: {listed(questions)}. Pick one with --question NAME; if they "
@@ -120,13 +122,13 @@ def _taken_apart(numbered: Numbered, inputs: dict[str, pl.Series], answers: dict
     )
 
 
-def _find_item(table: Table, rows: _Rows, wishes: Wishes) -> tuple[pl.Series, str, dict[str, str]]:
+def _find_item(table: Table, rows: _Rows, columns_wanted: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
     """The item's column, how the mapping puts it, and notes."""
-    if wishes.item is not None:
+    if columns_wanted.item is not None:
         for name, column in rows.inputs.items():
-            if plain(wishes.item) in (plain(name), plain(_INPUT + name)):
+            if plain(columns_wanted.item) in (plain(name), plain(_INPUT + name)):
                 return column, rows.inputs_said[name], {}
-        at = find_wanted(table.header, wishes.item, _INPUT, table.name)
+        at = find_wanted(table.header, columns_wanted.item, _INPUT, table.name)
         return rows.repeat(table.column(at)), table.header[at], {}
     if rows.inputs:
         name, said, notes = choose_item(rows.inputs, _INPUT, table.name, _HIT)

@@ -14,9 +14,9 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io import exact_json
 from manyhands.io.formats.choosing_items import blank_as_null
-from manyhands.io.json_files import as_text
+from manyhands.io.read import exact_json
+from manyhands.io.read.json_files import as_text
 
 TASK_ANSWERS = "taskAnswers"
 _PLAIN_ENDINGS = ("", "label", "labels")  # what crowd elements put behind the name of a question

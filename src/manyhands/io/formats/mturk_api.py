@@ -9,14 +9,14 @@ from xml.etree.ElementTree import Element, ParseError
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records
 from manyhands.io.formats.choosing_items import keep_wanted
 from manyhands.io.formats.fields import assignments_of
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Judgements, Wishes
-from manyhands.io.names import listed, shorten
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, shorten
+from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.io.read.times import parse_times
 
 HIT_AS_ITEM = "The HIT was taken for the item, as nothing here says what it showed; one item may be in several HITs."
 _MARKS = ("AssignmentId", "WorkerId")
@@ -43,22 +43,22 @@ def assignments_in(value: Any) -> list[Any] | None:
     return found if known else None
 
 
-def read_assignments(document: Document, wishes: Wishes) -> Judgements:
+def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per assignment and question; the item is the HIT unless the user names another field."""
     assignments = assignments_of(document, assignments_in, "the API of MTurk")
-    if wishes.worker != "WorkerId":
-        wishes.refuse("worker", "mturk-api", "WorkerId")
+    if columns_wanted.worker != "WorkerId":
+        columns_wanted.refuse("worker", "mturk-api", "WorkerId")
     for at, assignment in enumerate(assignments, start=1):
         if not isinstance(assignment, dict):
             raise AnnotationError(f"{document.name}, assignment {at} is not an object. Fetch it again.")
-    key = wishes.item or "HITId"
+    key = columns_wanted.item or "HITId"
     if assignments and not any(key in assignment for assignment in assignments):
         keys = sorted({key for assignment in assignments for key in assignment})
         raise AnnotationError(
             f"{document.name}: no assignment has {key!r}. Name one of these with --item: {listed(keys)}."
         )
     answers, said = _read_all(assignments, document.name)
-    answers = keep_wanted(answers, wishes.label, "", document.name)
+    answers = keep_wanted(answers, columns_wanted.label, "", document.name)
     time, notes = parse_times(_column(assignments, "SubmitTime"))
     status = _column(assignments, "AssignmentStatus").str.to_lowercase()
     rejected = status == "rejected"
@@ -73,7 +73,7 @@ def read_assignments(document: Document, wishes: Wishes) -> Judgements:
         time=time,
         mapping={"item": key, "worker": "WorkerId", "label": f"Answer: {label}", "time": "SubmitTime"},
         notes=notes
-        | ({} if wishes.item else {"item_is_hit": HIT_AS_ITEM})
+        | ({} if columns_wanted.item else {"item_is_hit": HIT_AS_ITEM})
         | (document.notes if isinstance(document, Records) else {}),
     )
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.choosing_items import usual_item
-from manyhands.io.names import listed, plain
+from manyhands.io.messages import listed, plain
 
 _NUMBERED = re.compile(r"(.*?)[ _-]?(?<![0-9])([0-9]{1,6})", re.DOTALL)
 _NUMBERED_WITHIN = re.compile(r"([^0-9]*?)[ _-]?([0-9]{1,6})([^0-9]+)", re.DOTALL)  # image1_label

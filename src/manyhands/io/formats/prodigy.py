@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records
 from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal, refuse_unknown_field, set_times
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import find_question, listed, shorten
-from manyhands.io.times import Notes
+from manyhands.io.messages import find_question, listed, shorten
+from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.times import Notes
 
 CHOICE = "accept"  # what the one question of the choice view is called
 _DATED = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # a session without a name: when it was started
@@ -37,16 +37,16 @@ def recognise(document: Document) -> str | None:
     return "prodigy" if "answer" in first and ("_input_hash" in first or "_task_hash" in first) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per object; those of a binary file that ask about another label are not among them."""
-    wishes.refuse("label", "Prodigy", "accept, or in label and answer")
+    columns_wanted.refuse("label", "Prodigy", "accept, or in label and answer")
     name, objects = document.name, objects_of(document, "Prodigy")
     answers = [_row_of(entry, name, at) for at, entry in enumerate(objects, start=1)]
-    chosen = _rows_of_question(answers, wishes.question, name)
-    workers, at_worker, worker_notes = _workers(objects, wishes.worker, name)
-    item_field = wishes.item or "_input_hash"
-    if wishes.item and objects and all(field_of(entry, item_field) is None for entry in objects):
-        raise refuse_unknown_field(wishes.item, "item", name, [key for entry in objects for key in entry])
+    chosen = _rows_of_question(answers, columns_wanted.question, name)
+    workers, at_worker, worker_notes = _workers(objects, columns_wanted.worker, name)
+    item_field = columns_wanted.item or "_input_hash"
+    if columns_wanted.item and objects and all(field_of(entry, item_field) is None for entry in objects):
+        raise refuse_unknown_field(columns_wanted.item, "item", name, [key for entry in objects for key in entry])
     rows = Collector()
     for at in chosen:
         item = one_text(field_of(objects[at], item_field), name, at + 1, item_field)

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.grids import (
     ITEM_NAMES,
     LABEL_NAMES,
@@ -23,9 +22,10 @@ from manyhands.io.formats.grids import (
 )
 from manyhands.io.formats.long import as_table
 from manyhands.io.formats.wide import QUESTION, of_cells
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain
-from manyhands.io.times import parse_times
+from manyhands.io.messages import listed, plain
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.times import parse_times
 
 _PEOPLE = "name full_name your_name participant participant_id respondent respondent_id email_address student"
 _WORKERS = WORKER_NAMES | frozenset(map(plain, _PEOPLE.split()))
@@ -48,22 +48,22 @@ def recognise(document: Document) -> str | None:
     return "survey" if speak_alike(rows, items) else None
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Every cell of a worker and an item as one judgement; an empty one has no label."""
-    wishes.refuse("label", "A survey", "the cells of the items' columns")
+    columns_wanted.refuse("label", "A survey", "the cells of the items' columns")
     table = as_table(document)
     blank = table.blank_lines()
     rows = table.frame.filter(~blank)
-    at_worker = _find_worker(table, wishes)
+    at_worker = _find_worker(table, columns_wanted)
     at_time = next((at for at, name in enumerate(table.header) if plain(name) in TIME_NAMES and at != at_worker), None)
-    at_items, left_out = _items(table, rows, at_worker, wishes)
-    labels, minus_one_is_none = labels_of([rows.to_series(at) for at in at_items], wishes.missing)
+    at_items, left_out = _items(table, rows, at_worker, columns_wanted)
+    labels, minus_one_is_none = labels_of([rows.to_series(at) for at in at_items], columns_wanted.missing)
     n_workers, n_items = len(rows), len(at_items)
     by_worker = np.arange(n_workers * n_items).reshape(n_items, n_workers).T.ravel()
     of_worker = np.repeat(np.arange(n_workers), n_items)
     time, notes = parse_times(rows.to_series(at_time)) if at_time is not None else (None, {})
     notes |= document.notes if isinstance(document, Records) else {}
-    if wishes.item is None:
+    if columns_wanted.item is None:
         notes |= left_out_note(table.header, [at for at in left_out if at != at_time], "items", "item")
     said = f"a cell for each of {n_items} items" + ("; -1 is no label" if minus_one_is_none else "")
     mapping = {"item": "a column each", "worker": table.header[at_worker] or "the first column", "label": said}
@@ -90,21 +90,23 @@ def _usual_worker(header: Sequence[str]) -> int | None:
     return 1 if len(names) > 1 and names[0] in TIME_NAMES and names[1] in _WORKERS else None
 
 
-def _find_worker(table: Table, wishes: Wishes) -> int:
+def _find_worker(table: Table, columns_wanted: ColumnOptions) -> int:
     """The column that the user names, that has a usual name, or the first that is no time."""
-    if wishes.worker is not None:
-        return find_column(table.header, wishes.worker, "worker", table.name)
+    if columns_wanted.worker is not None:
+        return find_column(table.header, columns_wanted.worker, "worker", table.name)
     usual = _usual_worker(table.header)
     if usual is not None:
         return usual
     return next((at for at, name in enumerate(table.header) if plain(name) not in TIME_NAMES), 0)
 
 
-def _items(table: Table, rows: pl.DataFrame, at_worker: int, wishes: Wishes) -> tuple[list[int], list[int]]:
+def _items(
+    table: Table, rows: pl.DataFrame, at_worker: int, columns_wanted: ColumnOptions
+) -> tuple[list[int], list[int]]:
     """The columns of the items: those that the user names, or all that may hold labels; and the others."""
     others = [at for at in range(len(table.header)) if at != at_worker]
-    if wishes.item is not None:
-        names = [wishes.item] if wishes.item in table.header else wishes.item.split(",")
+    if columns_wanted.item is not None:
+        names = [columns_wanted.item] if columns_wanted.item in table.header else columns_wanted.item.split(",")
         chosen = [find_column(table.header, name.strip(), "item", table.name) for name in names]
         return chosen, [at for at in others if at not in chosen]
     items, left_out = sort_out(table, others, rows)

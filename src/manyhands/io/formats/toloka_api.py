@@ -8,15 +8,15 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records
 from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted
 from manyhands.io.formats.fields import assignments_of
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
-from manyhands.io.json_files import as_text
-from manyhands.io.judgements import Collector, Judgements, Wishes
-from manyhands.io.names import shorten
-from manyhands.io.times import parse_times
+from manyhands.io.messages import shorten
+from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.json_files import as_text
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.times import parse_times
 
 _INPUT, _OUTPUT, _TASK = "input_values.", "output_values.", "task_id"
 
@@ -42,16 +42,16 @@ def _is_assignment(value: Any) -> bool:
     )
 
 
-def read_assignments(document: Document, wishes: Wishes) -> Judgements:
+def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
     """One judgement per task of an assignment and question."""
     assignments = assignments_of(document, assignments_in, "Toloka's API")
-    if wishes.worker != "user_id":
-        wishes.refuse("worker", "toloka-api", "user_id")
+    if columns_wanted.worker != "user_id":
+        columns_wanted.refuse("worker", "toloka-api", "user_id")
     tasks = _Tasks(document.name)
     for at, assignment in enumerate(assignments, start=1):
         tasks.add_all(assignment, at)
     times, unread = parse_times(pl.Series(tasks.times, dtype=pl.String))
-    item, item_said, notes = _find_item(tasks, wishes)
+    item, item_said, notes = _find_item(tasks, columns_wanted)
     tasks.rows.item, tasks.rows.time = item, times.to_list()
     for row, question, answer in tasks.known:
         name = item[row]
@@ -65,7 +65,7 @@ def read_assignments(document: Document, wishes: Wishes) -> Judgements:
         mapping=mapping | ({"gold": "tasks[].known_solutions"} if tasks.known else {}),
         notes=(document.notes if isinstance(document, Records) else {}) | notes | unread | status_notes(tasks.statuses),
     )
-    return replace(judgements, answers=keep_wanted(judgements.answers, wishes.label, _OUTPUT, document.name))
+    return replace(judgements, answers=keep_wanted(judgements.answers, columns_wanted.label, _OUTPUT, document.name))
 
 
 class _Tasks:
@@ -132,16 +132,16 @@ def _pairs(assignment: dict[str, Any], is_open: bool, where: str) -> list[tuple[
     ]
 
 
-def _find_item(tasks: _Tasks, wishes: Wishes) -> tuple[list[str | None], str, dict[str, str]]:
+def _find_item(tasks: _Tasks, columns_wanted: ColumnOptions) -> tuple[list[str | None], str, dict[str, str]]:
     """The values that name the items, how the mapping puts it, and notes."""
     ids = pl.Series(tasks.ids, dtype=pl.String)
     shown = objects_as_table(tasks.source, tasks.inputs)
     columns = {name: shown.column(at) for at, name in enumerate(shown.header)}
-    if wishes.item is None and columns:
+    if columns_wanted.item is None and columns:
         name, said, notes = choose_item(columns, _INPUT, tasks.source, _TASK)
         return columns[name].to_list(), said, notes
     header = [*(_INPUT + name for name in columns), _TASK]
-    at = find_wanted(header, wishes.item or _TASK, _INPUT, tasks.source)
+    at = find_wanted(header, columns_wanted.item or _TASK, _INPUT, tasks.source)
     return [*columns.values(), ids][at].to_list(), header[at], {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from manyhands.io.names import listed
+from manyhands.io.messages import listed
 
 _COUNTED = ("APPROVED", "ACCEPTED", "SUBMITTED")
 # An active assignment is still being worked on; one that has expired was left without being submitted.

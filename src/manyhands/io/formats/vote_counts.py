@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.long import as_table
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import plain, shorten
+from manyhands.io.messages import plain, shorten
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
 
 QUESTION = "label"
 MOST_VOTES = 50_000_000  # of a whole file; a number with a few zeros too many would fill the memory
@@ -33,15 +33,15 @@ def is_counts(document: Document) -> bool:
     return _TOTAL in header and len(_class_columns(header)) > 1
 
 
-def read_counts(document: Document, wishes: Wishes, item_names: Sequence[str]) -> Judgements:
+def read_counts(document: Document, columns_wanted: ColumnOptions, item_names: Sequence[str]) -> Judgements:
     """Every vote as a judgement by nobody in particular; an item without votes is a row without a label."""
     for role in ("worker", "label"):
-        wishes.refuse(role, "counts", "counts of votes alone")
+        columns_wanted.refuse(role, "counts", "counts of votes alone")
     table = as_table(document)
     at_classes = _class_columns(table.header)
     if not at_classes:
         raise AnnotationError(f"{table.name} has no column that ends in {_ENDING}, so it counts no votes.")
-    items, item_said = _items(table, wishes, item_names)
+    items, item_said = _items(table, columns_wanted, item_names)
     counts = np.stack([_numbers(table, at, items) for at in at_classes], axis=1)  # (n_items, n_classes)
     votes = counts.sum(axis=1)
     _check_total(table, items, votes)
@@ -74,10 +74,10 @@ def _class_columns(header: Sequence[str]) -> list[int]:
     return [at for at, name in enumerate(header) if name.endswith(_ENDING) and name != _ENDING]
 
 
-def _items(table: Table, wishes: Wishes, names: Sequence[str]) -> tuple[pl.Series, str]:
+def _items(table: Table, columns_wanted: ColumnOptions, names: Sequence[str]) -> tuple[pl.Series, str]:
     """The column that names the items, or their number where there is none."""
-    if wishes.item is not None:
-        at: int | None = find_column(table.header, wishes.item, "item", table.name)
+    if columns_wanted.item is not None:
+        at: int | None = find_column(table.header, columns_wanted.item, "item", table.name)
     else:
         known = [plain(name) for name in table.header]
         at = next((known.index(plain(name)) for name in names if plain(name) in known), None)

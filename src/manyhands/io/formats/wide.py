@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Records, Table
 from manyhands.io.formats.grids import (
     GOLD_NAMES,
     ITEM_NAMES,
@@ -29,9 +28,10 @@ from manyhands.io.formats.grids import (
     without_minus_one,
 )
 from manyhands.io.formats.long import as_table, gold_of, has_roles
-from manyhands.io.judgements import Judgements, Wishes, find_column
-from manyhands.io.names import listed, plain, shorten
-from manyhands.io.text_tables import Locate
+from manyhands.io.messages import listed, plain, shorten
+from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.text_tables import Locate
 
 QUESTION = "label"
 _PEOPLE_IN_ROWS = "The columns are called like questions: if each row is a person, add --format survey."
@@ -53,35 +53,39 @@ def recognise(document: Document) -> str | None:
     return "wide" if speak_alike(rows, workers) else None
 
 
-def names_workers(document: Document, wishes: Wishes) -> bool:
+def names_workers(document: Document, columns_wanted: ColumnOptions) -> bool:
     """Whether the user names several columns as workers, which only a wide table has."""
-    if wishes.worker is None or "," not in wishes.worker or wishes.label is not None:
+    if columns_wanted.worker is None or "," not in columns_wanted.worker or columns_wanted.label is not None:
         return False
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     known = {plain(name) for name in header}
-    return plain(wishes.worker) not in known and all(plain(name) in known for name in wishes.worker.split(","))
+    return plain(columns_wanted.worker) not in known and all(
+        plain(name) in known for name in columns_wanted.worker.split(",")
+    )
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Every cell of an item and a worker as one judgement; an empty one has no label."""
-    wishes.refuse("label", "A wide table", "the cells of the workers' columns")
+    columns_wanted.refuse("label", "A wide table", "the cells of the workers' columns")
     table = as_table(document)
     blank = table.blank_lines()
     rows = table.frame.filter(~blank)
-    at_item, at_workers, left_out = _columns(table, rows, wishes)
+    at_item, at_workers, left_out = _columns(table, rows, columns_wanted)
     workers = [table.header[at] for at in at_workers]
     twice = [name for name, count in Counter(workers).items() if count > 1]
     if twice:
         raise AnnotationError(f"{table.name} has several columns for the workers {listed(twice)}. Rename all but one.")
     cells = [rows.to_series(at) for at in at_workers]
-    found = cells_as_judgements(table.name, format_name, rows.to_series(at_item), workers, cells, wishes.missing)
+    found = cells_as_judgements(
+        table.name, format_name, rows.to_series(at_item), workers, cells, columns_wanted.missing
+    )
     found.mapping["item"] = table.header[at_item] or "the first column"
     at_gold = next((at for at in left_out if plain(table.header[at]) in GOLD_NAMES), None)
     if at_gold is not None:
         left_out.remove(at_gold)
         found.mapping["gold"] = table.header[at_gold]
-        found.gold[QUESTION] = _known(found, rows.to_series(at_item), rows.to_series(at_gold), wishes)
-    if wishes.worker is None:
+        found.gold[QUESTION] = _known(found, rows.to_series(at_item), rows.to_series(at_gold), columns_wanted)
+    if columns_wanted.worker is None:
         found.notes |= left_out_note(table.header, left_out, "workers", "worker")
         found.notes |= {"rows_may_be_people": _PEOPLE_IN_ROWS} if are_numbered_questions(workers) else {}
     found.notes |= document.notes if isinstance(document, Records) else {}
@@ -129,14 +133,14 @@ def cells_as_judgements(
     )
 
 
-def _columns(table: Table, rows: pl.DataFrame, wishes: Wishes) -> tuple[int, list[int], list[int]]:
+def _columns(table: Table, rows: pl.DataFrame, columns_wanted: ColumnOptions) -> tuple[int, list[int], list[int]]:
     """The column of the items, those of the workers, and the others."""
     header, everywhere = table.header, range(len(table.header))
-    wanted = [] if wishes.worker is None else [name.strip() for name in wishes.worker.split(",")]
+    wanted = [] if columns_wanted.worker is None else [name.strip() for name in columns_wanted.worker.split(",")]
     at_workers = [find_column(header, name, "worker", table.name) for name in wanted]
     free = [at for at in everywhere if at not in at_workers]
-    if wishes.item is not None:
-        at_item = find_column(header, wishes.item, "item", table.name)
+    if columns_wanted.item is not None:
+        at_item = find_column(header, columns_wanted.item, "item", table.name)
     elif not free:
         raise AnnotationError(f"{table.name}: every column is named as a worker's, so that none names the items.")
     else:
@@ -156,7 +160,9 @@ def _columns(table: Table, rows: pl.DataFrame, wishes: Wishes) -> tuple[int, lis
     return at_item, at_workers, left_out
 
 
-def _known(found: Judgements, items: pl.Series, gold: pl.Series, wishes: Wishes) -> dict[str, tuple[str, ...]]:
+def _known(
+    found: Judgements, items: pl.Series, gold: pl.Series, columns_wanted: ColumnOptions
+) -> dict[str, tuple[str, ...]]:
     """The known answers; what means no label in a worker's cell means nothing here either."""
     gold = gold if "-1 is no label" not in found.mapping["label"] else without_minus_one(gold)
-    return gold_of(items, gold.set(gold.str.strip_chars().is_in(list(wishes.missing)).fill_null(False), None))
+    return gold_of(items, gold.set(gold.str.strip_chars().is_in(list(columns_wanted.missing)).fill_null(False), None))

@@ -8,10 +8,10 @@ from dataclasses import replace
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.documents import Document, Table, Words
 from manyhands.io.formats.long import has_roles
 from manyhands.io.formats.wide import cells_as_judgements
-from manyhands.io.judgements import Judgements, Wishes
+from manyhands.io.read.documents import Document, Table, Words
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 _NUMBER = re.compile(r"-?\d+(\.0*)?|nan", re.IGNORECASE)
 _CLEARLY = 3  # times as many different values in one column as in the other tell items from coders
@@ -34,7 +34,7 @@ def recognise(document: Document) -> str | None:
     return "matrix"
 
 
-def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
+def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
     """Judgements of a matrix without names, or of triples without a header."""
     rows = _rows(document)
     if not rows:
@@ -45,7 +45,7 @@ def read(document: Document, format_name: str, wishes: Wishes) -> Judgements:
         raise AnnotationError(f"{document.name}, line {uneven}: {len(rows[uneven - 1])} words; the first has {width}.")
     if format_name == "nltk":
         return _read_triples(document.name, rows)
-    return _read_matrix(document.name, rows, wishes)
+    return _read_matrix(document.name, rows, columns_wanted)
 
 
 def _rows(document: Document) -> list[list[str]]:
@@ -57,11 +57,11 @@ def _rows(document: Document) -> list[list[str]]:
     return []
 
 
-def _read_matrix(name: str, rows: list[list[str]], wishes: Wishes) -> Judgements:
+def _read_matrix(name: str, rows: list[list[str]], columns_wanted: ColumnOptions) -> Judgements:
     """Items are rows and workers are columns, both by number from 0."""
     words = {word for row in rows for word in row}
     says_nothing = "-1" in words or any(word.lower() == "nan" for word in words)
-    if not wishes.missing and words & {"0", "0.", "0.0"} and not says_nothing:
+    if not columns_wanted.missing and words & {"0", "0.", "0.0"} and not says_nothing:
         raise AnnotationError(
             f"{name} has 0 but no -1: is 0 a class, or no label? Say --missing 0, or --missing -1 where 0 is a class."
         )
@@ -69,7 +69,9 @@ def _read_matrix(name: str, rows: list[list[str]], wishes: Wishes) -> Judgements
     cells = [cell.set(cell.str.to_lowercase() == "nan", None) for cell in cells]
     items = pl.Series([str(at) for at in range(len(rows))], dtype=pl.String)
     workers = [str(at) for at in range(len(cells))]
-    return replace(cells_as_judgements(name, "matrix", items, workers, cells, wishes.missing), items_numbered=True)
+    return replace(
+        cells_as_judgements(name, "matrix", items, workers, cells, columns_wanted.missing), items_numbered=True
+    )
 
 
 def _read_triples(name: str, rows: list[list[str]]) -> Judgements:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from manyhands.io import exact_json
+from manyhands.io.read import exact_json
 
 _TEXT = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _ENTRY = re.compile(rf"\s*(?:({_TEXT})|(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)|(None|True|False))\s*(,|\]\s*\Z)")

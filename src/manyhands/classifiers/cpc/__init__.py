@@ -1,0 +1,1 @@
+"""CPC: clustering of per-worker classifiers."""

@@ -1,0 +1,1 @@
+"""CrowdInG: generative imputation of missing annotations."""

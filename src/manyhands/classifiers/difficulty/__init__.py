@@ -1,0 +1,1 @@
+"""Difficulty EM: worker ability and item difficulty."""

@@ -1,0 +1,1 @@
+"""ICED: truth inference and synthetic minority samples for imbalanced crowd labels."""

@@ -1,0 +1,1 @@
+"""Crowd layers trained on imputed annotations."""

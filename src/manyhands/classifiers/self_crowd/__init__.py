@@ -1,0 +1,1 @@
+"""Self-Crowd: self-training on pseudo-annotations."""

@@ -1,0 +1,1 @@
+"""Expectation maximisation: the driver, the compiled pass, priors, starts and decisions."""

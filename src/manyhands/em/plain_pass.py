@@ -1,0 +1,125 @@
+"""The passes of `_fused.c` in NumPy and SciPy, for machines without a C compiler: the same steps, the same bits.
+
+Every sum is taken in the order of the compiled pass: scores over an item's labels, normalisers in four partial sums,
+totals and counts item after item, the evidence in blocks of 64 items. `np.cumsum` and SciPy's sparse products add one
+number after the other; NumPy's `sum` would not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import elementary
+
+if TYPE_CHECKING:
+    from manyhands.em.kernels import Packed
+
+Array = npt.NDArray[np.float64]
+
+CHUNK = 16_384  # items, a multiple of a block; the scores of a chunk stay in the cache
+_BLOCK = 64  # items whose evidence is one logarithm
+
+
+def em_shard(
+    packed: Packed,
+    first: int,
+    last: int,
+    rows: Array,
+    log_prior: Array,
+    offset: Array | None,
+    counts: Array,
+    totals: Array,
+    posterior: Array | None,
+) -> float:
+    """One E and M step over the items from `first` to `last`.
+
+    Parameters
+    ----------
+    packed : Packed
+        The annotations.
+    first, last : int
+        Range of items.
+    rows : ndarray of shape (n_workers * n_classes, n_classes)
+        log p(label | truth), a row for each worker and label.
+    log_prior : ndarray of shape (n_classes,)
+        log p(truth).
+    offset : ndarray of shape (n_items, n_classes) or None
+        Added to the log prior of each item.
+    counts, totals : ndarray
+        Zeros, which receive the expected counts and class totals.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        Receives the posterior, where it is wanted.
+
+    Returns
+    -------
+    float
+        The evidence: log p(labels), summed over the items.
+    """
+    part = np.empty((last - first, len(log_prior))) if posterior is None else posterior[first:last]
+    evidence: list[Array] = []
+    for begin in range(first, last, CHUNK):
+        end = min(begin + CHUNK, last)
+        labelled = np.diff(packed.start[begin : end + 1]) > 0
+        score = _indicators(packed, begin, end, len(rows)) @ rows + log_prior
+        if offset is not None:
+            score += offset[begin:end]
+        top = score.max(axis=1, keepdims=True)
+        elementary.exp(score - top, out=score)
+        total = _in_four_sums(score)
+        score *= 1.0 / total
+        part[begin - first : end - first] = score
+        evidence.append(_block_evidence(np.where(labelled, top[:, 0], 0.0), np.where(labelled, total[:, 0], 1.0)))
+    counts += _indicators(packed, first, last, len(rows)).T @ part
+    totals += _in_turn(part[np.diff(packed.start[first : last + 1]) > 0])
+    return float(_in_turn(np.concatenate(evidence)[:, None])[0]) if evidence else 0.0
+
+
+def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
+    """What `em_shard` would give if each item's posterior were its vote share."""
+    a, b = packed.start[[first, last]]
+    n_labels = np.diff(packed.start[first : last + 1])
+    item = np.repeat(np.arange(last - first), n_labels)
+    cell = item * np.int64(packed.n_classes) + packed.label[a:b]
+    votes = np.bincount(cell, minlength=(last - first) * packed.n_classes).reshape(last - first, packed.n_classes)
+    share = votes * (1.0 / np.maximum(n_labels, 1))[:, None]
+    counts += _indicators(packed, first, last, len(counts)).T @ share
+    totals += _in_turn(share[n_labels > 0])
+    if posterior is not None:
+        posterior[first:last] = share
+
+
+def _indicators(packed: Packed, first: int, last: int, n_rows: int) -> Any:
+    """Sparse (items, worker and label): 1 where the worker gave the item this label."""
+    from scipy.sparse import csr_array
+
+    a, b = packed.start[[first, last]]
+    start = packed.start[first : last + 1] - a
+    return csr_array((np.ones(b - a), packed.code[a:b], start), shape=(last - first, n_rows))
+
+
+def _in_turn(values: Array) -> Array:
+    """The sum over the first axis, one row after the other."""
+    return np.cumsum(values, axis=0)[-1] if len(values) else np.zeros(values.shape[1:])
+
+
+def _in_four_sums(score: Array) -> Array:
+    """(n, 1) the sum of each row, as four partial sums of every fourth number."""
+    lane = np.zeros((len(score), 4))
+    for k in range(0, score.shape[1], 4):
+        part = score[:, k : k + 4]
+        lane[:, : part.shape[1]] += part
+    return ((lane[:, 0] + lane[:, 2]) + (lane[:, 1] + lane[:, 3]))[:, None]
+
+
+def _block_evidence(top: Array, total: Array) -> Array:
+    """(n_blocks,) sum of top + log(total) over each block of items, by eight partial sums and products."""
+    n_blocks = -(-len(top) // _BLOCK)
+    missing = n_blocks * _BLOCK - len(top)
+    tops = np.append(top, np.zeros(missing)).reshape(n_blocks, 8, 8)
+    totals = np.append(total, np.ones(missing)).reshape(n_blocks, 8, 8)
+    summed = np.cumsum(np.cumsum(tops, axis=1)[:, -1], axis=1)[:, -1]
+    product = np.cumprod(np.cumprod(totals, axis=1)[:, -1], axis=1)[:, -1]
+    return np.asarray(summed + elementary.log(product))

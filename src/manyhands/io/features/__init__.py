@@ -1,0 +1,1 @@
+"""Features of items: reading, pipelines, model folders."""

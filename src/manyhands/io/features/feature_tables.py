@@ -1,0 +1,149 @@
+"""Features in columns of a table: numbers, lists of numbers (Parquet), and text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.messages import listed, plain, shorten
+from manyhands.io.read.companion_tables import find_common, open_table
+from manyhands.io.read.frames import frame_as_text
+from manyhands.io.read.judgements import find_column
+from manyhands.io.read.parquet import read_parquet
+from manyhands.io.read.sources import Source
+
+
+@dataclass(frozen=True)
+class TableFeatures:
+    """What a table says of its rows; `ids` is None where no column has them."""
+
+    ids: list[str] | None
+    numbers: Any  # (n_rows, n_features), or None
+    texts: list[str] | None
+    columns: tuple[str, ...]  # those with numbers
+    text: tuple[str, ...]
+    taken: npt.NDArray[np.intp]  # the row of the file, from 0, of each row
+
+
+def read_table(
+    path: Path,
+    id_column: str | None,
+    columns: Sequence[str],
+    text: Sequence[str],
+    *,
+    need_ids: bool,
+    trained_on: str = "",
+) -> TableFeatures:
+    """The columns that are wanted (without a wish: all but the ids); rows that repeat an id word for word are one."""
+    frame = _frame(path)
+    names = frame.columns
+    if trained_on:
+        _refuse_lacking(names, (*columns, *text), str(path), trained_on)
+    at = _id_column(names, id_column, str(path), need_ids)
+    text_at = [find_column(names, name, "text", str(path)) for name in text]
+    if columns or text:
+        number_at = [find_column(names, name, "column", str(path)) for name in columns]
+    else:
+        number_at = [place for place in range(len(names)) if place != at]
+    if not number_at and not text_at:
+        raise AnnotationError(f"{path} has no column beside the ids. It has: {listed(names)}.")
+    taken = np.arange(len(frame))
+    if at is not None and need_ids:
+        used = list(dict.fromkeys(names[place] for place in (at, *number_at, *text_at)))
+        numbered = frame.select(used).with_row_index(_ROW).unique(used, keep="first", maintain_order=True)
+        frame, taken = numbered.drop(_ROW), numbered[_ROW].to_numpy().astype(np.intp)
+    ids = None if at is None else _ids(frame[names[at]], taken, str(path))
+    remedy = f"Fill it; the model was trained on {trained_on}." if trained_on else _NAME_THEM
+    numbers = [_numbers(frame[names[place]], taken, str(path), remedy) for place in number_at]
+    texts = [frame[names[place]].cast(pl.String).fill_null("").to_list() for place in text_at]
+    return TableFeatures(
+        ids,
+        np.concatenate(numbers, axis=1) if numbers else None,
+        ["\n".join(parts) for parts in zip(*texts)] if texts else None,
+        tuple(names[place] for place in number_at),
+        tuple(names[place] for place in text_at),
+        taken,
+    )
+
+
+_ROW = "the row of the file, from 0"  # no column is called so
+_NAME_THEM = "Fill it, name the columns with numbers by --column, or texts by --text."
+
+
+def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, trained_on: str) -> None:
+    known = {plain(name) for name in names}
+    lacking = [name for name in wanted if plain(name) not in known]
+    if lacking:
+        raise AnnotationError(
+            f"The model was trained on {trained_on}; {source} lacks {listed(lacking)}. It has: {listed(names)}."
+        )
+
+
+def _frame(path: Path) -> pl.DataFrame:
+    """A table with the types of its file: text everywhere, unless it is Parquet."""
+    if path.suffix.lower() == ".parquet":
+        return read_parquet(Source(str(path), path))
+    table = open_table(path, "features")
+    repeated = sorted({name for name in table.header if table.header.count(name) > 1})
+    if repeated:
+        raise AnnotationError(f"{path} has several columns called {listed(repeated)}. Rename all but one.")
+    return pl.DataFrame({name: table.column(at) for at, name in enumerate(table.header)})
+
+
+def _id_column(names: list[str], wanted: str | None, source: str, need_ids: bool) -> int | None:
+    if wanted is not None:
+        return find_column(names, wanted, "id-column", source)
+    found = find_common(names, "item")
+    if found is None and need_ids:
+        raise AnnotationError(
+            f"{source} has no column that looks like ids of items. It has: {listed(names)}. "
+            f"Name it with --id-column, or add --rows-in-order."
+        )
+    return found
+
+
+def _ids(column: pl.Series, taken: npt.NDArray[np.intp], source: str) -> list[str]:
+    texts = frame_as_text(column.to_frame())[0].to_series()
+    if texts.null_count():
+        row = int(taken[texts.is_null().arg_max() or 0])
+        raise AnnotationError(f"{source}: row {row + 1} has no id in column {shorten(column.name)!r}. Fill it.")
+    return texts.to_list()
+
+
+def _numbers(column: pl.Series, taken: npt.NDArray[np.intp], source: str, remedy: str) -> Any:
+    """(n_rows, n) the numbers of a column; a column of lists gives as many as its lists are long."""
+    if isinstance(column.dtype, pl.List | pl.Array) and len(column):
+        lengths = column.list.len() if isinstance(column.dtype, pl.List) else column.arr.len()
+        if lengths.n_unique() != 1 or lengths.null_count() or not lengths[0]:
+            raise AnnotationError(f"{source}: the lists in column {shorten(column.name)!r} are not all of one length.")
+        parts = _numbers(column.explode(empty_as_null=False), np.repeat(taken, lengths[0]), source, remedy)
+        return parts.reshape(len(column), -1)
+    trimmed = column.str.strip_chars() if column.dtype == pl.String else column
+    try:
+        numbers = trimmed.cast(pl.Float64, strict=False)
+    except pl.exceptions.PolarsError:
+        numbers = pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
+    wrong = numbers.is_null() | ~numbers.is_finite()
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        shown = "nothing" if column[row] in (None, "") else shorten(repr(column[row]))
+        raise AnnotationError(
+            f"{source}: column {shorten(column.name)!r} has {shown} where a finite number should be "
+            f"(row {taken[row] + 1}). {remedy}"
+        )
+    return numbers.to_numpy().reshape(-1, 1)
+
+
+def read_ids(path: Path) -> list[str]:
+    """A column of ids: the one so called, or the only one."""
+    frame = _frame(path)
+    at = 0 if frame.width == 1 else _id_column(frame.columns, None, str(path), need_ids=True)
+    assert at is not None
+    return _ids(frame.to_series(at), np.arange(len(frame)), str(path))

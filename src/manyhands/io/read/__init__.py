@@ -1,0 +1,1 @@
+"""From an export to Annotations."""

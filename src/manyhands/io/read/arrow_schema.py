@@ -1,0 +1,97 @@
+"""The schema of Arrow that Parquet writers add to a footer, looked through before polars follows it.
+
+It is a FlatBuffer: tables that point to tables. Tables may be shared, so that thirty of them, each with the next one
+twice, are a tree of a billion; they may also be nested deeper than a stack is. Both would end the process.
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from base64 import b64decode
+from collections.abc import Iterator
+
+from manyhands.io.read.thrift import BrokenThrift, TooMuch
+
+_DEEPEST = 40  # fields within fields
+_MOST_FIELDS = 100_000
+_MOST_LETTERS = 32 << 20  # of all names and notes together
+_BROKEN = (struct.error, IndexError, binascii.Error, ValueError)
+
+# Which entry of its table says what.
+_HEADER, _FIELDS, _SCHEMA_NOTES = 2, 1, 2  # of the message, of the schema
+_NAME, _CHILDREN, _NOTES = 0, 5, 6  # of a field
+_KEY, _VALUE = 0, 1  # of a note
+
+
+def check_arrow_schema(encoded: bytes) -> None:
+    """Refuse a schema (in base 64) that is no tree of fields of a reasonable size."""
+    try:
+        content = b64decode(encoded, validate=True)
+        begin = 8 if content[:4] == b"\xff" * 4 else 4
+        _check(_Tables(content[begin:]))
+    except BrokenThrift:
+        raise
+    except _BROKEN:
+        raise BrokenThrift("its schema of Arrow is damaged") from None
+
+
+def _check(tables: _Tables) -> None:
+    schema = tables.follow(tables.follow_at(0), _HEADER)
+    if schema is None:
+        raise BrokenThrift("its schema of Arrow is damaged")
+    left = [(field, 1) for field in tables.entries(schema, _FIELDS)]
+    n_letters = tables.letters(schema, _SCHEMA_NOTES)
+    n_fields = 0
+    while left:
+        field, depth = left.pop()
+        n_fields += 1
+        n_letters += tables.length(field, _NAME) + tables.letters(field, _NOTES)
+        if depth > _DEEPEST or n_fields + len(left) > _MOST_FIELDS or n_letters > _MOST_LETTERS:
+            raise TooMuch("its schema of Arrow is too large or too deep")
+        left += [(child, depth + 1) for child in tables.entries(field, _CHILDREN)]
+
+
+class _Tables:
+    """Tables of a FlatBuffer, by where they begin; struct refuses what lies outside."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def _number(self, form: str, at: int) -> int:
+        if at < 0:
+            raise IndexError
+        return int(struct.unpack_from(form, self.content, at)[0])
+
+    def follow_at(self, at: int) -> int:
+        """What is pointed to from here; pointers go forward, so there is no way round and round."""
+        return at + self._number("<I", at)
+
+    def follow(self, table: int, entry: int) -> int | None:
+        """What an entry of a table points to; None where the table has no such entry."""
+        known = table - self._number("<i", table)
+        place = 4 + 2 * entry
+        if place + 2 > self._number("<H", known):
+            return None
+        offset = self._number("<H", known + place)
+        return self.follow_at(table + offset) if offset else None
+
+    def length(self, table: int, entry: int) -> int:
+        """Of a text or a list; each entry of either takes a byte or more."""
+        at = self.follow(table, entry)
+        found = 0 if at is None else self._number("<I", at)
+        if found > len(self.content):
+            raise IndexError
+        return found
+
+    def entries(self, table: int, entry: int) -> Iterator[int]:
+        """The tables that a list points to."""
+        at = self.follow(table, entry)
+        count = self.length(table, entry)
+        if count > _MOST_FIELDS:
+            raise TooMuch("its schema of Arrow is too large or too deep")
+        return iter(()) if at is None else (self.follow_at(at + 4 + 4 * place) for place in range(count))
+
+    def letters(self, table: int, entry: int) -> int:
+        """Of all notes in a list of them, and some for each."""
+        return sum(16 + self.length(note, _KEY) + self.length(note, _VALUE) for note in self.entries(table, entry))

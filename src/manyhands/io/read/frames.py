@@ -1,0 +1,85 @@
+"""Data frames of polars and pandas, and Parquet, as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from manyhands.encoding import HALF_PAIR, half_pair
+from manyhands.exceptions import AnnotationError
+from manyhands.io.messages import shorten
+from manyhands.io.read.json_files import as_text
+
+
+def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
+    """A polars or pandas frame with every column as text, null where a value is missing, and the columns' names."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        header = frame.columns
+        columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
+    elif hasattr(frame, "iloc"):
+        header = [str(name) for name in frame.columns]
+        odd = half_pair(header)
+        if odd is not None:
+            raise AnnotationError(f"One column is called {odd!r}, {HALF_PAIR}")
+        columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
+    else:
+        raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")
+    return pl.DataFrame({str(at): column for at, column in enumerate(columns)}), header
+
+
+def _column_as_text(column: pl.Series, name: str) -> pl.Series:
+    if column.dtype == pl.String:
+        return column
+    if column.dtype.is_float() and _are_whole(column):
+        return column.fill_nan(None).cast(pl.Int64).cast(pl.String)
+    by_value = column.dtype == pl.Object or column.dtype == pl.Duration
+    if by_value or column.dtype.is_nested() or column.dtype.is_float():
+        return _values_as_text(column, name)
+    if column.dtype == pl.Binary:
+        raise AnnotationError(f"Column {shorten(name)!r} holds bytes, not text. Decode it first.")
+    return column.cast(pl.String)
+
+
+def _pandas_as_text(column: Any, name: str) -> pl.Series:
+    if getattr(column.dtype, "kind", "") != "f":
+        return _values_as_text(column, name)
+    numbers = pl.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return _column_as_text(numbers, name) if _are_whole(numbers) else _values_as_text(column, name)
+
+
+def _are_whole(column: pl.Series) -> bool:
+    """Whether numbers with a point are whole ones that a missing value turned into such: 1.0 is then meant as 1."""
+    given = column.cast(pl.Float64).fill_nan(None).drop_nulls()
+    return bool(((given == given.round()) & (given.abs() < _EXACT)).all())
+
+
+_EXACT = 2.0**53  # beyond it not every whole number has a float of its own
+
+
+def _values_as_text(column: Any, name: str) -> pl.Series:
+    """Value by value: a frame may mix numbers and text, and pandas has several ways to say that nothing is there."""
+    try:
+        return pl.Series([_cell(value) for value in column.to_list()], dtype=pl.String)
+    except UnicodeEncodeError:
+        raise AnnotationError(f"Column {shorten(name)!r} holds half a surrogate pair, which is not text.") from None
+
+
+def _cell(value: Any) -> str | None:
+    if isinstance(value, np.ndarray | np.generic | pl.Series):
+        value = value.tolist() if not isinstance(value, pl.Series) else value.to_list()
+    if isinstance(value, str):
+        return str.__str__(value)  # not the name of an enumeration's member, but its value
+    if isinstance(value, list | dict | tuple):
+        return as_text(value)
+    if isinstance(value, bytes):
+        raise AnnotationError("A cell holds bytes, not text. Decode it first.")
+    try:
+        if value is None or bool(value != value):
+            return None
+    except (TypeError, ValueError):  # pandas' NA does not say whether it differs from itself
+        return None
+    return as_text(value) if isinstance(value, bool | int | float) else str(value)

@@ -1,0 +1,131 @@
+"""Tables of text: cells separated by commas, semicolons or tabs, under a line that names the columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.messages import listed
+from manyhands.io.read.sources import Source
+from manyhands.io.read.text import not_utf8
+
+_SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is taken
+_ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # a line by which Excel is told the separator
+_LONGEST_CELL = 10 << 20  # letters
+_MOST_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be named later
+
+Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
+
+
+def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.DataFrame, list[str], Locate | None]:
+    """The whole file, every cell as text; the names of its columns as they stand in it; how to find a row's line.
+
+    `again` is the same text where it need not be kept in memory, to find a line in.
+
+    A name that comes twice is kept twice: polars would give it a number, which the user has never seen.
+    """
+    announced = _ANNOUNCED.match(source.head)
+    separators = announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
+    separator, header = separators[0], None
+    try:
+        separator, header = _read_header(source, separators)
+        skipped = 1 if announced else 0
+        frame = pl.read_csv(source.read(), separator=separator, infer_schema=False, glob=False, skip_lines=skipped)
+    except pl.exceptions.NoDataError:
+        raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
+    except pl.exceptions.DuplicateError:
+        names = [name for name, count in Counter(header).items() if count > 1]
+        said = f"{source.name} has several columns called {listed(names)}. Rename all but one."
+        raise AnnotationError(said) from None
+    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        raise AnnotationError(_explain(source, separator, error)) from None
+    names = header if header and len(header) == frame.width else frame.columns
+    return frame, names, _lines(again or source, separator, len(frame))
+
+
+def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
+    """How to find the line of a row: by reading the file again, which only an error is worth."""
+    on_disk = source.path is not None and source.held is None
+    if not on_disk and source.size > _MOST_KEPT:
+        return None
+
+    def locate(row: int) -> str | None:
+        try:
+            lines = [(line, bool(cells)) for line, cells in _rows(source, separator, blank=True)]
+        except (OSError, ValueError, csv.Error):
+            return None
+        begun = len(lines) - n_rows
+        above = [said for _, said in lines[: max(begun, 0)]]
+        as_expected = above and above[-1] and not any(above[:-1])  # the header, and blank lines before it
+        return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
+
+    return locate
+
+
+def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None]:
+    """The first separator that splits the header, and the names in it; None where they are beyond reading."""
+    for separator in separators:
+        try:
+            header = next((row for _, row in _rows(source, separator)), [])
+        except csv.Error:
+            break
+        if len(header) > 1:
+            return separator, header
+    return separators[0], None
+
+
+def _rows(
+    source: Source, separator: str, *, strict: bool = False, blank: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Every row, with the number of the line on which it begins; empty lines only where they are asked for."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        with source.opened() as raw:
+            file = io.TextIOWrapper(raw, newline="", encoding="utf-8")
+            before_rows = 1 if _ANNOUNCED.match(source.head) else 0
+            for _ in range(before_rows):
+                file.readline()
+            rows, line = csv.reader(file, delimiter=separator, strict=strict), before_rows + 1
+            for row in rows:
+                if row or blank:
+                    yield line, row
+                line = before_rows + rows.line_num + 1
+            file.detach()  # who opened it closes it
+    finally:
+        csv.field_size_limit(before)
+
+
+def _explain(source: Source, separator: str, error: Exception) -> str:
+    """Why a file could not be read, with the line where one can be named."""
+    wrong_text = not_utf8(source)
+    if wrong_text is not None:
+        return wrong_text
+    begun = 1
+    try:
+        rows = _rows(source, separator, strict=True)
+        width = len(next(rows, (1, []))[1])
+        for line, row in rows:
+            begun = line
+            if len(row) > width:
+                return (
+                    f"{source.name}, line {line}: {len(row)} cells where the header names {width} columns. "
+                    f"Put cells that contain {separator!r} or line breaks in double quotes."
+                )
+    except csv.Error as broken:
+        return f"{source.name}, after line {begun}: cannot be read as a table: {broken}. Check the quotes."
+    # Quoted cells are taken whole; what then still runs into a quote is a bare cell with a quote in it.
+    text = source.read().decode()
+    for match in re.finditer(rf'"(?:[^"]|"")*"|[^{separator}"\n]+("?)', text):
+        if match[1]:
+            line = text.count("\n", 0, match.start()) + 1
+            return (
+                f"{source.name}, line {line}: a double quote within a cell. "
+                "Write it twice, and the cell in double quotes."
+            )
+    return f"{source.name} cannot be read as a table: {str(error).splitlines()[0]}."

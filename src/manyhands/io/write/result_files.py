@@ -1,0 +1,74 @@
+"""The files of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from manyhands.aggregation.base import Aggregator
+from manyhands.exceptions import ParameterError
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.json_values import to_json
+from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.write_back import check_write_back, jsonl, label_studio_predictions, label_studio_tasks, parquet
+
+KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "label_studio.json"}
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Refuse forms of labels that there are none of, before anything is read."""
+    strange = [kind for kind in kinds if kind not in KINDS]
+    if strange:
+        raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+
+
+def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
+    """Refuse what could not be written in the end, before the work."""
+    check_kinds(kinds)
+    if "label-studio" in kinds and reading.format == "label-studio":
+        check_write_back(paths, reading.question, reading.questions)
+
+
+def file_names(kinds: Sequence[str], compare: bool) -> list[str]:
+    """The files that a run will write."""
+    compared = ["methods.csv", "differences.csv"] if compare else []
+    return ["labels.csv", "workers.csv", "summary.json", *compared, *(KINDS[kind] for kind in kinds)]
+
+
+def result_files(
+    model: Aggregator,
+    reading: Reading,
+    paths: Sequence[str],
+    tables: Mapping[str, pl.DataFrame],
+    told: Mapping[str, Any],
+    kinds: Sequence[str],
+) -> dict[str, bytes]:
+    """Every file by name: the tables as CSV, the summary, and the labels in further forms."""
+    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(told))}
+    labels = label_frame(model)  # machine formats get every id as it came
+    if "jsonl" in kinds:
+        files[KINDS["jsonl"]] = jsonl(labels)
+    if "parquet" in kinds:
+        files[KINDS["parquet"]] = parquet(labels)
+    if "label-studio" in kinds:
+        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
+    return files
+
+
+def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
+    """Predictions on the tasks of a Label Studio export, or new tasks where the labels came from elsewhere."""
+    given = labels.filter(pl.col("label").is_not_null())
+    known = {item: (label, sure) for item, label, sure in given.select("item", "label", "confidence").iter_rows()}
+    if reading.format != "label-studio":
+        return label_studio_tasks(known, from_name=reading.question, model_version=version)
+    item = None if reading.columns["item"] == "id" else reading.columns["item"]
+    return label_studio_predictions(
+        list(paths),
+        known,
+        question=reading.question,
+        item=item,
+        encoding=reading.encoding,
+        model_version=version,
+    )

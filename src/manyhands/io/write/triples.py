@@ -1,0 +1,67 @@
+"""Annotations as plain tables, long and wide."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import polars as pl
+
+from manyhands.annotations import Annotations
+from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io.write.results import to_csv
+
+TARGETS = (".csv", ".tsv", ".jsonl", ".parquet")
+_MOST_CELLS = 50_000_000
+
+
+def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.DataFrame:
+    """One row per label: task, worker, label; an item without labels is a row of its own, if wanted."""
+    columns = {
+        "task": (annotations.item_ids, annotations.item),
+        "worker": (annotations.worker_ids, annotations.worker),
+        "label": (annotations.classes, annotations.label),
+    }
+    table = pl.DataFrame({name: _text(values.tolist()).gather(codes) for name, (values, codes) in columns.items()})
+    silent = np.flatnonzero(annotations.n_labels == 0)
+    if not unanswered or not len(silent):
+        return table
+    alone = pl.DataFrame({"task": _text(annotations.item_ids[silent].tolist())})
+    return pl.concat([table, alone], how="diagonal")
+
+
+def wide_frame(annotations: Annotations) -> pl.DataFrame:
+    """One row per item, one column per worker; a table that only small crowds should ever be."""
+    cells = annotations.n_items * annotations.n_workers
+    if cells > _MOST_CELLS:
+        raise LimitError(f"A wide table would have {cells:,} cells; at most {_MOST_CELLS:,} are made.")
+    pairs = annotations.item.astype(np.int64) * annotations.n_workers + annotations.worker
+    if len(np.unique(pairs)) < len(pairs):
+        raise AnnotationError("A worker has several labels on an item, which a wide table cannot hold.")
+    matrix = np.full((annotations.n_items, annotations.n_workers), -1, np.int32)
+    matrix[annotations.item, annotations.worker] = annotations.label
+    classes = [*(str(value) for value in annotations.classes.tolist()), None]
+    columns = {"item": _text(annotations.item_ids.tolist())}
+    for w, worker in enumerate(annotations.worker_ids.tolist()):
+        columns[f"{worker}"] = pl.Series([classes[code] for code in matrix[:, w]], dtype=pl.String)
+    if len(columns) <= annotations.n_workers:
+        raise AnnotationError("Two workers have the same name, or one is called 'item': leave out --wide.")
+    return pl.DataFrame(columns)
+
+
+def encode_table(table: pl.DataFrame, ending: str) -> bytes:
+    """A table in the form that a file's ending promises."""
+    if ending == ".csv":
+        return to_csv(table)
+    buffer = io.BytesIO()
+    if ending == ".tsv":
+        table.write_csv(buffer, separator="\t")
+    elif ending == ".jsonl":
+        table.write_ndjson(buffer)
+    else:
+        table.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _text(values: list[object]) -> pl.Series:
+    return pl.Series([str(value) for value in values], dtype=pl.String)

@@ -1,0 +1,270 @@
+"""Results as other tools take them in: Label Studio's predictions, and tables for Hugging Face's `datasets`."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.io.formats.label_studio import entries_of, item_finder, recognise, results_of, tasks_of
+from manyhands.io.formats.label_studio_results import VALUE_KEYS, as_value, read_results
+from manyhands.io.messages import listed, shorten
+from manyhands.io.read.documents import Records
+from manyhands.io.read.json_files import parse_json
+from manyhands.io.read.sources import open_path
+from manyhands.io.read.text import as_utf8
+from manyhands.io.write.raw_members import raw_members
+
+Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None where it has none) and how sure that is
+_PLACES = 6  # of a probability in text
+_JOINT = " + "  # between the choices of a combination, as `choosing` joins them
+_FIXED = ("item", "label", "confidence", "n_labels", "flags")
+_CLASS = "p_"
+
+
+@dataclass(frozen=True)
+class _Control:
+    """The control that asks a question, as results name it, and the choices that were seen."""
+
+    from_name: str
+    to_name: str
+    kind: str
+    options: frozenset[str] = frozenset()
+
+
+def check_write_back(paths: Iterable[Any], question: str, questions: Container[str]) -> None:
+    """Refuse what `label_studio_predictions` could not do with an export that was just read, before the work is done.
+
+    Parameters
+    ----------
+    paths : what was read
+    question : the one whose answers were read (`Reading.question`)
+    questions : all that the export has (`Reading.questions`)
+    """
+    _refuse_standard_input(paths)
+    name, _, option = question.rpartition("=")
+    if question not in questions and name in questions:
+        raise ParameterError(
+            f"The labels say whether {shorten(option)!r} was chosen for {shorten(name)!r}, which Label Studio cannot "
+            f"take in as an answer to {shorten(name)!r}. Read the whole question, or write another form."
+        )
+
+
+def label_studio_predictions(
+    source: Any,
+    labels: Labels,
+    *,
+    question: str,
+    item: str | None = None,
+    encoding: str | None = None,
+    model_version: str = "manyhands",
+) -> bytes:
+    """The tasks of a Label Studio export, each with the label found for it as a prediction, ready for import.
+
+    Ids and data stand as they do in the export, byte for byte; annotations and whoever made them are left out. The
+    score is the confidence, so that the tasks with the lowest come first when sorted by it. Every task is there once,
+    also where several are one item, or where the export has a file for each annotation.
+
+    Parameters
+    ----------
+    source : the JSON export that was read: a path, a `Source`, or a list of them
+    labels : item -> (label, confidence); an item that is missing here, or has None as its label, gets no prediction
+    question : the control (`from_name`) whose answers were read
+    item : the key of the tasks' data that names the item, where it is not the task's id
+    encoding : of an export that is not UTF-8
+    model_version : the name under which Label Studio shows the predictions
+    """
+    files = list(_open_exports(source, encoding))
+    control = _find_control([document for document, _ in files], question)
+    tasks: dict[Any, dict[str, Any]] = {}
+    for number, (document, raw) in enumerate(files):
+        item_of, _ = item_finder(document, item)
+        for at, (task, entry, told) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
+            alone = task is not entry
+            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(told, entry if alone else None)
+            name = item_of(task)
+            found = _predictions(None if name is None else labels.get(name), control, model_version)
+            key = _identity(task, None if alone else told.get("data"), (number, at))
+            tasks.setdefault(key, stands | {"predictions": found})
+    return _written(list(tasks.values()))
+
+
+def label_studio_tasks(
+    labels: Labels,
+    *,
+    from_name: str = "label",
+    to_name: str = "text",
+    kind: str = "choices",
+    model_version: str = "manyhands",
+) -> bytes:
+    """New Label Studio tasks for labels that came from elsewhere; the data of each is {"item": its id}.
+
+    `from_name` and `to_name` are the names of the control and of what it labels in the project's configuration.
+    """
+    if kind not in VALUE_KEYS:
+        raise ParameterError(f"kind is {kind!r}; it may be {', '.join(VALUE_KEYS)}.")
+    control = _Control(from_name, to_name, kind)
+    tasks = [
+        {"data": {"item": str(name)}, "predictions": _predictions(found, control, model_version)}
+        for name, found in labels.items()
+    ]
+    return _written(tasks)
+
+
+def jsonl(table: pl.DataFrame) -> bytes:
+    """A table of labels (`label_frame`) as JSON lines: item, label, confidence, label_probs, n_labels, flags, classes.
+
+    `label` is text. `label_probs` are in the order of `classes`, which stand in every line: a line then says all of it
+    wherever it goes, and `datasets.ClassLabel(names=classes)` gives the numbers to train with.
+    """
+    classes = _classes(table)
+    columns = [*_FIXED[:3], "label_probs", *_FIXED[3:]]
+    short = pl.col("label_probs").cast(pl.List(pl.Float64)).list.eval(pl.element().round(_PLACES))
+    frame = _with_probabilities(table).with_columns(short, pl.col("confidence").round(_PLACES))
+    rows = frame.select(columns).iter_rows(named=True)
+    return b"".join(orjson.dumps({**row, "classes": classes}) + b"\n" for row in rows)
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    """A table of labels (`label_frame`) as Parquet: item, label, label_id, confidence, label_probs, n_labels, flags.
+
+    `label` is text, for people and for any reader; `label_id` is the place of its class, the order of `label_probs`.
+    The file's metadata has that order twice: as `classes`, a list, and as `huggingface`, where `datasets` writes its
+    features, with `label_id` a ClassLabel.
+    """
+    classes = _classes(table)
+    place = pl.col("label").replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
+    columns = ["item", "label", place.alias("label_id"), "confidence", "label_probs", "n_labels", "flags"]
+    frame = _with_probabilities(table).select(columns)
+    features = {name: _feature(dtype) for name, dtype in frame.schema.items()}
+    features["label_id"] = {"names": classes, "_type": "ClassLabel"}
+    metadata = {"huggingface": {"info": {"features": features}}, "classes": classes}
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={key: orjson.dumps(value).decode() for key, value in metadata.items()})
+    return buffer.getvalue()
+
+
+def _written(tasks: list[dict[str, Any]]) -> bytes:
+    try:
+        return orjson.dumps(tasks, option=orjson.OPT_INDENT_2)
+    except TypeError as error:
+        raise AnnotationError(
+            f"The data of a task cannot be written as JSON: {error}. Look for deep nesting."
+        ) from None
+
+
+def _classes(table: pl.DataFrame) -> list[str]:
+    missing = [name for name in _FIXED if name not in table.columns]
+    if missing:
+        raise AnnotationError(f"The table of labels has no column {listed(missing)}. Give the one of `label_frame`.")
+    return [name.removeprefix(_CLASS) for name in table.columns if name.startswith(_CLASS)]
+
+
+def _with_probabilities(table: pl.DataFrame) -> pl.DataFrame:
+    probabilities = [pl.col(f"{_CLASS}{name}").cast(pl.Float32) for name in _classes(table)]
+    found = pl.concat_list(probabilities) if probabilities else pl.lit([], pl.List(pl.Float32))
+    return table.with_columns(found.alias("label_probs"), pl.col("n_labels").cast(pl.Int64))
+
+
+def _feature(dtype: Any) -> dict[str, Any]:
+    if isinstance(dtype, pl.List):  # newer versions of `datasets` say List, but older ones cannot read that
+        return {"feature": _feature(dtype.inner), "_type": "Sequence"}
+    return {"dtype": "string" if dtype == pl.String else str(dtype).lower(), "_type": "Value"}
+
+
+def _refuse_standard_input(paths: Iterable[Any]) -> None:
+    if any(isinstance(path, str | Path) and str(path) == "-" for path in paths):
+        raise ParameterError(
+            "Predictions are written onto the tasks of the export, which is read twice for that, and standard input "
+            "can be read only once. Save the export to a file and give its path."
+        )
+
+
+def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, list[dict[str, bytes]]]]:
+    """Each file of an export, and the ids and data of its tasks as they stand there."""
+    sources = source if isinstance(source, list | tuple) else [source]
+    _refuse_standard_input(sources)
+    for one in sources:
+        opened = open_path(one) if isinstance(one, str | Path) else one
+        members = [file for file in opened.values() if file.size] if isinstance(opened, dict) else [opened]
+        for file in members:
+            text = as_utf8(file, encoding)
+            content = text.read()
+            document = Records(file.name, parse_json(replace(text, held=content))[0] if content else None)
+            if recognise(document) != "label-studio":
+                raise AnnotationError(
+                    f"{file.name} is not a JSON export of Label Studio, so its tasks cannot be written back. "
+                    "Export JSON, or write new tasks with `label_studio_tasks`."
+                )
+            yield document, list(raw_members(content, ("id", "data", "task")))
+
+
+def _entries(document: Records) -> list[Any]:
+    return document.value if isinstance(document.value, list) else [document.value]
+
+
+def _fragments(told: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
+    """The id and data of a task as they stand in the file; those of an annotation that stands alone are in its task."""
+    if annotation is not None:
+        inner = told.get("task")
+        if inner is not None and type(annotation["task"]) is dict:
+            told = next(raw_members(inner, ("id", "data")))
+        else:
+            told = {} if inner is None else {"id": inner}
+    return {key: orjson.Fragment(told[key]) for key in ("id", "data") if key in told}
+
+
+def _identity(task: dict[str, Any], data: bytes | None, place: tuple[int, int]) -> tuple[Any, ...]:
+    """What makes two entries one task: not the item, which several may share.
+
+    The same id with other data comes from another project. Annotations that stand alone are told by the id without it.
+    """
+    number = task.get("id")
+    return (type(number), number, data) if isinstance(number, str | int | float) else place
+
+
+def _find_control(documents: Sequence[Records], question: str) -> _Control:
+    """How the export itself names the control, what it labels, and what kind it is."""
+    found: dict[str, Any] | None = None
+    options: set[str] = set()
+    questions: dict[str, None] = {}
+    for results in (results for document in documents for results in _all_results(document)):
+        answers, *_ = read_results(results)
+        questions |= dict.fromkeys(answers)
+        if question in answers:
+            answer = answers[question]
+            options |= {answer} if isinstance(answer, str) else set(answer)
+            found = found or next(result for result in results if question in read_results([result])[0])
+    if found is None:
+        where = documents[0].name if documents else "The export"
+        raise AnnotationError(f"{where} has no question {shorten(question)!r}. It has: {listed(list(questions))}.")
+    return _Control(question, str(found.get("to_name") or ""), found["type"], frozenset(options))
+
+
+def _all_results(document: Records) -> Iterator[list[Any]]:
+    for task in tasks_of(document):
+        for key in ("annotations", "completions", "predictions"):
+            for entry in entries_of(task, key, document.name):
+                if isinstance(entry, dict):
+                    yield results_of(entry, task, document.name)
+
+
+def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
+    """One prediction, or none where there is no label."""
+    if found is None or found[0] is None:
+        return []
+    label, score = str(found[0]), float(found[1])
+    value = as_value(control.kind, label)
+    parts = label.split(_JOINT)
+    if control.kind == "choices" and label not in control.options and control.options.issuperset(parts):
+        value = {"choices": parts}
+    result = {"from_name": control.from_name, "to_name": control.to_name, "type": control.kind, "value": value}
+    said = round(score, _PLACES) if math.isfinite(score) else None
+    return [{"model_version": model_version, "score": said, "result": [result]}]

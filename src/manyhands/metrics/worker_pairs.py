@@ -1,0 +1,135 @@
+"""How each pair of workers agrees on the items that both labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.em.kernels import sums_by
+from manyhands.exceptions import LimitError
+from manyhands.metrics.vote_patterns import Array, Positions, WorkerLabels, gather_worker_labels
+from manyhands.validation import Number, check_parameters
+
+_MOST_LABEL_PAIRS = 100_000_000  # some twenty seconds
+_CHUNK = 1 << 21  # pairs of labels looked at together
+
+_CONSTRAINTS = {"min_shared": Number(whole=True, least=1), "max_pairs": Number(whole=True, least=1)}
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """One entry per pair of workers, sorted by their codes; `annotations.worker_ids[a]` names the first of each."""
+
+    a: Positions  # worker codes, a < b
+    b: Positions
+    n_shared: Positions  # items that both labelled
+    agreement: Array  # share of these on which both said the same
+    kappa: Array  # Cohen's; NaN where both always named one and the same class
+    n_left_out: int  # pairs that shared enough items, beyond `max_pairs`
+
+
+def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
+    """Agreement of every two workers who share items: as a share, and beyond chance as Cohen's kappa.
+
+    Pairs of labels are looked at a few workers at a time, and only pairs of workers that meet on an item exist at all.
+    A job of more than a hundred million pairs of labels is refused with `LimitError`: an item with m labels has
+    m (m - 1) / 2.
+
+    Parameters
+    ----------
+    min_shared : items that two workers must share
+    max_pairs : keep so many pairs, those that share most items; of those that share equally many, the first
+
+    References
+    ----------
+    Cohen (1960), "A coefficient of agreement for nominal scales".
+
+    >>> pairs = pair_agreement(Annotations.from_matrix([[0, 0], [1, 1], [0, 1], [1, 0]]), min_shared=1)
+    >>> pairs.n_shared.tolist(), pairs.agreement.tolist(), pairs.kappa.tolist()
+    ([4], [0.5], [0.0])
+    """
+    check_parameters("pair_agreement", {"min_shared": min_shared, "max_pairs": max_pairs}, _CONSTRAINTS)
+    voices = gather_worker_labels(annotations)
+    found, n_found = _empty(), 0
+    for first, second in _label_pairs(voices, annotations.n_items):
+        more = _compare(voices, first, second, annotations, min_shared)
+        n_found += len(more[0])
+        found = _most_shared([np.append(old, new) for old, new in zip(found, more)], max_pairs)
+    pair, n_shared, agreement, kappa = found
+    a, b = np.divmod(pair.astype(np.int64), max(annotations.n_workers, 1))
+    return PairAgreement(a, b, n_shared.astype(np.int64), agreement, kappa, n_found - len(pair))
+
+
+def _label_pairs(voices: WorkerLabels, n_items: int) -> Iterator[tuple[Positions, Positions]]:
+    """Positions of two labels of an item, the first by the worker with the lower code; workers come complete.
+
+    All pairs of a worker with those after it are in one chunk, so that nothing need be kept between chunks.
+    """
+    end = np.cumsum(np.bincount(voices.item, minlength=n_items))[voices.item]
+    n_after = end - 1 - np.arange(len(end))  # labels of one item are sorted by worker
+    n_pairs = int(n_after.sum())
+    if n_pairs > _MOST_LABEL_PAIRS:
+        raise LimitError(
+            f"There are {n_pairs} pairs of labels, more than {_MOST_LABEL_PAIRS}; take some of the items, "
+            f"annotations[rows]."
+        )
+    order = np.argsort(voices.worker, kind="stable")
+    last_of_worker = np.flatnonzero(np.diff(voices.worker[order], append=-1))
+    done = np.cumsum(n_after[order])[last_of_worker]  # pairs up to and with each worker
+    begin = 0
+    while begin < len(order):
+        so_far = done[np.searchsorted(last_of_worker, begin) - 1] if begin else 0
+        nth = max(np.searchsorted(done, so_far + _CHUNK, side="right") - 1, np.searchsorted(last_of_worker, begin))
+        some = order[begin : last_of_worker[nth] + 1]
+        begin = int(last_of_worker[nth]) + 1
+        first = np.repeat(some, n_after[some])
+        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(n_after[some]) - n_after[some], n_after[some])
+        yield first, second
+
+
+def _compare(
+    voices: WorkerLabels, first: Positions, second: Positions, annotations: Annotations, min_shared: int
+) -> list[npt.NDArray[Any]]:
+    """For each pair of workers among these pairs of labels: its key, items shared, agreement, kappa."""
+    others = voices.worker[first] != voices.worker[second]  # not the labels of one split voice
+    first, second = first[others], second[others]
+    key, pair = np.unique(voices.worker[first] * annotations.n_workers + voices.worker[second], return_inverse=True)
+    weight = voices.share[first] * voices.share[second]
+    n_shared = np.rint(sums_by(pair, weight, len(key)))
+    enough = n_shared >= min_shared
+    kept = enough[pair]
+    pair, weight = (np.cumsum(enough) - 1)[pair[kept]], weight[kept]
+    label_a, label_b = voices.label[first[kept]], voices.label[second[kept]]
+    key, n_shared = key[enough], n_shared[enough]
+    agreement = sums_by(pair, weight * (label_a == label_b), len(key)) / n_shared
+    chance = _chance(pair, weight, label_a, label_b, annotations.n_classes, len(key)) / n_shared**2
+    defined = chance < 1 - 1e-12
+    kappa = np.divide(agreement - chance, 1 - chance, out=np.full(len(key), np.nan), where=defined)
+    return [key, n_shared, agreement, kappa]
+
+
+def _chance(
+    pair: Positions, weight: Array, label_a: Positions, label_b: Positions, n_classes: int, n_pairs: int
+) -> Array:
+    """(n_pairs,) the sum over classes of how often the one worker named it times how often the other did."""
+    cells = [np.unique(pair * n_classes + label, return_inverse=True) for label in (label_a, label_b)]
+    named = [sums_by(where, weight, len(cell)) for cell, where in cells]
+    both, in_a, in_b = np.intersect1d(cells[0][0], cells[1][0], assume_unique=True, return_indices=True)
+    return sums_by(both // max(n_classes, 1), named[0][in_a] * named[1][in_b], n_pairs)
+
+
+def _most_shared(found: list[npt.NDArray[Any]], max_pairs: int) -> list[npt.NDArray[Any]]:
+    """The pairs that share most items, in the order of their keys, in which they come."""
+    if len(found[0]) <= max_pairs:
+        return found
+    kept = np.sort(np.argsort(-found[1].astype(float), kind="stable")[:max_pairs])
+    return [values[kept] for values in found]
+
+
+def _empty() -> list[npt.NDArray[Any]]:
+    return [np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0)]

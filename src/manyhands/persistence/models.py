@@ -1,0 +1,221 @@
+"""A fitted method with features as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
+
+Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and the usual scikit-learn classifiers
+are saved; any other classifier, and a backbone of the caller's own, is refused in one sentence. What does not fit
+together is refused when it is read, not when it predicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import registry
+from manyhands.estimator import BaseEstimator
+from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.features import as_rows
+from manyhands.persistence import parts
+from manyhands.persistence import sklearn_estimators as estimators_on_disk
+from manyhands.writing import write_files
+
+JSON, TENSORS = "model.json", "model.safetensors"
+_SCHEMA = 1
+_MOST_FEATURES = 2**24  # of a scikit-learn classifier
+_NOT_KEPT = ("checkpoint",)  # a folder of the machine that trained; a fit writes there, and empties it
+_KINDS = ("classifier", "representation")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
+    """Write a fitted classifier or learner of representations; without `force`, nothing is replaced."""
+    from safetensors.numpy import save
+
+    module, arrays = _module_state(model)
+    results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
+    arrays |= {f"result/{name}": value for name, value in results.items() if _is_numeric(name, value)}
+    arrays |= {f"result/{name}": getattr(model, name) for name in parts.COUNTED if hasattr(model, name)}
+    given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
+    parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
+    tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
+    said = {
+        "schema": _SCHEMA,
+        "method": _name_of(type(model)),
+        "parameters": parameters,
+        "classes": parts.values(model.classes_, "class"),
+        "worker_ids": parts.values(model.worker_ids_, "worker"),
+        "row_shape": list(model._row_shape),
+        "history": model.history_,
+        "rounds": getattr(model, "rounds_", None),
+        "notes": model.notes_,
+        "module": module,
+    }
+    text = json.dumps(said | {"checksum": checksum(said, tensors)}, indent=1, ensure_ascii=False)
+    write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
+
+
+def load_model(folder: str | os.PathLike[str]) -> Any:
+    """A classifier that `save` wrote, ready to predict and to score; its aggregator is not kept."""
+    from safetensors.numpy import load
+
+    folder = Path(folder)
+    try:
+        said = json.loads((folder / JSON).read_text(encoding="utf-8"))
+        content = (folder / TENSORS).read_bytes()
+        if said["schema"] != _SCHEMA:
+            raise ValueError(f"its schema is {str(said['schema'])[:20]}, and this version reads {_SCHEMA}")
+        if said.pop("checksum") != checksum(said, content):
+            raise ValueError("it is cut off or was changed since it was saved")
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # what is odd in a file is refused, and not more
+            return _restored(said, load(content))
+    except FileNotFoundError as error:
+        raise ParameterError(f"{folder} is not a saved model: it has no {Path(error.filename).name}.") from None
+    except (MissingExtraError, PermissionError):
+        raise
+    except Exception as error:  # whatever a changed file may lead to, it is the file that is wrong
+        raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
+
+
+def checksum(said: dict[str, Any], tensors: bytes) -> str:
+    """Of both files together, whatever the layout of the first."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + tensors).hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {str(error)[:100]}."
+    if isinstance(error, RecursionError | MemoryError | OverflowError):
+        return "something in it is too large."
+    first = " ".join(str(error).split("\n")[0].split()).rstrip(".")[:240]
+    return f"{first}." if isinstance(error, ValueError) else f"its parts do not fit together ({first})."
+
+
+def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
+    if not any(said["method"] in registry.names(kind) for kind in _KINDS):
+        raise ValueError(f"it needs the method {str(said['method'])[:60]!r}, which this version does not have")
+    given = {name: value for name, value in said["parameters"].items() if name not in _NOT_KEPT}
+    parameters = {name: _made_parameter(value, arrays) for name, value in given.items()}
+    model = registry.create(said["method"], **parameters)
+    model._check_parameters()
+    model.classes_, model.worker_ids_ = parts.array(said["classes"]), parts.array(said["worker_ids"])
+    model._row_shape = parts.row_shape(said["row_shape"])
+    for name, array in parts.checked_results(model, arrays).items():
+        setattr(model, name, array if array.ndim else array.item())
+    if said.get("rounds") is not None:
+        model.rounds_ = parts.history(said["rounds"])
+    model.history_, model.notes_ = parts.history(said["history"]), parts.notes(said["notes"])
+    if said["module"]["kind"] == "scikit-learn":
+        model.module_ = _classifier(model, said["module"], arrays)
+    elif said["module"]["kind"] == "network":
+        model.module_ = _network(model, parts.below("module/", arrays))
+    else:
+        raise ValueError("it is neither a network nor a scikit-learn classifier")
+    return model
+
+
+def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
+    module = model.module_
+    if not hasattr(module, "state_dict"):
+        said, arrays = estimators_on_disk.take_apart(module, "module")
+        return {"kind": "scikit-learn", **said}, arrays
+    if callable(getattr(model, "backbone", None)):
+        raise ParameterError(
+            "A network made by a function of yours cannot be made again from a file; save module_.state_dict()."
+        )
+    return {"kind": "network"}, {f"module/{n}": t.detach().cpu().numpy() for n, t in module.state_dict().items()}
+
+
+def _network(model: Any, state: Arrays) -> Any:
+    import torch
+
+    sizes = (model._row_shape, len(model.classes_), len(model.worker_ids_))
+    with torch.device("meta"):  # shapes without memory, so that a lie about sizes costs nothing
+        wanted = {name: (tuple(t.shape), t.dtype) for name, t in model._new_module(*sizes).state_dict().items()}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
+    found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
+    if wanted != found:
+        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise ValueError(f"the weights {odd[:60]!r} are not those of the network that it describes")
+    for name, array in state.items():
+        parts.check_weights(name, array)
+    with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced
+        module = model._new_module(*sizes)
+    module.load_state_dict(tensors)
+    return module.eval()
+
+
+def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
+    """The scikit-learn classifier, after a first prediction that nobody sees."""
+    module, n_features = estimators_on_disk.put_together(said, arrays), math.prod(model._row_shape)
+    if not hasattr(module, "predict_proba") or not hasattr(model, "predict_proba"):
+        raise ValueError(f"a {type(module).__name__} is no classifier of a {type(model).__name__}")
+    codes = module.classes_
+    if codes.dtype.kind not in "iu" or len(np.unique(codes)) != len(codes) or codes.max() >= len(model.classes_):
+        raise ValueError("its classifier speaks of other classes")
+    if getattr(module, "n_features_in_", n_features) != n_features or codes.min() < 0:
+        raise ValueError("its classifier was trained on rows of another shape")
+    if n_features > _MOST_FEATURES:
+        raise ValueError(f"a row of {n_features} features is too large")
+    row = as_rows(np.zeros((1, *model._row_shape)))
+    found = module.predict_proba(row.whole().reshape(1, -1))
+    if found.shape != (1, len(codes)) or not np.isfinite(found).all():
+        raise ValueError("its classifier does not give one probability for each class")
+    model._proba(module, row)  # a method of networks alone has no use for it
+    return module
+
+
+def _name_of(cls: type[Any]) -> str:
+    name = registry.name_of(cls)
+    if name is not None:
+        return name
+    raise ParameterError(f"{cls.__name__} is not a registered method, so no other process could load it.")
+
+
+def _is_numeric(name: str, value: Any) -> bool:
+    is_number = isinstance(value, int | float) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    return is_number and name not in ("classes_", "worker_ids_")
+
+
+def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
+    """A constructor parameter as JSON; a wrapped method by its registry name, one of scikit-learn in its parts."""
+    if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
+        return None  # it moved on during the fit
+    if hasattr(value, "get_params"):
+        method = registry.name_of(type(value))
+        if method is not None:
+            inner = value.get_params(deep=False)
+            return {"method": method, "parameters": {n: _parameter(n, v, arrays) for n, v in inner.items()}}
+        if isinstance(value, BaseEstimator):
+            raise ParameterError(
+                f"The {name} {type(value).__name__} is not a registered method, so it cannot be saved."
+            )
+        from sklearn.base import clone
+
+        said, parts = estimators_on_disk.take_apart(clone(value), f"parameter/{name}")
+        arrays |= parts
+        return said
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _made_parameter(value: Any, arrays: Arrays) -> Any:
+    if isinstance(value, dict) and "estimator" in value:
+        return estimators_on_disk.put_together(value, arrays)
+    if isinstance(value, dict):
+        if value["method"] not in registry.names():
+            raise ValueError(f"{str(value['method'])[:60]!r} is not the name of a method")
+        inner = {name: _made_parameter(v, arrays) for name, v in value["parameters"].items()}
+        method = registry.create(value["method"], **inner)
+        method._check_parameters()
+        return method
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,146 @@
+"""compare: the one recipe on shared folds, without truth."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from manyhands import Annotations, MajorityVote, TwoStage
+from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.heldout import split_labels
+from manyhands.model_selection import compare
+from manyhands.testing.small_crowds import feature_crowd
+
+LOGISTIC = ("two-stage", {"aggregator": "majority-vote", "classifier": "logistic-regression"})
+
+
+def crowd(n_items=60, seed=0):
+    """Features that tell the classes apart; three workers who are right in four of five labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n_items)
+    said = np.where(rng.random((n_items, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
+    return rng.normal(size=(n_items, 2)) + 4 * truth[:, None], Annotations.from_matrix(said)
+
+
+def test_features_that_tell_beat_features_that_do_not():
+    """The method that knows the class foretells labels better; ranks, means and best agree."""
+    X, votes = crowd()
+    good = TwoStage("majority-vote", "logistic-regression")
+    blind = make_pipeline(StandardScaler(with_mean=True), _Blind("majority-vote", "logistic-regression"))
+    found = compare([blind, good], X, votes, random_state=0)
+    assert found.rank.tolist() == [2, 1] and found.best == repr(good)
+    assert found.mean[1] > found.mean[0] + 0.05 and found.behind[1] == 0 and found.behind_error[1] == 0
+    assert not hasattr(found.best_estimator, "classes_")
+    assert [row["rank"] for row in found.table()] == [1, 2] and found.table()[0]["method"] == found.best
+
+
+class _Blind(TwoStage):
+    """A classifier that sees nothing."""
+
+    def fit(self, X, annotations, gold=None):
+        return super().fit(np.zeros_like(X) + 1e-9, annotations, gold)
+
+    def predict_proba(self, X):
+        return super().predict_proba(np.zeros_like(X))
+
+
+def test_scores_are_those_of_the_folds():
+    """By hand: every labelled item is held out once, items without labels never, and `score` is asked."""
+    X, votes = crowd(20)
+    votes = votes.keep(votes.item != 3)  # the fourth item is silent
+    found = compare([LOGISTIC], X, votes, n_folds=4, random_state=5)
+    labelled = np.random.default_rng(5).permutation(np.delete(np.arange(20), 3))
+    for fold in range(4):
+        out = np.sort(labelled[fold::4])
+        rest = np.setdiff1d(np.arange(20), out)
+        model = TwoStage("majority-vote", "logistic-regression").fit(X[rest], votes[rest])
+        assert found.scores[0, fold] == model.score(X[out], votes[out])
+    assert found.n_heldout.sum() == votes.n_annotations
+    expected = np.average(found.scores[0], weights=found.n_heldout)
+    np.testing.assert_allclose(found.mean, [expected])
+    np.testing.assert_allclose(found.standard_error, [found.scores[0].std(ddof=1) / 2])
+
+
+def test_aggregators_are_compared_by_labels():
+    """Without features, folds are those of `split_labels`."""
+    _, votes = crowd()
+    found = compare(["majority-vote", "dawid-skene"], None, votes, n_folds=3)
+    fold = split_labels(votes, 3)
+    expected = [MajorityVote().fit(votes.keep(fold != f)).score(votes.keep(fold == f)) for f in range(3)]
+    np.testing.assert_array_equal(found.scores[0], expected)
+
+
+def test_a_seed_decides_and_global_generators_are_left_alone():
+    X, votes = crowd(30)
+    network = ("crowd-layer", {"hidden": (4,), "max_epochs": 2})
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (compare([network], X, votes, n_folds=2, random_state=1) for _ in range(2))
+    np.testing.assert_array_equal(first.scores, second.scores)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    other = compare([network], X, votes, n_folds=2, random_state=2)
+    assert not np.array_equal(first.scores, other.scores)
+
+
+@pytest.mark.parametrize("form", [csr_array, list, lambda X: _Getter(X)])
+def test_features_of_any_kind(form):
+    """Sparse matrices, lists and getters of rows fall into the same folds."""
+    X, votes = crowd(24)
+    expected = compare([LOGISTIC], X, votes, n_folds=2, random_state=0).scores
+    np.testing.assert_allclose(compare([LOGISTIC], form(X), votes, n_folds=2, random_state=0).scores, expected, 1e-3)
+
+
+class _Getter:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, at):
+        return self.rows[at]
+
+
+def test_it_reads_as_a_table():
+    """The best first, with errors; the settings are part of the name."""
+    _, votes = crowd(12)
+    lines = repr(compare(["majority-vote", ("one-coin", {"max_iter": 5})], None, votes, n_folds=3)).splitlines()
+    assert lines[0] == "Mean log-likelihood of 36 labels, each held out once in 3 folds"
+    assert lines[1].startswith("  1  ") and lines[1].endswith("best") and lines[2].endswith("behind")
+    assert "one-coin(max_iter=5)" in lines[1] + lines[2]
+
+
+@pytest.mark.parametrize(
+    ("methods", "with_features", "sentence"),
+    [
+        ([], True, "takes a list of methods"),
+        ("two-stage", True, "takes a list of methods"),
+        (["no-such"], True, "no method called 'no-such'"),
+        ([("two-stage", {"no": 1})], True, "has no parameter 'no'"),
+        (["two-stage", "two-stage"], True, "two-stage is there twice"),
+        (["majority-vote"], True, "does not look at features"),
+        (["two-stage"], False, "learns from features: give X"),
+        ([3], True, "A method is a name"),
+    ],
+)
+def test_what_cannot_be_compared(methods, with_features, sentence):
+    X, votes = crowd(10)
+    with pytest.raises(ParameterError, match=sentence):
+        compare(methods, X if with_features else None, votes)
+
+
+def test_too_little_tohold_out():
+    one = Annotations.from_matrix([[0], [-1]])
+    with pytest.raises(AnnotationError, match="too few to hold some out"):
+        compare([LOGISTIC], np.ones((2, 1)), one)
+    with pytest.raises(AlignmentError, match="X has 3 rows"):
+        compare([LOGISTIC], np.ones((3, 1)), one)
+    with pytest.raises(ParameterError, match="'n_folds' of compare must be a whole number at least 2"):
+        compare([LOGISTIC], np.ones((2, 1)), one, n_folds=1)
+
+
+def test_what_learns_no_labels_is_refused_before_any_fit():
+    """A learner of representations needs a classifier behind it."""
+    X, votes, _ = feature_crowd(3)
+    with pytest.raises(ParameterError, match="triplet learns no labels; put a classifier behind it"):
+        compare(["triplet"], X, votes)

@@ -1,0 +1,179 @@
+"""How many of each class: quotas in worked numbers and beside plain loops, and a choice that keeps to them."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyhands import class_balance as balance
+from manyhands.class_balance import (
+    Candidates,
+    imbalance,
+    inverse_quotas,
+    levelling_quotas,
+    lowest,
+    select,
+    share_out,
+    up_to_largest,
+)
+from manyhands.metrics import imbalance_ratio
+from reference.slow_selection import slow_choice, slow_quotas
+from strategies import seeds
+
+counts = st.lists(st.integers(0, 60), min_size=1, max_size=7)
+
+
+def test_imbalance_of_counts():
+    """The largest less the smallest over all: Eq. 6; classes nobody has count, and nothing at all has no imbalance."""
+    assert imbalance([3, 1, 0]) == 0.75 and imbalance([5, 5]) == 0 and imbalance([7]) == 0
+    assert math.isnan(imbalance([0, 0]))
+    assert imbalance([4, 1, 2]) == imbalance_ratio({"a": 4, "b": 1, "c": 2})
+
+
+def test_up_to_largest():
+    assert up_to_largest([5, 2, 0]).tolist() == [0, 3, 5]
+    assert up_to_largest([]).tolist() == []
+
+
+def test_quotas_of_the_sheet():
+    """N' = 100, 200, 400 gives t = 4/7, 2/7, 1/7, whose own R is .43."""
+    quotas = inverse_quotas([100, 200, 400], 70)
+    assert quotas.tolist() == [40, 20, 10]
+    assert imbalance(quotas) == pytest.approx(3 / 7)
+
+
+@given(counts, st.integers(0, 300))
+def test_quotas_sum_to_what_is_asked_and_never_exceed_what_exists(available, total):
+    """For both rules; a class that is there gets at least one, if there are enough to go round, and others get none."""
+    for quotas in (inverse_quotas(available, total), levelling_quotas(available[::-1], available, total)):
+        assert quotas.sum() == min(total, sum(available))
+        assert np.all(quotas >= 0) and np.all(quotas <= available)
+    if total >= np.count_nonzero(available):
+        assert np.all(inverse_quotas(available, total)[np.array(available) > 0] >= 1)
+
+
+@given(counts, st.integers(1, 300))
+def test_quotas_are_near_those_given_out_one_by_one(available, total):
+    """Handing them out singly, always to the class furthest below its share, ends within one of the quotas."""
+    slow = slow_quotas(available, total)
+    if slow is not None:
+        assert np.abs(inverse_quotas(available, total) - slow).max() <= 1
+
+
+def test_what_a_rare_class_cannot_give_the_others_give_in_proportion():
+    assert inverse_quotas([3, 200, 400], 63).tolist() == [3, 40, 20]
+    assert inverse_quotas([0, 5, 0], 9).tolist() == [0, 5, 0]
+    assert inverse_quotas([9, 9], 1).sum() == 1
+
+
+def test_who_has_no_weight_gets_nothing():
+    """Even where something is left of what is available to him."""
+    assert share_out(5, [0, 0], [3, 3]).tolist() == [0, 0]
+    assert share_out(5, [1, 0], [3, 3]).tolist() == [3, 0]
+    assert share_out(5, [2, 0, 2], [9, 9, 9]).tolist() == [3, 0, 2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=6), st.integers(0, 100))
+def test_levels_are_those_of_pouring_one_by_one(pairs, total):
+    """Each goes to the class that is smallest so far, of those that have any left."""
+    before, available = np.array(pairs).T
+    level, quota = before.copy(), np.zeros_like(before)
+    for _ in range(min(total, available.sum())):
+        c = min(np.flatnonzero(quota < available), key=lambda c: level[c])
+        level[c], quota[c] = level[c] + 1, quota[c] + 1
+    assert levelling_quotas(before, available, total).tolist() == quota.tolist()
+
+
+@given(seeds(), st.integers(0, 40))
+def test_lowest_is_the_beginning_of_a_sort(seed, n):
+    rng = np.random.default_rng(seed)
+    score, tie = rng.integers(0, 5, 30).astype(np.float32), rng.random(30, np.float32)
+    assert lowest(score, tie, n).tolist() == sorted(np.lexsort((tie, score))[:n].tolist())
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Lists are shortened when four are too many, not sixteen thousand."""
+    before, balance._FEW = balance._FEW, 4
+    yield
+    balance._FEW = before
+
+
+def in_parts(label, score, rng):
+    """A stream of all candidates, cut at random places."""
+    edges = [0, *np.sort(rng.integers(0, len(label), 12)).tolist(), len(label)]
+    return [Candidates(a, label[a:b].astype(np.int16), score[a:b].astype(np.float32)) for a, b in pairwise(edges)]
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize("quotas", [None, inverse_quotas])
+@given(seeds(), st.integers(1, 25))
+def test_selection_from_a_stream_is_that_of_a_sort(few, is_sorted, quotas, seed, total):
+    """However the stream is cut, and whatever is forgotten on the way, the lowest within each quota are found.
+
+    Sorted by class, what is forgotten may be missed at the end: then the stream is read again.
+    """
+    rng = np.random.default_rng(seed)
+    label, score = rng.choice(3, 200, p=[0.7, 0.25, 0.05]), rng.permutation(200).astype(float)
+    label = np.sort(label) if is_sorted else label
+    score[rng.random(200) < 0.2] = np.inf
+    guesses = [(i, None, c, s) for i, (c, s) in enumerate(zip(label.tolist(), score.tolist())) if s < np.inf]
+    available = np.bincount([g[2] for g in guesses], minlength=4)
+    wanted = [total] if quotas is None else quotas(available, total).tolist()
+    expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=quotas is not None)
+    found = select(lambda: in_parts(label, score, np.random.default_rng(seed)), 4, total, rng, quotas)
+    assert [*zip(*(column.tolist() for column in found))] == [(g[0], g[2]) for g in expected]
+
+
+def test_a_stream_is_read_again_only_where_too_much_was_forgotten(few):
+    """Quotas guessed along the way are enough where classes are mixed; sorted by class, the first looked alone."""
+    rng = np.random.default_rng(0)
+    label = np.sort(rng.choice(3, 3000, p=[0.5, 0.3, 0.2]))
+    for classes, n_read in ((rng.permutation(label), 1), (label[::-1].copy(), 2)):
+        calls = []
+
+        def stream(classes=classes, calls=calls):
+            calls.append(1)
+            scores = np.random.default_rng(1).random(3000, np.float32)
+            for i in range(0, 3000, 50):
+                yield Candidates(i, classes[i : i + 50].astype(np.int16), scores[i : i + 50])
+
+        chosen, found = select(stream, 3, 60, rng, inverse_quotas)
+        assert len(calls) == n_read and len(chosen) == 60
+        assert np.bincount(found).tolist() == inverse_quotas(np.bincount(label), 60).tolist()
+
+
+def test_equals_are_drawn_from(few):
+    """Of forty equals ten are chosen; over many seeds each of them about as often, the first and the last alike."""
+    label, score = np.zeros(40, int), np.ones(40)
+    chosen = np.zeros(40)
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        found, _ = select(lambda s=seed: in_parts(label, score, np.random.default_rng(s + 1000)), 1, 10, rng)
+        chosen[found] += 1
+    assert chosen.sum() == 4000
+    assert np.abs(chosen - 100).max() < 40  # four and a half standard deviations
+    parts = in_parts(label, score, np.random.default_rng(5))
+    same = [select(lambda: parts, 1, 10, np.random.default_rng(7)) for _ in range(2)]
+    np.testing.assert_array_equal(same[0][0], same[1][0])
+
+
+def test_a_stream_is_not_held_whole(monkeypatch):
+    """Of a long stream no more is kept than is asked for, and a little."""
+    monkeypatch.setattr(balance, "_FEW", 8)
+    held = []
+    shorten = balance.Shortlist._shorten
+    monkeypatch.setattr(balance.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1])
+    rng = np.random.default_rng(0)
+    score = rng.random(2000, np.float32)
+    parts = [Candidates(i, np.zeros(10, np.int16), score[i : i + 10]) for i in range(0, 2000, 10)]
+    chosen, _ = select(lambda: parts, 1, 20, rng)
+    assert chosen.tolist() == sorted(np.argsort(score)[:20].tolist())
+    assert max(held) <= 20 + 8 + 10 and len(held) < 40
+
+
+def test_quotas_of_nothing():
+    assert levelling_quotas([], [], 3).tolist() == inverse_quotas([], 3).tolist() == []
