@@ -1,7 +1,7 @@
 """Crowd layer: behind the network, one layer per worker maps class probabilities to the logits of the worker's label.
 
-    p = softmax(network(x)),   logits of worker w = p W_w  (MW),  p * v_w  (VW),  p + b_w  (VB),  p * v_w + b_w  (VW-B)
-    loss = mean over observed labels of -log softmax(logits of worker w)[label]
+p = softmax(network(x)),   logits of worker w = p W_w  (MW),  p * v_w  (VW),  p + b_w  (VB),  p * v_w + b_w  (VW-B)
+loss = mean over observed labels of -log softmax(logits of worker w)[label]
 """
 
 from __future__ import annotations

@@ -116,9 +116,7 @@ def rows_as_fitted(method: FeatureMethod, X: Any) -> Rows:
     return rows
 
 
-def infer_truth(
-    aggregator: Any, data: TrainingData, annotations: Annotations, rng: np.random.Generator
-) -> Aggregator:
+def infer_truth(aggregator: Any, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
     """Fit an aggregator to annotations and gold.
 
     Parameters

@@ -11,9 +11,9 @@ import numpy as np
 from manyhands.aggregation.base import Gold
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import Array
+from manyhands.em.priors import gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.features import Rows, as_rows, check_rows
-from manyhands.em.priors import gold_codes
 from manyhands.validation import check_annotations
 
 
