@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.training_context import NetworkOptions, TrainingContext
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.features import Rows, fingerprint
@@ -129,8 +131,6 @@ def context_for(method: NetworkMethod, context: TrainingContext, stage: str = ""
     TrainingContext
         The same data and generator, with the nested method's options and network.
     """
-    from dataclasses import replace
-
     return replace(
         context,
         options=NetworkOptions.of(method),

@@ -6,7 +6,7 @@ torch is imported when a network is trained, not before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,77 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.classifiers.training_data import TrainingData
 from manyhands.em.kernels import Array
 from manyhands.heldout import worker_confusions
-from manyhands.randomness import Seed
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from manyhands.nn.batches import AnnotationBatches, Batch
-
-
-@dataclass(frozen=True)
-class NetworkOptions:
-    """The parameters that all network methods share; `NETWORK_CONSTRAINTS` says what each may be.
-
-    Attributes
-    ----------
-    backbone : {"mlp", "convnet"} or callable
-        Network from features to logits.
-    hidden : tuple of int
-        Sizes of the hidden layers.
-    dropout : float
-        Dropout rate of the hidden layers.
-    batch_norm : bool
-        Batch normalisation of the hidden layers.
-    learning_rate : float
-        Step size of Adam.
-    batch_size : int
-        Items per mini-batch.
-    max_epochs : int
-        Maximal number of epochs.
-    patience : int or None
-        Early stopping: epochs without a higher held-out log-likelihood before training stops.
-    validation : float
-        Share of the labels held out for early stopping.
-    device : str
-        Device of torch.
-    checkpoint : str, Path or None
-        Folder of checkpoints.
-    random_state : int, Generator or None
-        Seed.
-    """
-
-    backbone: Any = "mlp"
-    hidden: tuple[int, ...] = (128,)
-    dropout: float = 0.5
-    batch_norm: bool = False
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    max_epochs: int = 50
-    patience: int | None = 10
-    validation: float = 0.1
-    device: str = "cpu"
-    checkpoint: str | Path | None = None
-    random_state: Seed = None
-
-    @classmethod
-    def of(cls, method: Any) -> NetworkOptions:
-        """Read the options from the parameters of a network method.
-
-        Parameters
-        ----------
-        method : BaseEstimator
-            An estimator that has all these parameters.
-
-        Returns
-        -------
-        NetworkOptions
-        """
-        return cls(**{option.name: getattr(method, option.name) for option in fields(cls)})
 
 
 @dataclass(frozen=True, eq=False)
