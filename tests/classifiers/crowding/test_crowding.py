@@ -38,7 +38,7 @@ def test_an_instance_as_pretraining_keeps_what_is_its_own():
 def test_pretraining_shares_the_network_alone_and_is_checked(tmp_path):
     """`selection` of both means something else in each; checkpoints of members keep apart."""
     X, votes, _ = sparse_crowd(n_items=40)
-    inner = crowding.wrapped_method(CrowdInG(pretraining=SelfCrowd(), max_epochs=7), "pretraining")
+    inner = crowding.nested_method(CrowdInG(pretraining=SelfCrowd(), max_epochs=7), "pretraining")
     assert inner.selection == "balanced" and inner.max_epochs == 7
     with pytest.raises(ParameterError, match="'form' of CrowdLayer"):
         quick(pretraining=CrowdLayer(form="zzz")).fit(X, votes)

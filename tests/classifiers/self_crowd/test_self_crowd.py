@@ -8,7 +8,7 @@ from manyhands import Annotations, CoNAL, CrowdLayer, SelfCrowd, SpeeLFC, TraceR
 from manyhands.class_balance import imbalance
 from manyhands.classifiers.base import combine
 from manyhands.classifiers.self_crowd import self_crowd
-from manyhands.classifiers.self_training import HeldoutMetric, Labels
+from manyhands.classifiers.self_training import HeldoutMetric, LabelPool
 from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.heldout import class_shares, worker_confusions
 from manyhands.nn.inference import probabilities
@@ -78,8 +78,8 @@ def test_the_choice_is_its_slow_twin(monkeypatch, base, selection):
     available = np.bincount([g[2] for g in guesses], minlength=3).tolist()
     quotas = model.selected_counts_[1].tolist()
     assert selection == "confidence" or np.abs(np.subtract(quotas, slow_quotas(available, 40))).max() <= 1
-    wanted = quotas if selection == "balanced" else [40]
-    expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=selection == "balanced")
+    n_per_round = quotas if selection == "balanced" else [40]
+    expected = slow_choice(guesses, [0] * len(guesses), n_per_round, by_class=selection == "balanced")
     assert found == [g[:3] for g in expected]
 
 
@@ -222,7 +222,7 @@ def test_quota_combined_levels_labels_and_guesses():
 def test_weights_are_those_of_guesses():
     """A label counts 1, a guess as told, wherever it stands among the sorted triples; so says the loss."""
     votes = Annotations.from_matrix([[0, -1, 1], [-1, 1, -1]])
-    labels = Labels(votes, None).with_guesses(np.array([[0, 1, 1], [1, 0, 0]]))
+    labels = LabelPool(votes, None).with_pseudo(np.array([[0, 1, 1], [1, 0, 0]]))
     assert labels.all.n_annotations == 5
     np.testing.assert_array_equal(labels.weight(0.25), [1, 0.25, 1, 0.25, 1])
 
@@ -363,8 +363,8 @@ def test_a_share_is_one_of_the_pairs_without_a_label():
     more = Annotations(*np.zeros((3, 0), int), item_ids=range(8), worker_ids=range(3), classes=[0, 1])
     wide = more.with_more(votes.item, votes.worker, votes.label)
     out = more.with_more(heldout.item, heldout.worker, heldout.label)
-    assert Labels(wide, out).wanted(0.5) == 6  # half of 2 x 8 - 4
-    assert Labels(wide, None).wanted(7) == 7
+    assert LabelPool(wide, out).n_per_round(0.5) == 6  # half of 2 x 8 - 4
+    assert LabelPool(wide, None).n_per_round(7) == 7
 
 
 def test_rounds_are_judged_where_epochs_are_not():
