@@ -11,6 +11,7 @@ from dataclasses import is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from manyhands.exceptions import NotFittedError, ParameterError
+from manyhands.options import with_nested_options
 from manyhands.spelling import did_you_mean
 from manyhands.validation import Constraint, check_parameters
 
@@ -113,7 +114,8 @@ class BaseEstimator:
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def _check_parameters(self) -> None:
-        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
+        parameters, constraints = with_nested_options(self.get_params(deep=False), self._constraints)
+        check_parameters(type(self).__name__, parameters, constraints)
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
