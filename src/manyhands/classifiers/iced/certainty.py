@@ -68,9 +68,7 @@ def label_certainty(
     return np.asarray(1.0 / (np.maximum(variance, 0.0) + epsilon))
 
 
-def certainty_by(
-    options: Certainty, annotations: Annotations, gold: npt.NDArray[np.int32] | None = None
-) -> Array:
+def certainty_by(options: Certainty, annotations: Annotations, gold: npt.NDArray[np.int32] | None = None) -> Array:
     """Return the label certainty of each item, with the options of ICED.
 
     Parameters

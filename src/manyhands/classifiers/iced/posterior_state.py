@@ -1,5 +1,4 @@
-"""What is inferred in one round and used in the next, as a torch module, so that checkpoints and early stopping keep it.
-"""
+"""What one round infers and the next one uses, as a torch module: checkpoints and early stopping then keep it."""
 
 from __future__ import annotations
 
