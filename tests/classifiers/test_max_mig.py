@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manyhands import Annotations, MaxMIG, TwoStage
-from manyhands.classifiers.max_mig import LabelAggregator, FullBatches, mig_loss
+from manyhands.classifiers.max_mig import FullBatches, LabelAggregator, mig_loss
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
