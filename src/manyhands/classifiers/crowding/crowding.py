@@ -5,8 +5,8 @@
     3. train a discriminator and an information network on observed and generated labels
     4. in turns: discriminator; generator where C is confident; C where it is not, by the costs of generated labels
 
-The new information for C comes from the workers who did not label an item: would their labels look like those they do
-give, if the truth were z? The equations are in `game.py`.
+New information for C comes from workers who did not label an item: would their labels look authentic if the truth
+were z? The equations are in `game.py`.
 """
 
 from __future__ import annotations
@@ -210,10 +210,6 @@ default="crowd-layer"
         ----------
         **changes : object
             Constructor parameters that differ.
-
-        Returns
-        -------
-        CrowdInG
         """
         return cls(**(_PLUS | changes))
 
@@ -334,8 +330,7 @@ default="crowd-layer"
 
     def _learn(self, context: TrainingContext) -> FitResult:
         base = nested_method(self, "pretraining")
-        nested = [context_for(base, context, f"start-{member}-") for member in range(self.members)]
-        first = [base._learn(one) for one in nested]
+        first = [base._learn(context_for(base, context, f"start-{member}-")) for member in range(self.members)]
         network = first[0].module if self.members == 1 else Mean([result.module for result in first])
         game = new_game(context, network, self.generator, self.discriminator, self.adversarial)
         history = [epoch for result in first for epoch in result.history]
