@@ -23,7 +23,8 @@ from manyhands.classifiers.cpc.worker_regressions import Nodes, labels_by_node
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
-from manyhands.linear.standardise import Standard, one_against_rest, standardised
+from manyhands.linear.one_vs_rest import one_against_rest
+from manyhands.linear.principal_axes import PrincipalAxes, standardised
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
 
@@ -132,7 +133,7 @@ class CPC(CrowdClassifier):
         """The least mu that surely makes all classifiers one."""
         return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
-    def _choose_share(self, data: TrainingData, standard: Standard) -> float:
+    def _choose_share(self, data: TrainingData, standard: PrincipalAxes) -> float:
         """Of that mu, quarter by quarter until held-out labels are foretold clearly worse."""
         training, heldout = hold_out(data.annotations, self.validation, make_generator(self.random_state))
         best, best_score = 1.0, -np.inf
