@@ -36,7 +36,8 @@ from manyhands.classifiers.wrapping import wrapped_method
 from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.nn.backbones import Mean
 from manyhands.nn.batches import Batch
-from manyhands.nn.label_generator import Discriminator, Generator, GeneratorBehind, label_spread
+from manyhands.nn.label_discriminator import Discriminator, label_spread
+from manyhands.nn.label_generator import Generator, GeneratorBehind
 from manyhands.nn.train import History
 from manyhands.validation import Constraint, Maybe, NameOr, Number, OneOf, Switch
 
