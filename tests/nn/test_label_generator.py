@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from manyhands.nn.item_worker_pairs import Pairs
 from manyhands.nn.label_discriminator import Discriminator, label_spread
 from manyhands.nn.label_generator import Generator, GeneratorBehind
-from reference.slow_generated import slow_generator, slow_log_truth, slow_logit, slow_spread
+from reference.slow_generated import slow_adjacency, slow_generator, slow_log_truth, slow_logit
 from strategies import annotations
 
 N_FEATURES, N_CLASSES, N_WORKERS = 4, 3, 2
@@ -66,7 +66,7 @@ def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, sprea
 @settings(max_examples=40)
 @given(annotations(n_classes=3))
 def test_label_adjacency_equals_the_reference(votes):
-    np.testing.assert_allclose(label_spread(votes), slow_spread(votes, votes.n_classes), atol=1e-12)
+    np.testing.assert_allclose(label_spread(votes), slow_adjacency(votes, votes.n_classes), atol=1e-12)
 
 
 @torch.no_grad()

@@ -7,10 +7,12 @@ solved by conjugate gradients with a diagonal (Jacobi) preconditioner need few i
 
 There are two ways to the axes, for two kinds of solver:
 
-    turn           dense rows only: QR where there are more features than rows, then the eigenvectors of the Gram
-                   matrix. Sparse rows are scaled, neither centred nor rotated.
-    standardised   dense and sparse rows: the eigenvectors of the smaller of the two Gram matrices, without the null
-                   space. Rows too large to rotate are centred implicitly, by `PrincipalAxes.shift`.
+    `turn`
+        Dense rows only: QR where there are more features than rows, then the eigenvectors of the Gram matrix. Sparse
+        rows are scaled, neither centred nor rotated.
+    `standardised`
+        Dense and sparse rows: the eigenvectors of the smaller of the two Gram matrices, without the null space. Rows
+        too large to rotate are centred implicitly, by `PrincipalAxes.shift`.
 
 Both are kept because they round differently, and results are reproducible to the last bit.
 """

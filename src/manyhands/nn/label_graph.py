@@ -131,7 +131,7 @@ class LabelGraph(nn.Module):
 
         Returns
         -------
-        Heard
+        MessageSum
             For each of the n_workers workers.
         """
         return _messages(own, self.to_worker, edges.row, edges.worker, edges.label, self.n_workers)

@@ -59,7 +59,7 @@ def guess_unanswered(
 
     Yields
     ------
-    Guesses
+    PseudoAnnotationBlock
         Block after block, in the order of items.
     """
     n_items = answered[0].n_items

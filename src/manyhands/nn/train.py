@@ -127,7 +127,7 @@ def train(
         Where to store the state, and from where to resume.
     what : str, default="training"
         Name under which progress is reported.
-    start_counts : bool, default=False
+    score_initial_weights : bool, default=False
         Score the initial weights too, so that they are restored where no epoch is better.
 
     Returns

@@ -8,13 +8,13 @@ Each constraint has three faces:
 
     constraint                        type_text                         also allowed
     Number(), Number(whole=True)      float, int                        NumPy's numbers, fractions
-    Amount()                          int or float
+    FractionOrCount()                 int or float
     OneOf(("a", None))                {"a", None}
     Probabilities(("uniform",))       {"uniform"} or array-like of shape (n_classes,)
     RandomState()                     int, Generator or None            numpy SeedSequence
-    Maybe(Number())                   float or None
-    Switch()                          bool                              numpy bool
-    Sizes()                           tuple of int                      list of int
+    NoneOr(Number())                  float or None
+    Boolean()                         bool                              numpy bool
+    LayerSizes()                      tuple of int                      list of int
     Folder()                          path-like or None
     Device()                          str
     NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function
@@ -207,7 +207,8 @@ class Maybe:
 
     Examples
     --------
-    >>> str(Maybe(Number(whole=True, least=1))), Maybe(Number(whole=True, least=1)).type_text
+    >>> constraint = MAYBE(Number(whole=True, least=1))
+    >>> str(constraint), constraint.type_text
     ('None or a whole number at least 1', 'int or None')
     """
 
