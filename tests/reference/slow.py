@@ -108,14 +108,12 @@ def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of,
     logs = []
     for at, (item, worker, label) in enumerate(heldout):
         row = row_of[item]
-        item_posterior = (
-            prior if row is None else [(posterior[row][k] + 0.01 * prior[k]) / 1.01 for k in range(n_classes)]
-        )
+        current = prior if row is None else [(posterior[row][k] + 0.01 * prior[k]) / 1.01 for k in range(n_classes)]
         for other, (i, w, other_label) in enumerate(heldout):
             if i == item and other != at:
-                item_posterior = [item_posterior[k] * confusion[w][k][other_label] for k in range(n_classes)]
-        item_posterior = normalised(item_posterior)
-        logs.append(math.log(math.fsum(item_posterior[k] * confusion[worker][k][label] for k in range(n_classes))))
+                current = [current[k] * confusion[w][k][other_label] for k in range(n_classes)]
+        current = normalised(current)
+        logs.append(math.log(math.fsum(current[k] * confusion[worker][k][label] for k in range(n_classes))))
     return math.fsum(logs) / len(logs)
 
 
@@ -123,8 +121,8 @@ def slow_predictive_log_likelihood(proba, confusion, shares, heldout):
     """Mean of log sum_k p(k | x) confusion[worker][k][label] over the held-out triples."""
     logs = []
     for item, worker, label in heldout:
-        item_posterior = [(p + 0.01 * share) / 1.01 for p, share in zip(proba[item], shares)]
-        logs.append(math.log(math.fsum(b * confusion[worker][k][label] for k, b in enumerate(item_posterior))))
+        current = [(p + 0.01 * share) / 1.01 for p, share in zip(proba[item], shares)]
+        logs.append(math.log(math.fsum(b * confusion[worker][k][label] for k, b in enumerate(current))))
     return math.fsum(logs) / len(logs)
 
 

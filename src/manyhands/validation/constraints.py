@@ -204,12 +204,6 @@ class Maybe:
     ----------
     other : Constraint
         The constraint of values other than None.
-
-    Examples
-    --------
-    >>> constraint = MAYBE(Number(whole=True, least=1))
-    >>> str(constraint), constraint.type_text
-    ('None or a whole number at least 1', 'int or None')
     """
 
     other: Constraint
