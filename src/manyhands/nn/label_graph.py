@@ -136,10 +136,10 @@ class LabelGraph(nn.Module):
         """
         return _messages(own, self.to_worker, edges.row, edges.worker, edges.label, self.n_workers)
 
-    def worker_code(self, heard: Heard) -> torch.Tensor:
+    def worker_code(self, messages: Heard) -> torch.Tensor:
         """(n_workers, units) the workers' embeddings u, from the messages to them."""
         own = self.dropout(self.worker())
-        return F.relu(self.worker_message(self.dropout(F.relu(heard.mean()))) + self.worker_own(own))
+        return F.relu(self.worker_message(self.dropout(F.relu(messages.mean()))) + self.worker_own(own))
 
     def item_code(self, x: torch.Tensor, edges: Edges) -> torch.Tensor:
         """(n_rows, units) the items' embeddings v, from features (n_rows, ...) and the labels on them."""
