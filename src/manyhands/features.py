@@ -82,7 +82,7 @@ def as_rows(X: Any) -> Rows:
         X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()  # NumPy has no bfloat16
     if isinstance(X, Mapping | set | str | bytes):
         raise AlignmentError(f"X must be rows of numbers, one for each item; got {type(X).__name__}.")
-    if _is_getter(X):
+    if _is_dataset(X):
         return GetterRows(X)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise AlignmentError("X is an array with masked entries; fill them, or drop their rows.")
@@ -339,7 +339,7 @@ def _checked(rows: Rows) -> Rows:
     return rows
 
 
-def _is_getter(X: Any) -> bool:
+def _is_dataset(X: Any) -> bool:
     """Whether X returns rows by index and is neither a list nor convertible to an array."""
     is_array = isinstance(X, list | tuple | np.ndarray) or hasattr(X, "__array__") or hasattr(X, "__array_interface__")
     return not is_array and hasattr(X, "__getitem__") and hasattr(X, "__len__")

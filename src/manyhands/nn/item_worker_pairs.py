@@ -200,7 +200,7 @@ def fill_in(
     most_likely : bool
         Take the most likely label; otherwise one sampled from the distribution.
     taken : Batch or None, default=None
-        Further labels of the same items (held-out ones, say), whose pairs are not imputed.
+        Further labels of the same items (held-out ones, for example), whose pairs are not imputed.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """CrowdInG's discriminator and auxiliary network, which score generated annotations.
 
     discriminator       D(label | x, w) = sigmoid(u_w' M_label v_x)    is the annotation authentic?
-    auxiliary network   q(k | x, w, label)                             how much does it tell about the true class?
+    auxiliary network   q(k | x, w, label)                             how informative is it about the true class?
 
 The auxiliary network gives the mutual-information term: E log q(k | x, w, label) + H(z) is a lower bound of the mutual
 information of a generated annotation and the true class. It shares the embeddings u and v and the matrices M with the
