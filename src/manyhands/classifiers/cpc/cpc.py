@@ -23,7 +23,8 @@ from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
-from manyhands.linear.standardise import Standard, one_against_rest, standardised
+from manyhands.linear.one_vs_rest import one_against_rest
+from manyhands.linear.principal_axes import PrincipalAxes, standardised
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
 
@@ -164,7 +165,7 @@ class CPC(CrowdClassifier):
         """An upper bound of the smallest mu that makes all classifiers equal."""
         return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
-    def _choose_share(self, data: TrainingData, standard: Standard) -> float:
+    def _choose_share(self, data: TrainingData, standard: PrincipalAxes) -> float:
         """Share of that mu: quartered until the held-out log-likelihood is clearly lower."""
         training, heldout = hold_out(data.annotations, self.validation, make_generator(self.random_state))
         best, best_score = 1.0, -np.inf

@@ -24,7 +24,8 @@ from manyhands.classifiers.crowding.draw import Draw, Known
 from manyhands.classifiers.crowding.options import Adversarial, DiscriminatorTraining
 from manyhands.nn.batches import Batch
 from manyhands.nn.item_worker_pairs import Pairs, at, choose_pairs, draw_pairs, log_sureness, one_of_each
-from manyhands.nn.label_generator import Discriminator, Generator
+from manyhands.nn.label_discriminator import Discriminator
+from manyhands.nn.label_generator import Generator
 from manyhands.nn.losses import bandit_loss, entropy
 from manyhands.nn.train import descend
 

@@ -14,7 +14,8 @@ from manyhands.classifiers.crowding.worker_features import standardised_features
 from manyhands.classifiers.self_training import HeldoutMetric
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.batches import Batch
-from manyhands.nn.label_generator import Discriminator, Generator, label_spread
+from manyhands.nn.label_discriminator import Discriminator, label_spread
+from manyhands.nn.label_generator import Generator
 from manyhands.nn.train import History
 
 

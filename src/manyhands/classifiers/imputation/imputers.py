@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from manyhands.classifiers.active_workers import ActiveWorkers, log_truth
 from manyhands.nn.batches import Batch
 from manyhands.nn.item_worker_pairs import Pairs, at, choose_pairs, draw_pairs, one_of_each
-from manyhands.nn.label_generator import Discriminator
+from manyhands.nn.label_discriminator import Discriminator
 from manyhands.nn.label_graph import Edges, Heard, LabelGraph
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
