@@ -10,7 +10,7 @@ import pytest
 
 import manyhands
 from manyhands import registry
-from manyhands.validation import Maybe, NameOr
+from manyhands.validation import NameOr, NoneOr
 
 SOURCE = Path(manyhands.__file__).parent
 
@@ -202,7 +202,7 @@ BUILT_ON = {
 
 def names_in(constraint):
     """The names that a constraint allows, of the methods in the registry."""
-    constraint = constraint.constraint if isinstance(constraint, Maybe) else constraint
+    constraint = constraint.constraint if isinstance(constraint, NoneOr) else constraint
     return set(constraint.names) & set(registry.names()) if isinstance(constraint, NameOr) else set()
 
 

@@ -83,7 +83,7 @@ def as_rows(X: Any) -> Rows:
     if isinstance(X, Mapping | set | str | bytes):
         raise AlignmentError(f"X must be rows of numbers, one for each item; got {type(X).__name__}.")
     if _is_dataset(X):
-        return GetterRows(X)
+        return DatasetRows(X)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise AlignmentError("X is an array with masked entries; fill them, or drop their rows.")
     if all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"])):
@@ -225,7 +225,7 @@ class SparseRows:
         return self.matrix
 
 
-class GetterRows:
+class DatasetRows:
     """Rows that an indexable object returns one by one, such as a torch ``Dataset`` that does not fit in memory.
 
     Parameters
@@ -324,7 +324,7 @@ def fingerprint(rows: Rows) -> str:
             found.update(part.data)
         return found.hexdigest()
     index = np.arange(len(rows))
-    if isinstance(rows, GetterRows):
+    if isinstance(rows, DatasetRows):
         index = np.unique(np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp))
     for first in range(0, len(index), _BLOCK):
         found.update(np.ascontiguousarray(rows.take(index[first : first + _BLOCK])).data)

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from manyhands.features import as_rows
-from manyhands.linear.one_vs_rest import one_against_rest
+from manyhands.linear.one_vs_rest import one_vs_rest_proba
 
 
 def test_probabilities_are_those_of_scikit_learn():
@@ -15,10 +15,10 @@ def test_probabilities_are_those_of_scikit_learn():
         theirs = OneVsRestClassifier(LogisticRegression()).fit(X[y < n_classes], y[y < n_classes])
         coef = np.vstack([each.coef_ for each in theirs.estimators_])
         intercept = np.concatenate([each.intercept_ for each in theirs.estimators_])
-        found = one_against_rest(coef, intercept, as_rows(X), n_classes)
+        found = one_vs_rest_proba(coef, intercept, as_rows(X), n_classes)
         np.testing.assert_allclose(found, theirs.predict_proba(X), rtol=1e-6)
 
 
 def test_a_single_class_has_probability_one():
-    found = one_against_rest(np.ones((1, 2)), np.zeros(1), as_rows(np.ones((3, 2))), 1)
+    found = one_vs_rest_proba(np.ones((1, 2)), np.zeros(1), as_rows(np.ones((3, 2))), 1)
     np.testing.assert_array_equal(found, np.ones((3, 1)))

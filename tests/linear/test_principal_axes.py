@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from manyhands.features import as_rows
 from manyhands.linear import principal_axes, softmax_regression
-from manyhands.linear.principal_axes import standardised, turn
-from manyhands.linear.softmax_regression import climb, log_proba
+from manyhands.linear.principal_axes import rotate_to_principal_axes, standardise_and_rotate
+from manyhands.linear.softmax_regression import log_proba, newton_ascent
 
 
 def features(n_rows, n_features, seed=0):
@@ -31,9 +31,9 @@ def rank_deficient_rows(n_rows, n_features):
 
 def regression(X, y, n_classes):
     """Weights for raw features, fitted along principal axes."""
-    rotated = turn(X)
+    rotated = rotate_to_principal_axes(X)
     start = np.zeros((rotated.X.shape[1] + 1, n_classes))
-    return rotated.in_raw_features(climb(rotated.X, np.eye(n_classes)[y], start, 0.5, 50))
+    return rotated.in_raw_features(newton_ascent(rotated.X, np.eye(n_classes)[y], start, 0.5, 50))
 
 
 @pytest.mark.parametrize("shape", [(40, 6), (12, 20)])
@@ -49,7 +49,7 @@ def test_regression_equals_that_on_standardised_rows(shape, max_axes, monkeypatc
 
 def test_axes_are_uncorrelated_and_no_more_than_rows():
     for shape in [(40, 6), (12, 20)]:
-        rotated = turn(features(*shape))
+        rotated = rotate_to_principal_axes(features(*shape))
         assert rotated.X.shape == (shape[0], min(shape))
         products = rotated.X.T @ rotated.X
         np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-9 * products.max())
@@ -60,7 +60,7 @@ def test_sparse_rows_stay_sparse_and_give_the_same_regression():
     X, y = features(40, 6), np.arange(40) % 3
     X[X < 0] = 0
     weights = regression(csr_array(X), y, 3)
-    assert turn(csr_array(X)).X.nnz == np.count_nonzero(X)
+    assert rotate_to_principal_axes(csr_array(X)).X.nnz == np.count_nonzero(X)
     np.testing.assert_allclose(weights, regression(X, y, 3), atol=1e-3 * np.abs(weights).max())
     np.testing.assert_allclose(log_proba(X, weights, 3), log_proba(X, regression(X, y, 3), 3), atol=1e-4)
 
@@ -77,9 +77,9 @@ def test_newton_steps_need_fewer_hessian_products(monkeypatch):
     monkeypatch.setattr(softmax_regression, "_transposed_product", counting)
     X, target = StandardScaler().fit_transform(features(60, 30)), np.eye(3)[np.arange(60) % 3]
     needed = []
-    for rows in (X, turn(X).X):
+    for rows in (X, rotate_to_principal_axes(X).X):
         count[0] = 0
-        climb(rows, target, np.zeros((31, 3)), 0.01, 5)
+        newton_ascent(rows, target, np.zeros((31, 3)), 0.01, 5)
         needed.append(count[0])
     assert 2 * needed[1] < needed[0]
 
@@ -91,7 +91,7 @@ def test_standardised_rows_and_raw_rows_have_the_same_scores(monkeypatch, shape,
     """Rotated or not, dense or sparse; both layouts of weights agree."""
     monkeypatch.setattr(principal_axes, "_MAX_SPAN_AXES", max_axes)
     X = rank_deficient_rows(*shape)
-    found = standardised(as_rows(form(X)))
+    found = standardise_and_rotate(as_rows(form(X)))
     rows = (found.X.toarray() if hasattr(found.X, "toarray") else found.X) - found.shift
     w = np.random.default_rng(1).normal(size=(2, rows.shape[1] + 1))
     raw = found.raw(w)
@@ -106,12 +106,12 @@ def test_standardised_rows_and_raw_rows_have_the_same_scores(monkeypatch, shape,
 @pytest.mark.parametrize(("shape", "rank"), [((30, 6), 4), ((6, 30), 5)])
 def test_standardised_rows_have_as_many_axes_as_their_rank(shape, rank, form):
     """Neither a constant nor a doubled feature has an axis of its own, and columns are uncorrelated."""
-    found = standardised(as_rows(form(rank_deficient_rows(*shape))))
+    found = standardise_and_rotate(as_rows(form(rank_deficient_rows(*shape))))
     np.testing.assert_allclose(found.axes.T @ found.axes, np.eye(rank), atol=1e-6)
     gram = found.X.T @ found.X
     np.testing.assert_allclose(gram - np.diag(np.diag(gram)), 0.0, atol=1e-6)
 
 
 def test_equal_rows_have_one_axis_on_which_they_are_zero():
-    found = standardised(as_rows(np.full((5, 3), 2.0)))
+    found = standardise_and_rotate(as_rows(np.full((5, 3), 2.0)))
     np.testing.assert_array_equal(found.X, np.zeros((5, 1)))

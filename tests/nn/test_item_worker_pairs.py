@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyhands.nn.batches import AnnotationBatches, Batch
-from manyhands.nn.item_worker_pairs import Pairs, choose_pairs, draw_pairs, log_sureness, one_of_each
+from manyhands.nn.item_worker_pairs import Pairs, choose_pairs, draw_pairs, log_inverse_entropy, sample_labels
 from strategies import annotations, seeds
 
 
@@ -74,13 +74,13 @@ def test_pairs_are_selected_in_proportion_to_their_weight():
 
 def test_labels_are_sampled_from_their_distribution():
     torch.manual_seed(0)
-    labels = one_of_each(torch.tensor([0.2, 0.7, 0.1]).log().repeat(5000, 1))
+    labels = sample_labels(torch.tensor([0.2, 0.7, 0.1]).log().repeat(5000, 1))
     assert (torch.bincount(labels, minlength=3) / 5000).tolist() == pytest.approx([0.2, 0.7, 0.1], abs=0.03)
 
 
 def test_the_weight_is_the_inverse_entropy_and_finite():
     log_p = torch.tensor([[0.5, 0.5], [0.9, 0.1], [1.0, 1e-30]]).log()
-    weight = log_sureness(log_p).exp()
+    weight = log_inverse_entropy(log_p).exp()
     assert weight[0] < weight[1] < weight[2] < torch.inf
     h = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
     assert weight[1].item() == pytest.approx(1 / h, rel=1e-5)

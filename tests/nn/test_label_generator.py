@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 
 from manyhands.nn.item_worker_pairs import Pairs
-from manyhands.nn.label_discriminator import Discriminator, label_spread
-from manyhands.nn.label_generator import Generator, GeneratorBehind
+from manyhands.nn.label_discriminator import Discriminator, label_adjacency
+from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from reference.slow_generated import slow_adjacency, slow_generator, slow_log_truth, slow_logit
 from strategies import annotations
 
@@ -53,7 +53,7 @@ def test_the_generator_equals_the_reference(x, pairs):
 @torch.no_grad()
 def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, spread):
     discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, spread=spread, size=5).eval()
-    seen, label = discriminator.see(x), torch.tensor(LABEL)
+    seen, label = discriminator.inputs(x), torch.tensor(LABEL)
     triples = [(x[i].tolist(), w, y) for i, w, y in zip(ROW, WORKER, LABEL)]
     expected = [slow_logit(discriminator, *triple) for triple in triples]
     np.testing.assert_allclose(discriminator.logit(seen, pairs, label).numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -66,7 +66,7 @@ def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, sprea
 @settings(max_examples=40)
 @given(annotations(n_classes=3))
 def test_label_adjacency_equals_the_reference(votes):
-    np.testing.assert_allclose(label_spread(votes), slow_adjacency(votes, votes.n_classes), atol=1e-12)
+    np.testing.assert_allclose(label_adjacency(votes), slow_adjacency(votes, votes.n_classes), atol=1e-12)
 
 
 @torch.no_grad()
@@ -88,14 +88,14 @@ def test_workers_with_the_same_features_have_the_same_distribution(x, pairs):
     found = generated(Generator(N_FEATURES, N_CLASSES, N_WORKERS, known), x, pairs, noise)
     torch.testing.assert_close(found[1], found[2])
     discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, known).eval()
-    logits = discriminator.logits(discriminator.see(x), pairs)
+    logits = discriminator.logits(discriminator.inputs(x), pairs)
     torch.testing.assert_close(logits[1], logits[2])
 
 
 @torch.no_grad()
 def test_an_unknown_worker_gets_the_mean_embedding(x, pairs):
     generator = Generator(N_FEATURES, N_CLASSES, N_WORKERS).eval()
-    copied = generator.for_all(torch.tensor([1, -1, 0]))
+    copied = generator.for_workers(torch.tensor([1, -1, 0]))
     assert copied.n_workers == 3 and generator.n_workers == N_WORKERS
     torch.testing.assert_close(copied.codes.free[0], generator.codes.free[1])
     torch.testing.assert_close(copied.codes.free[1], generator.codes.free.mean(0))
@@ -106,6 +106,6 @@ def test_an_unknown_worker_gets_the_mean_embedding(x, pairs):
 
 def test_a_classifier_with_its_generator_is_the_classifier(x):
     network = torch.nn.Linear(N_FEATURES, N_CLASSES)
-    module = GeneratorBehind(network, Generator(N_FEATURES, N_CLASSES, N_WORKERS))
+    module = ClassifierWithGenerator(network, Generator(N_FEATURES, N_CLASSES, N_WORKERS))
     torch.testing.assert_close(module(x), network(x))
     torch.testing.assert_close(module.proba(x), network(x).softmax(1))

@@ -65,15 +65,15 @@ def test_the_network_equals_the_reference(graph, x):
 @torch.no_grad()
 def test_messages_to_workers_add_up_over_parts(graph, x):
     own, first = graph.item(x), EDGES.row < 1
-    whole = graph.heard_by_workers(own, EDGES)
-    parts = [graph.heard_by_workers(own, EDGES.at(which)) for which in (first, ~first)]
+    whole = graph.messages_to_workers(own, EDGES)
+    parts = [graph.messages_to_workers(own, EDGES.select(which)) for which in (first, ~first)]
     torch.testing.assert_close(parts[0].total + parts[1].total, whole.total)
     assert (parts[0].degree + parts[1].degree).tolist() == whole.degree.tolist() == [3, 4, 0]
 
 
 @torch.no_grad()
 def test_a_graph_without_edges(graph, x):
-    nothing = EDGES.at(EDGES.row < 0)
+    nothing = EDGES.select(EDGES.row < 0)
     found = graph(x, nothing, PAIRS)
     np.testing.assert_allclose(found.numpy(), slow_log_label(graph, x, nothing, PAIRS), rtol=1e-4, atol=1e-6)
     assert graph(x, EDGES, Pairs(PAIRS.row[:0], PAIRS.worker[:0])).shape == (0, N_CLASSES)

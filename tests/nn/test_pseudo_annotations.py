@@ -7,8 +7,8 @@ from hypothesis import given
 
 from manyhands import Annotations
 from manyhands.nn import pseudo_annotations
-from manyhands.nn.pseudo_annotations import guess_unanswered
-from reference.slow_selection import slow_guesses
+from manyhands.nn.pseudo_annotations import predict_pseudo_annotations
+from reference.slow_selection import slow_pseudo_annotations
 from strategies import annotations, seeds
 
 
@@ -22,11 +22,11 @@ def test_pseudo_annotations_equal_the_reference(numbers, votes, seed):
     table = torch.tensor(rng.normal(size=(votes.n_items, 3, len(workers)))).log_softmax(1).float()
     kept, pseudo_annotations._BLOCK_NUMBERS = pseudo_annotations._BLOCK_NUMBERS, numbers
     try:
-        found = [*guess_unanswered(lambda item: table[torch.from_numpy(item)], workers, 3, [held, votes])]
+        found = [*predict_pseudo_annotations(lambda item: table[torch.from_numpy(item)], workers, 3, [held, votes])]
     finally:
         pseudo_annotations._BLOCK_NUMBERS = kept
     pairs = set(zip(votes.item.tolist(), votes.worker.tolist()))
-    expected = slow_guesses(table.double().tolist(), votes.n_items, workers.tolist(), pairs)
+    expected = slow_pseudo_annotations(table.double().tolist(), votes.n_items, workers.tolist(), pairs)
     rows = [
         (part.first + i, int(workers[w]), int(part.label[i, w]), float(part.entropy[i, w]))
         for part in found
@@ -39,5 +39,5 @@ def test_pseudo_annotations_equal_the_reference(numbers, votes, seed):
 def test_the_first_label_of_a_tie_is_taken():
     log_proba = torch.tensor([0.2, 0.4, 0.4]).log().view(1, 3, 1)
     votes = Annotations(*np.zeros((3, 0), int), item_ids=[0], worker_ids=[0], classes=[0, 1, 2])
-    (found,) = guess_unanswered(lambda item: log_proba, np.array([0]), 3, [votes])
+    (found,) = predict_pseudo_annotations(lambda item: log_proba, np.array([0]), 3, [votes])
     assert found.label.tolist() == [[1]]

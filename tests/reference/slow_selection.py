@@ -18,7 +18,7 @@ def slow_quotas(available, total):
     return quota
 
 
-def slow_guesses(log_answers, n_items, workers, answered):
+def slow_pseudo_annotations(log_answers, n_items, workers, answered):
     """Every pair without a label: (item, worker, most likely label, entropy)."""
     found = []
     for item in range(n_items):

@@ -27,7 +27,7 @@ def slow_interpolate(point, other, delta):
     return [a + delta * (b - a) for a, b in zip(point, other)]
 
 
-def slow_said(triples, neighbours, worker):
+def slow_labels_of(triples, neighbours, worker):
     """Labels of a worker on the neighbours, the nearest first."""
     return [label for j in neighbours for item, w, label in triples if item == j and w == worker]
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from manyhands.validation import (
-    Amount,
+    Boolean,
     Device,
     Folder,
-    Maybe,
+    FractionOrCount,
+    LayerSizes,
     NameOr,
+    NoneOr,
     Number,
     OneOf,
     Probabilities,
     RandomState,
-    Sizes,
-    Switch,
 )
 
 INF, NAN = float("inf"), float("nan")
@@ -32,7 +32,7 @@ INF, NAN = float("inf"), float("nan")
         ),
         (Number(whole=True, least=1), [1, np.int64(7)], [0, 1.0, 1.5, -1, False, np.True_]),
         (Number(above=0, most=1), [1e-9, 1, 1.0], [0, 1.1, -INF]),
-        (Amount(), [0.1, 1, 1.0, 7], [0, 1.5, -1, NAN, "1", None]),
+        (FractionOrCount(), [0.1, 1, 1.0, 7], [0, 1.5, -1, NAN, "1", None]),
         (OneOf(("a", None, True)), ["a", None, True], ["b", 1, [], NAN]),
         (
             Probabilities(("uniform",)),
@@ -44,9 +44,9 @@ INF, NAN = float("inf"), float("nan")
             [None, 0, 7, np.int64(3), np.random.default_rng(0), np.random.SeedSequence(1)],
             [-1, 1.5, "0", True, np.random.RandomState(0)],
         ),
-        (Maybe(Number()), [None, 1.5], ["1"]),
-        (Switch(), [True, False, np.True_], [0, 1, None, "yes"]),
-        (Sizes(), [(), (1,), [3, 4]], [0, (0,), (1.5,), "12", None, (1,) * 101]),
+        (NoneOr(Number()), [None, 1.5], ["1"]),
+        (Boolean(), [True, False, np.True_], [0, 1, None, "yes"]),
+        (LayerSizes(), [(), (1,), [3, 4]], [0, (0,), (1.5,), "12", None, (1,) * 101]),
         (Folder(), [None, "here"], [1, b"here"]),
         (Device(), ["auto", "cpu", "cuda:1"], ["gpu", "cuda:", None]),
         (NameOr(("mlp",), "__call__", "a function"), ["mlp", len, dict], ["cnn", 3, None]),
@@ -72,9 +72,9 @@ def test_constraints_allow_and_refuse(constraint, allowed, refused):
             "one of 'uniform' or a positive number for each class",
             '{"uniform"} or array-like of shape (n_classes,)',
         ),
-        (Maybe(Number(whole=True)), "None or a whole number", "int or None"),
-        (Switch(), "True or False", "bool"),
-        (Sizes(), "a tuple of at most 100 whole numbers at least 1", "tuple of int"),
+        (NoneOr(Number(whole=True)), "None or a whole number", "int or None"),
+        (Boolean(), "True or False", "bool"),
+        (LayerSizes(), "a tuple of at most 100 whole numbers at least 1", "tuple of int"),
         (NameOr(("a", "b"), "fit", "an Aggregator"), "one of 'a', 'b' or an Aggregator", '{"a", "b"} or an Aggregator'),
     ],
 )

@@ -11,7 +11,7 @@ from manyhands.features import Rows
 _BLOCK = 1024  # rows in memory at a time
 
 
-def one_against_rest(coef: Array, intercept: Array, rows: Rows, n_classes: int) -> Array:
+def one_vs_rest_proba(coef: Array, intercept: Array, rows: Rows, n_classes: int) -> Array:
     """Class probabilities: the sigmoid of each class's score, divided by the sum over classes.
 
     With scores s_ik = coef_k . x_i + intercept_k,

@@ -7,10 +7,10 @@ solved by conjugate gradients with a diagonal (Jacobi) preconditioner need few i
 
 There are two ways to the axes, for two kinds of solver:
 
-    `turn`
+    `rotate_to_principal_axes`
         Dense rows only: QR where there are more features than rows, then the eigenvectors of the Gram matrix. Sparse
         rows are scaled, neither centred nor rotated.
-    `standardised`
+    `standardise_and_rotate`
         Dense and sparse rows: the eigenvectors of the smaller of the two Gram matrices, without the null space. Rows
         too large to rotate are centred implicitly, by `PrincipalAxes.shift`.
 
@@ -29,8 +29,8 @@ from manyhands.features import Rows
 from manyhands.linear.softmax_regression import as_matrix
 
 # Beyond this size of the smaller of (n_rows, n_features) the eigenvectors cost more time than they save later.
-_MAX_AXES = 2048  # for `turn`, whose rows serve many Newton steps
-_MAX_SPAN_AXES = 1024  # for `standardised`
+_MAX_AXES = 2048  # for `rotate_to_principal_axes`, whose rows serve many Newton steps
+_MAX_SPAN_AXES = 1024  # for `standardise_and_rotate`
 _MAX_DENSE_BYTES = 1 << 29  # of a sparse matrix and its axes in dense form; a larger one stays sparse
 
 
@@ -45,7 +45,7 @@ class PrincipalAxes:
     X : array or CSR matrix of shape (n_rows, n_axes)
         The transformed rows, without the subtraction of `shift`.
     mean : array of shape (n_features,)
-        Mean that is subtracted from each raw feature; 0 where `turn` leaves sparse rows uncentred.
+        Mean that is subtracted from each raw feature; 0 where `rotate_to_principal_axes` leaves sparse rows uncentred.
     spread : array of shape (n_features,)
         Standard deviation by which each raw feature is divided; 1 for constant features.
     axes : array of shape (n_features, n_axes) or None
@@ -100,7 +100,7 @@ class PrincipalAxes:
         return np.column_stack([coef, w[:, -1] - coef @ self.mean])
 
 
-def turn(X: Any, *, standardise: bool = True) -> PrincipalAxes:
+def rotate_to_principal_axes(X: Any, *, standardise: bool = True) -> PrincipalAxes:
     """Centre and scale rows, and rotate dense ones to their principal axes.
 
     Parameters
@@ -130,7 +130,7 @@ def turn(X: Any, *, standardise: bool = True) -> PrincipalAxes:
     return PrincipalAxes(within @ rotation, mean, spread, axes @ rotation, np.zeros(axes.shape[1]), total)
 
 
-def standardised(rows: Rows) -> PrincipalAxes:
+def standardise_and_rotate(rows: Rows) -> PrincipalAxes:
     """Scale rows by their standard deviations, and rotate them to the axes that they span if they are small enough.
 
     Parameters

@@ -89,7 +89,7 @@ def penalty(weights: Array, n_classes: int, ridge: float) -> float:
     return 0.5 * float((_ridges(weights, n_classes, ridge) * weights**2).sum())
 
 
-def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
+def newton_ascent(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
     """Improve weights by Newton steps (IRLS) with step halving.
 
     Each step is solved by conjugate gradients and halved until it satisfies Armijo's condition. The Hessian is never

@@ -196,7 +196,7 @@ def convnet(
     return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
 
 
-class Mean(nn.Module):
+class Ensemble(nn.Module):
     """Ensemble of networks: the mean of their class probabilities.
 
     Parameters

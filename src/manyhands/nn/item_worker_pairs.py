@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
     row: torch.Tensor
     worker: torch.Tensor
 
-    def at(self, which: torch.Tensor) -> Pairs:
+    def select(self, which: torch.Tensor) -> Pairs:
         """Select pairs.
 
         Parameters
@@ -90,7 +90,7 @@ def draw_pairs(
     return Pairs(*(torch.from_numpy(c).to(device) for c in (row, pair_worker))), torch.from_numpy(labelled).to(device)
 
 
-def log_sureness(log_p: torch.Tensor) -> torch.Tensor:
+def log_inverse_entropy(log_p: torch.Tensor) -> torch.Tensor:
     """Logarithm of the inverse entropy, log(1 / H): CrowdInG's weight of a pair in entropy-based selection.
 
     Parameters
@@ -106,7 +106,7 @@ def log_sureness(log_p: torch.Tensor) -> torch.Tensor:
     return -entropy(log_p).clamp(min=_TINY).log()
 
 
-def one_of_each(log_p: torch.Tensor) -> torch.Tensor:
+def sample_labels(log_p: torch.Tensor) -> torch.Tensor:
     """Sample a label for each pair from its distribution, by the Gumbel-max trick with torch's global generator.
 
     Parameters
@@ -122,7 +122,7 @@ def one_of_each(log_p: torch.Tensor) -> torch.Tensor:
     return (log_p + _gumbel(log_p)).argmax(1)
 
 
-def at(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+def select(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
     """Log-probability of each pair's label.
 
     Parameters
@@ -172,7 +172,7 @@ def choose_pairs(pairs: Pairs, log_weight: torch.Tensor, wanted: torch.Tensor) -
     return order[(rank < wanted[pairs.worker[order]]) & (log_weight[order] > -torch.inf)]
 
 
-def fill_in(
+def impute_annotations(
     batch: Batch,
     n_workers: int,
     answers: Callable[[Pairs], torch.Tensor],
@@ -213,13 +213,13 @@ def fill_in(
     if taken is not None:
         n_rows = len(batch.item)
         labelled |= torch.isin(pairs.worker * n_rows + pairs.row, taken.worker * n_rows + taken.row)
-    pairs = pairs.at(~labelled)
+    pairs = pairs.select(~labelled)
     log_p = answers(pairs)
     if per_label is not None:
         wanted = per_label * torch.bincount(batch.worker, minlength=n_workers)
-        chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
-        pairs, log_p = pairs.at(chosen), log_p[chosen]
-    return pairs, log_p.argmax(1) if most_likely else one_of_each(log_p)
+        chosen = choose_pairs(pairs, log_inverse_entropy(log_p), wanted)
+        pairs, log_p = pairs.select(chosen), log_p[chosen]
+    return pairs, log_p.argmax(1) if most_likely else sample_labels(log_p)
 
 
 def _gumbel(like: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@
 
 The auxiliary network gives the mutual-information term: E log q(k | x, w, label) + H(z) is a lower bound of the mutual
 information of a generated annotation and the true class. It shares the embeddings u and v and the matrices M with the
-discriminator. With label correlation the matrices are smoothed over labels that occur together (`label_spread`).
+discriminator. With label correlation the matrices are smoothed over labels that occur together (`label_adjacency`).
 
 References
 ----------
@@ -65,7 +65,7 @@ class Discriminator(nn.Module):
     known : tensor of shape (n_workers, n) or None, default=None
         Features of the workers, or None.
     spread : tensor of shape (n_classes, n_classes) or None, default=None
-        Normalised adjacency of labels (see `label_spread`): the matrices become M + spread M. None leaves them as
+        Normalised adjacency of labels (see `label_adjacency`): the matrices become M + spread M. None leaves them as
         they are.
     size : int, default=60
         Size of the embeddings u and v.
@@ -93,7 +93,7 @@ class Discriminator(nn.Module):
         self.from_label = nn.Sequential(nn.Flatten(), nn.Linear(size * size, size), nn.ReLU(), *into_hidden(size))
         self.out = nn.Linear(HIDDEN, n_classes)
 
-    def see(self, x: torch.Tensor) -> DiscriminatorInputs:
+    def inputs(self, x: torch.Tensor) -> DiscriminatorInputs:
         """Embeddings and matrices, computed once for a mini-batch.
 
         Parameters
@@ -118,7 +118,7 @@ class Discriminator(nn.Module):
         Parameters
         ----------
         seen : DiscriminatorInputs
-            What `see` returned.
+            What `inputs` returned.
         pairs : Pairs
             Pairs of these rows and workers.
 
@@ -136,7 +136,7 @@ class Discriminator(nn.Module):
         Parameters
         ----------
         seen : DiscriminatorInputs
-            What `see` returned.
+            What `inputs` returned.
         pairs : Pairs
             Pairs of these rows and workers.
         label : tensor of int64 of shape (n_pairs,)
@@ -157,7 +157,7 @@ class Discriminator(nn.Module):
         Parameters
         ----------
         seen : DiscriminatorInputs
-            What `see` returned.
+            What `inputs` returned.
         pairs : Pairs
             Pairs of these rows and workers.
         label : tensor of int64 of shape (n_pairs,)
@@ -174,7 +174,7 @@ class Discriminator(nn.Module):
         return logits.log_softmax(1)
 
 
-def label_spread(annotations: Annotations) -> npt.NDArray[np.float64]:
+def label_adjacency(annotations: Annotations) -> npt.NDArray[np.float64]:
     """Normalised adjacency (A + I) / 2 of labels, from their co-occurrence on items.
 
     A_cd is the share of label d among the other labels of items that have a label c.

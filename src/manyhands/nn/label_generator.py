@@ -168,7 +168,7 @@ class Generator(nn.Module):
         """(n_pairs, n_classes) standard normal noise for each pair."""
         return torch.randn(len(pairs.row), self.n_classes, device=pairs.row.device)
 
-    def for_all(self, place: torch.Tensor, known: torch.Tensor | None = None) -> Generator:
+    def for_workers(self, place: torch.Tensor, known: torch.Tensor | None = None) -> Generator:
         """A copy of the generator for another list of workers, with free embeddings.
 
         Parameters
@@ -195,7 +195,7 @@ class Generator(nn.Module):
         return copied
 
 
-class GeneratorBehind(nn.Module):
+class ClassifierWithGenerator(nn.Module):
     """A classifier together with the generator that was trained with it; called, it is the classifier.
 
     Parameters

@@ -43,12 +43,12 @@ class Edges(NamedTuple):
     worker: torch.Tensor
     label: torch.Tensor
 
-    def at(self, which: torch.Tensor) -> Edges:
+    def select(self, which: torch.Tensor) -> Edges:
         """Select the edges under a mask of shape (n_edges,)."""
         return Edges(self.row[which], self.worker[which], self.label[which])
 
 
-class Heard(NamedTuple):
+class MessageSum(NamedTuple):
     """Sum and number of the messages to each node; both add up over parts of a graph.
 
     Attributes
@@ -116,10 +116,10 @@ class LabelGraph(nn.Module):
             log p(k | i, w).
         """
         own = self.dropout(self.item(x))
-        worker = self.worker_code(self.heard_by_workers(own, edges))
-        return self.log_label(self._item_code(own, edges), worker, pairs)
+        worker = self.worker_embedding(self.messages_to_workers(own, edges))
+        return self.log_label(self._item_embedding(own, edges), worker, pairs)
 
-    def heard_by_workers(self, own: torch.Tensor, edges: Edges) -> Heard:
+    def messages_to_workers(self, own: torch.Tensor, edges: Edges) -> MessageSum:
         """Messages from items to workers along these edges.
 
         Parameters
@@ -136,17 +136,17 @@ class LabelGraph(nn.Module):
         """
         return _messages(own, self.to_worker, edges.row, edges.worker, edges.label, self.n_workers)
 
-    def worker_code(self, messages: Heard) -> torch.Tensor:
+    def worker_embedding(self, messages: MessageSum) -> torch.Tensor:
         """(n_workers, units) the workers' embeddings u, from the messages to them."""
         own = self.dropout(self.worker())
         return F.relu(self.worker_message(self.dropout(F.relu(messages.mean()))) + self.worker_own(own))
 
-    def item_code(self, x: torch.Tensor, edges: Edges) -> torch.Tensor:
+    def item_embedding(self, x: torch.Tensor, edges: Edges) -> torch.Tensor:
         """(n_rows, units) the items' embeddings v, from features (n_rows, ...) and the labels on them."""
-        return self._item_code(self.dropout(self.item(x)), edges)
+        return self._item_embedding(self.dropout(self.item(x)), edges)
 
-    def _item_code(self, own: torch.Tensor, edges: Edges) -> torch.Tensor:
-        """`item_code` from the embeddings c of the features."""
+    def _item_embedding(self, own: torch.Tensor, edges: Edges) -> torch.Tensor:
+        """`item_embedding` from the embeddings c of the features."""
         messages = _messages(self.dropout(self.worker()), self.to_item, edges.worker, edges.row, edges.label, len(own))
         return F.relu(self.item_message(self.dropout(F.relu(messages.mean()))) + self.item_own(own))
 
@@ -178,10 +178,10 @@ def _messages(
     target: torch.Tensor,
     label: torch.Tensor,
     n_targets: int,
-) -> Heard:
+) -> MessageSum:
     """Messages to n_targets nodes: along every edge, its source's embedding times the matrix of its label."""
     total = embedding.new_zeros(n_targets, matrix.shape[1])
     for k, weight in enumerate(matrix):
         edge = (label == k).nonzero().squeeze(1)
         total = total.index_add(0, target[edge], embedding.index_select(0, source[edge]) @ weight.t())
-    return Heard(total, torch.bincount(target, minlength=n_targets).to(embedding.dtype))
+    return MessageSum(total, torch.bincount(target, minlength=n_targets).to(embedding.dtype))

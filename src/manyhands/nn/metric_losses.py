@@ -39,7 +39,7 @@ def squared_distances(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one.unsqueeze(1) - other.unsqueeze(0)).square().sum(2)
 
 
-def root(squared: torch.Tensor) -> torch.Tensor:
+def safe_sqrt(squared: torch.Tensor) -> torch.Tensor:
     """Distances D from squared distances, sqrt(max(D^2, 1e-12)), with a finite gradient everywhere.
 
     Parameters
@@ -77,7 +77,7 @@ def contrastive_loss(embedding: torch.Tensor, target: torch.Tensor, margin: floa
     R. Hadsell, S. Chopra and Y. LeCun (2006), Dimensionality reduction by learning an invariant mapping, CVPR.
     """
     squared = squared_distances(embedding, embedding)
-    apart = (margin - root(squared)).clamp(min=0).square()
+    apart = (margin - safe_sqrt(squared)).clamp(min=0).square()
     each = torch.where(_same(target), squared, apart)
     return _mean(each, torch.ones_like(each, dtype=torch.bool).triu(1))
 
@@ -169,7 +169,7 @@ def lifted_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float) ->
     H. O. Song, Y. Xiang, S. Jegelka and S. Savarese (2016), Deep metric learning via lifted structured feature
     embedding, CVPR.
     """
-    distance, same = root(squared_distances(embedding, embedding)), _same(target)
+    distance, same = safe_sqrt(squared_distances(embedding, embedding)), _same(target)
     pushing = (margin - distance).masked_fill(same, _NEVER).logsumexp(1)
     J = torch.logaddexp(pushing.unsqueeze(0), pushing.unsqueeze(1)) + distance
     return _mean(J.clamp(min=0).square(), _pairs(same)) / 2

@@ -18,7 +18,7 @@ from manyhands.annotations import Annotations
 _BLOCK_NUMBERS = 1 << 19  # log-probabilities in a block: these stay in the processor's cache
 
 
-class Guesses(NamedTuple):
+class PseudoAnnotationBlock(NamedTuple):
     """Pseudo-annotations of a block of consecutive items by each of some workers.
 
     Attributes
@@ -37,12 +37,12 @@ class Guesses(NamedTuple):
 
 
 @torch.no_grad()
-def guess_unanswered(
+def predict_pseudo_annotations(
     log_answers: Callable[[npt.NDArray[np.intp]], torch.Tensor],
     worker: npt.NDArray[np.intp],
     n_classes: int,
     answered: Sequence[Annotations],
-) -> Iterator[Guesses]:
+) -> Iterator[PseudoAnnotationBlock]:
     """Predict the labels of all pairs of an item and one of these workers that have none.
 
     Parameters
@@ -74,7 +74,7 @@ def guess_unanswered(
             begin, end = given.start[[first, last]]
             item, column = given.item[begin:end] - first, place[given.worker[begin:end]]
             entropy[item[column >= 0], column[column >= 0]] = np.inf
-        yield Guesses(first, _most_likely(log_proba).cpu().numpy(), entropy)
+        yield PseudoAnnotationBlock(first, _most_likely(log_proba).cpu().numpy(), entropy)
 
 
 def _most_likely(log_proba: torch.Tensor) -> torch.Tensor:

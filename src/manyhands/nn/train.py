@@ -98,7 +98,7 @@ def train(
     stop: EarlyStopping | None = None,
     checkpoint: Checkpoint | None = None,
     what: str = "training",
-    start_counts: bool = False,
+    score_initial_weights: bool = False,
 ) -> History:
     """Train: call a step on every mini-batch of every epoch.
 
@@ -148,7 +148,7 @@ def train(
     progress = checkpoint.resume(stop) if checkpoint else None
     history: History = progress.history if progress else []
     finished = progress.finished if progress else False
-    if start_counts and stop is not None and not history:
+    if score_initial_weights and stop is not None and not history:
         stop.should_stop(float(stop.evaluate()))
     while not finished and len(history) < max_epochs:
         history.append(_run_epoch(step, batches, len(history)))

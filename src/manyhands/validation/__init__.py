@@ -3,7 +3,6 @@
     constraints   which values a constructor parameter may have
     checks        parameters, columns, codes and annotations
     memory        jobs that would need more memory than there is
-    suggestions   "Did you mean ...?"
 
 Every message states what was wrong, which value came, and what to do.
 """
@@ -16,40 +15,38 @@ from manyhands.validation.checks import (
     check_same_length,
 )
 from manyhands.validation.constraints import (
-    Amount,
+    Boolean,
     Constraint,
     Device,
     Folder,
-    Maybe,
+    FractionOrCount,
+    LayerSizes,
     NameOr,
+    NoneOr,
     Number,
     OneOf,
     Probabilities,
     RandomState,
-    Sizes,
-    Switch,
 )
 from manyhands.validation.memory import check_memory
-from manyhands.validation.suggestions import closest_match
 
 __all__ = [
-    "Amount",
+    "FractionOrCount",
     "Constraint",
     "Device",
     "Folder",
-    "Maybe",
+    "NoneOr",
     "NameOr",
     "Number",
     "OneOf",
     "Probabilities",
     "RandomState",
-    "Sizes",
-    "Switch",
+    "LayerSizes",
+    "Boolean",
     "check_annotations",
     "check_codes",
     "check_known",
     "check_memory",
     "check_parameters",
     "check_same_length",
-    "closest_match",
 ]

@@ -98,7 +98,7 @@ class Number:
         return f"a {'whole ' if self.whole else ''}number {text}".strip()
 
 
-class Amount:
+class FractionOrCount:
     """A fraction of something, or a count: a number above 0 and below 1, or an integer at least 1.
 
     As in scikit-learn's ``train_size``; 1 and 1.0 are both a count of one.
@@ -197,7 +197,7 @@ class RandomState:
 
 
 @dataclass(frozen=True)
-class Maybe:
+class NoneOr:
     """None, or a value that another constraint allows.
 
     Parameters
@@ -221,7 +221,7 @@ class Maybe:
         return f"None or {self.other}"
 
 
-class Switch:
+class Boolean:
     """True or False; 0 and 1 are refused."""
 
     type_text = "bool"
@@ -234,7 +234,7 @@ class Switch:
         return "True or False"
 
 
-class Sizes:
+class LayerSizes:
     """Sizes of layers: a tuple or list of integers at least 1, possibly empty.
 
     Attributes

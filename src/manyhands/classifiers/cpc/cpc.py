@@ -23,10 +23,10 @@ from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
-from manyhands.linear.one_vs_rest import one_against_rest
-from manyhands.linear.principal_axes import PrincipalAxes, standardised
+from manyhands.linear.one_vs_rest import one_vs_rest_proba
+from manyhands.linear.principal_axes import PrincipalAxes, standardise_and_rotate
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
+from manyhands.validation import Constraint, NoneOr, Number, OneOf, RandomState
 
 _STEPS, _EVEN = 6, 0.01  # maximal number of values of mu; a difference in log-likelihood that may be chance
 _ROUGHLY = 10.0  # factor of `tol` while mu is chosen
@@ -100,7 +100,7 @@ class CPC(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "mu": Maybe(Number(least=0)),
+        "mu": NoneOr(Number(least=0)),
         "eta": Number(above=0),
         "edges": OneOf(("auto", "all", "nearest", "target")),
         "validation": Number(least=0, most=0.5),
@@ -133,7 +133,7 @@ class CPC(CrowdClassifier):
 
     def _learn(self, context: TrainingContext) -> FitResult:
         data = context.data
-        standard = standardised(data.rows)
+        standard = standardise_and_rotate(data.rows)
         share = 1.0 if self.mu is not None else self._choose_share(data, standard)
         nodes, graph = self._problem(data, data.annotations, standard.X, standard.shift)
         start = pooled_state(nodes, graph)
@@ -189,7 +189,7 @@ class CPC(CrowdClassifier):
         return False
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        return one_against_rest(module.coef_, module.intercept_, rows, len(module.classes_))
+        return one_vs_rest_proba(module.coef_, module.intercept_, rows, len(module.classes_))
 
 
 def as_classifier(raw: Array, n_classes: int) -> Any:

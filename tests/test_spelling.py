@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyhands.validation import closest_match
+from manyhands.spelling import closest_match
 
 NAMES = ["learning_rate", "max_epochs", "dropout", "random_state", "Dawid-Skene", "majority-vote"]
 
