@@ -216,6 +216,21 @@ SAME void NAMED(multiply)(double *row, const int K, double number)
     IN_PLACE(*)
 }
 
+/* sum[k] += row[k] for each of the K numbers, LANES at a time. */
+SAME void NAMED(add_row)(double *sum, const int K, const double *row)
+{
+    int k = 0;
+    for (; k + LANES <= K; k += LANES) {
+        NAMED(Wide) wide, more;
+        memcpy(&wide, sum + k, 8 * LANES);
+        memcpy(&more, row + k, 8 * LANES);
+        wide += more;
+        memcpy(sum + k, &wide, 8 * LANES);
+    }
+    for (; k < K; k++)
+        sum[k] += row[k];
+}
+
 /* Turn scores into unnormalised posteriors in place; leave each item's maximum and normaliser behind. */
 SAME void NAMED(exponentiate)(int n, const int K, double *score, double *top, double *sum)
 {
@@ -231,7 +246,8 @@ SAME void NAMED(exponentiate)(int n, const int K, double *score, double *top, do
 }
 
 /* Add each item's posterior to the rows of its labels. */
-SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, double *score, const double *scale)
+SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, double *score, const double *scale,
+                         double *totals)
 {
     for (int b = 0; b < n; b++) {
         double *row = score + (int64_t)b * K;
@@ -242,8 +258,7 @@ SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, do
             memcpy(pass->posterior + item * K, row, sizeof(double) * (size_t)K);
         if (begin == end)
             continue; /* no labels, no evidence */
-        for (int k = 0; k < K; k++)
-            pass->totals[k] += row[k];
+        NAMED(add_row)(totals, K, row);
         NAMED(count_labels)(pass, begin, end, K, row);
     }
 }
@@ -273,22 +288,27 @@ SAME double NAMED(block_evidence)(const Pass *pass, int64_t first, int n, double
     return total + log_of(all);
 }
 
+/* `score` has room for BLOCK + 1 rows. The last one holds the totals: those of another thread may be on the same cache
+   line as pass->totals. */
 SAME double NAMED(run)(const Pass *pass, const int K, double *score)
 {
+    double *totals = score + (int64_t)BLOCK * K;
     double top[BLOCK], sum[BLOCK], scale[BLOCK], evidence = 0.0;
     for (int64_t i = 0; i < (int64_t)BLOCK * K; i++)
         score[i] = 0.0; /* in the last block some items are missing */
     for (int b = 0; b < BLOCK; b++)
         sum[b] = 1.0;
+    memcpy(totals, pass->totals, sizeof(double) * (size_t)K);
     for (int64_t first = pass->first; first < pass->last; first += BLOCK) {
         int n = pass->last - first < BLOCK ? (int)(pass->last - first) : BLOCK;
         NAMED(gather)(pass, first, n, K, score);
         NAMED(exponentiate)(n, K, score, top, sum);
         for (int b = 0; b < BLOCK; b++)
             scale[b] = 1.0 / sum[b];
-        NAMED(scatter)(pass, first, n, K, score, scale);
+        NAMED(scatter)(pass, first, n, K, score, scale, totals);
         evidence += NAMED(block_evidence)(pass, first, n, top, sum);
     }
+    memcpy(pass->totals, totals, sizeof(double) * (size_t)K);
     return evidence;
 }
 
@@ -342,7 +362,7 @@ SAME double NAMED(run_two)(const Pass *pass)
 #define SPECIALISED(K)                                             \
     TARGET static double NAMED(run_##K)(const Pass *pass)          \
     {                                                              \
-        double score[BLOCK * K] __attribute__((aligned(64)));      \
+        double score[(BLOCK + 1) * K] __attribute__((aligned(64)));      \
         return NAMED(run)(pass, K, score);                         \
     }
 SPECIALISED(3)
