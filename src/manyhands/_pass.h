@@ -66,15 +66,19 @@ SAME void NAMED(add)(NAMED(Strip) *strip, const NAMED(Strip) *more, const int wi
     if (width & 1) strip->one += more->one;
 }
 
-/* sum[0 .. width - 1] += the table's rows of all labels from begin to end, in the columns from `column` on */
+/* sum[0 .. width - 1] += the table's rows of all labels from begin to end, in the columns from `column` on. The rows of the
+   counts that the block will add to are fetched meanwhile. */
 SAME void NAMED(add_strip)(const Pass *pass, int64_t begin, int64_t end, int K, int column, const int width, double *sum)
 {
     NAMED(Strip) total, label;
     const int32_t *code = pass->code;
-    const double *table = pass->table + column;
+    const double *table = pass->table + column, *counts = pass->counts + column;
     NAMED(load)(&total, sum + column, width);
     for (int64_t a = begin; a < end; a++) {
-        NAMED(load)(&label, table + (int64_t)code[a] * K, width);
+        int64_t at = (int64_t)code[a] * K;
+        NAMED(load)(&label, table + at, width);
+        for (int line = 0; line < width && K >= 8; line += 8) /* small tables are in the cache anyhow */
+            __builtin_prefetch(counts + at + line, 1);
         NAMED(add)(&total, &label, width);
     }
     NAMED(store)(&total, sum + column, width);
