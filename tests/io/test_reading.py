@@ -287,7 +287,7 @@ def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, header, p
 
 
 def test_a_folder_of_results_is_refused_in_one_sentence(tmp_path):
-    """What `aggregate` wrote is no export: the sentence says so instead of naming a column that one of its files lacks."""
+    """What `aggregate` wrote is no export: the sentence says so, instead of naming a column that labels.csv lacks."""
     (tmp_path / "in.csv").write_text("item,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,y\n", encoding="utf-8")
     assert run(["aggregate", str(tmp_path / "in.csv"), "-o", str(tmp_path / "out"), "-q"]) == 0
     with pytest.raises(AnnotationError, match="out has the results of manyhands aggregate, not the labels of workers"):

@@ -139,7 +139,7 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
 
 def _refuse_results(folder: Folder) -> None:
     """Refuse a folder that `manyhands aggregate` wrote: its tables have no labels of workers."""
-    if _RESULTS <= folder.members.keys():
+    if folder.members.keys() >= _RESULTS:
         raise AnnotationError(
             f"{folder.name} has the results of manyhands aggregate, not the labels of workers. Name the file that was "
             f"aggregated; to read one of the results all the same, name that file."
