@@ -51,8 +51,8 @@ def inverse_quotas(available: npt.ArrayLike, total: int) -> Counts:
     >>> inverse_quotas([3, 200, 400], 63).tolist()
     [3, 40, 20]
     """
-    there = np.asarray(available, np.int64)
-    return share_out(total, np.where(there > 0, 1 / np.maximum(there, 1), 0.0), there)
+    stock = np.asarray(available, np.int64)
+    return share_out(total, np.where(stock > 0, 1 / np.maximum(stock, 1), 0.0), stock)
 
 
 def levelling_quotas(counts: npt.ArrayLike, available: npt.ArrayLike, total: int) -> Counts:
@@ -63,20 +63,20 @@ def levelling_quotas(counts: npt.ArrayLike, available: npt.ArrayLike, total: int
     >>> levelling_quotas([10, 4, 0], [100, 100, 100], 16).tolist()
     [0, 6, 10]
     """
-    before, there = np.asarray(counts, np.int64), np.asarray(available, np.int64)
-    total = int(min(total, there.sum()))
-    low, high = int(before.min(initial=0)), int((before + there).max(initial=0))
+    before, stock = np.asarray(counts, np.int64), np.asarray(available, np.int64)
+    total = int(min(total, stock.sum()))
+    low, high = int(before.min(initial=0)), int((before + stock).max(initial=0))
     while low < high:  # the highest level for which there is enough
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _filled(before, there, middle).sum() <= total else (low, middle - 1)
-    quotas = _filled(before, there, low)
-    raised = np.flatnonzero(_filled(before, there, low + 1) > quotas)  # less is left than one for each of these
+        low, high = (middle, high) if _raised(before, stock, middle).sum() <= total else (low, middle - 1)
+    quotas = _raised(before, stock, low)
+    raised = np.flatnonzero(_raised(before, stock, low + 1) > quotas)  # less is left than one for each of these
     quotas[raised[: total - int(quotas.sum())]] += 1
     return quotas
 
 
-def _filled(before: Counts, there: Counts, level: int) -> Counts:
-    return np.clip(level - before, 0, there)
+def _raised(before: Counts, stock: Counts, level: int) -> Counts:
+    return np.clip(level - before, 0, stock)
 
 
 def share_out(total: int, weight: npt.ArrayLike, available: npt.ArrayLike | None = None) -> Counts:
@@ -89,23 +89,23 @@ def share_out(total: int, weight: npt.ArrayLike, available: npt.ArrayLike | None
     ([100, 10], [3, 1, 1])
     """
     weight = np.asarray(weight, np.float64)
-    there = np.where(weight > 0, total if available is None else np.asarray(available, np.int64), 0)
-    total = int(min(total, there.sum()))
+    stock = np.where(weight > 0, total if available is None else np.asarray(available, np.int64), 0)
+    total = int(min(total, stock.sum()))
     share = np.zeros(len(weight))
-    is_open = there > 0
+    is_open = stock > 0
     while is_open.any():
         left = total - share[~is_open].sum()
         share[is_open] = left * weight[is_open] / weight[is_open].sum()
-        full = is_open & (share > there)
+        full = is_open & (share > stock)
         if not full.any():
             break
-        share[full] = there[full]
+        share[full] = stock[full]
         is_open &= ~full
     quotas = np.floor(share + 1e-9).astype(np.int64)
     by_fraction = np.argsort(quotas - share, kind="stable")  # largest fractions first; whole shares are not raised
-    room = by_fraction[(quotas < there)[by_fraction]]
+    room = by_fraction[(quotas < stock)[by_fraction]]
     quotas[room[: total - int(quotas.sum())]] += 1
-    for starved in np.flatnonzero((quotas == 0) & (there > 0)):
+    for starved in np.flatnonzero((quotas == 0) & (stock > 0)):
         if quotas.max() > 1:
             quotas[quotas.argmax()] -= 1
             quotas[starved] = 1
@@ -168,22 +168,22 @@ def _read(
     lists: list[Shortlist],
     n_classes: int,
     rng: np.random.Generator,
-    likely: Callable[[Counts], Counts] | None = None,
+    quota_so_far: Callable[[Counts], Counts] | None = None,
 ) -> Counts:
     """Put candidates on the list of their class, or all on a single one; (n_classes,) how many there were."""
     available = np.zeros(n_classes, np.int64)
     for first, label, score in stream:
         available += np.bincount(label[np.isfinite(score)], minlength=n_classes)
-        if likely is not None:
-            for shortlist, n in zip(lists, likely(available).tolist()):
+        if quota_so_far is not None:
+            for shortlist, n in zip(lists, quota_so_far(available).tolist()):
                 shortlist.most = n
         cut = np.array([shortlist.cut for shortlist in lists], np.float32)
         near = np.flatnonzero(score <= (cut[0] if len(lists) == 1 else cut[label]))
         group = label[near] if len(lists) > 1 else np.zeros(len(near), np.int16)
         near = near[np.argsort(group, kind="stable")]
-        who, tie = (near + first) * n_classes + label[near], rng.random(len(near), np.float32)
+        number, tie = (near + first) * n_classes + label[near], rng.random(len(near), np.float32)
         edges = np.cumsum(np.bincount(group, minlength=len(lists)))[:-1]
-        for shortlist, *columns in zip(lists, *(np.split(column, edges) for column in (who, score[near], tie))):
+        for shortlist, *columns in zip(lists, *(np.split(column, edges) for column in (number, score[near], tie))):
             shortlist.add(*columns)
     return available
 
@@ -200,10 +200,10 @@ class Shortlist:
     )
     _n_held: int = 0
 
-    def add(self, who: npt.NDArray[np.int64], score: npt.NDArray[np.float32], tie: npt.NDArray[np.float32]) -> None:
+    def add(self, number: npt.NDArray[np.int64], score: npt.NDArray[np.float32], tie: npt.NDArray[np.float32]) -> None:
         """Candidates by number, their scores, and what decides between equal scores."""
-        self._parts.append((who, score, tie))
-        self._n_held += len(who)
+        self._parts.append((number, score, tie))
+        self._n_held += len(number)
         if self._n_held >= self.most + max(self.most // 4, _FEW):
             self._shorten(self.most)
 
@@ -213,12 +213,12 @@ class Shortlist:
         return self._parts[0][0]
 
     def _shorten(self, n: int) -> None:
-        who, score, tie = (np.concatenate(columns) for columns in zip(*(self._parts or [_NOBODY])))
+        number, score, tie = (np.concatenate(columns) for columns in zip(*(self._parts or [_NO_CANDIDATES])))
         kept = lowest(score, tie, n)
-        self._parts, self._n_held = [(who[kept], score[kept], tie[kept])], len(kept)
-        if len(kept) == n < len(who):
+        self._parts, self._n_held = [(number[kept], score[kept], tie[kept])], len(kept)
+        if len(kept) == n < len(number):
             self.sure = min(self.sure, n)
             self.cut = float(score[kept].max()) if n else -np.inf
 
 
-_NOBODY = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)
+_NO_CANDIDATES = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)

@@ -12,24 +12,23 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.em.kernels import em_pass, pack
-from manyhands.noise import safe_log
+from manyhands.em.e_step import expected_counts
+from manyhands.em.kernels import pack
 from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
 
-_CHOOSERS = 10  # labels; fewer stop a training by chance
-_STRENGTH = 5.0  # labels that the crowd's habit is worth, in every row of a worker's confusion matrix
+_MIN_HELDOUT = 10  # labels; fewer stop a training by chance
+_PRIOR_STRENGTH = 5.0  # labels that the crowd's habit is worth, in every row of a worker's confusion matrix
 
 
-def worker_confusions(annotations: Annotations, posterior: Array, strength: float = _STRENGTH) -> Array:
+def worker_confusions(annotations: Annotations, posterior: Array, strength: float = _PRIOR_STRENGTH) -> Array:
     """(n_workers + 1, n_classes, n_classes): each worker's rows, shrunk toward the crowd's; last, the crowd's own."""
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    nothing = np.zeros((n_workers, n_classes, n_classes))
-    counts = em_pass(pack(annotations), nothing, np.zeros(n_classes), safe_log(posterior)).counts
-    crowd = counts.sum(axis=0) + 1.0 / n_classes  # (truth, label)
-    crowd /= crowd.sum(axis=1, keepdims=True)
-    counts = np.concatenate([counts, np.zeros((1, n_classes, n_classes))]) + strength * crowd
+    n_classes = annotations.n_classes
+    counts = expected_counts(pack(annotations), posterior)
+    pooled = counts.sum(axis=0) + 1.0 / n_classes  # (truth, label)
+    pooled /= pooled.sum(axis=1, keepdims=True)
+    counts = np.concatenate([counts, np.zeros((1, n_classes, n_classes))]) + strength * pooled
     return counts / counts.sum(axis=2, keepdims=True)
 
 
@@ -106,21 +105,21 @@ def hold_out(
 ) -> tuple[Annotations, Annotations | None]:
     """Labels to learn from, and this share of them for a choice or a stop rule; None where that is under ten."""
     n_heldout = round(share * annotations.n_annotations)
-    if n_heldout < _CHOOSERS:
+    if n_heldout < _MIN_HELDOUT:
         return annotations, None
     order = rng.permutation(annotations.n_annotations)
     return annotations.keep(np.sort(order[n_heldout:])), annotations.keep(np.sort(order[:n_heldout]))
 
 
 def split_items(
-    annotations: Annotations, n_folds: int, rng: np.random.Generator, settled: npt.NDArray[np.bool_] | None = None
+    annotations: Annotations, n_folds: int, rng: np.random.Generator, excluded: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.intp]:
     """(n_annotations,) a fold for each label, all labels of an item in the same one.
 
-    The labels of items that are `settled` have no fold: they get -1.
+    The labels of items that are `excluded` have no fold: they get -1.
     """
-    asked = annotations.n_labels > 0 if settled is None else (annotations.n_labels > 0) & ~settled
-    items = rng.permutation(np.flatnonzero(asked))
+    is_split = annotations.n_labels > 0 if excluded is None else (annotations.n_labels > 0) & ~excluded
+    items = rng.permutation(np.flatnonzero(is_split))
     fold = np.full(annotations.n_items, -1)
     fold[items] = np.arange(len(items)) % n_folds
     return fold[annotations.item]

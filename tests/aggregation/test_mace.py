@@ -24,10 +24,10 @@ def test_planted_spammers_are_found():
     """Trust is near its planted value for the honest and near 0 for the spammers, whose habit is found too."""
     annotations, truth = crowd_with_spammers()
     model = MACE().fit(annotations)
-    np.testing.assert_allclose(model.trust_[:6], 0.8, atol=0.1)
-    assert (model.trust_[6:] < 0.1).all()
-    assert (model.guess_[6:8, 2] > 0.95).all()
-    np.testing.assert_allclose(model.guess_[8:], 0.25, atol=0.12)
+    np.testing.assert_allclose(model.competence_[:6], 0.8, atol=0.1)
+    assert (model.competence_[6:] < 0.1).all()
+    assert (model.spam_distribution_[6:8, 2] > 0.95).all()
+    np.testing.assert_allclose(model.spam_distribution_[8:], 0.25, atol=0.12)
     assert np.mean(model.labels_ == truth) > 0.97
 
 
@@ -42,7 +42,7 @@ def test_objective_never_falls(smoothing):
 
 def test_inner_problem_agrees_with_a_general_optimiser():
     """`solve`, repeated until it rests, reaches the maximum that scipy finds over the simplex."""
-    noise = SpammerNoise(3, smoothing=1.0, prior_trust=0.4)
+    noise = SpammerNoise(3, smoothing=1.0, prior_competence=0.4)
     counts = np.random.default_rng(0).gamma(0.7, 3.0, (4, 3, 3))
     params = None
     for _ in range(200):
@@ -59,18 +59,18 @@ def test_inner_problem_agrees_with_a_general_optimiser():
 
 def worker_objective(column, counts, honest_prior, guess_prior):
     """The expected log-likelihood of one worker plus the log prior, in plain loops."""
-    trust, guess = column[0], column[1:]
-    total = honest_prior * np.log(trust)
+    competence, guess = column[0], column[1:]
+    total = honest_prior * np.log(competence)
     for said in range(3):
         total += guess_prior[said] * np.log(guess[said])
         for truth in range(3):
-            total += counts[truth, said] * np.log(guess[said] + (trust if said == truth else 0.0))
+            total += counts[truth, said] * np.log(guess[said] + (competence if said == truth else 0.0))
     return total
 
 
 def test_objective_of_the_model_is_that_of_the_plain_loops():
     """Table and penalty together are the objective that `solve` climbs, and no solve goes down."""
-    noise = SpammerNoise(3, smoothing=1.0, prior_trust=0.4)
+    noise = SpammerNoise(3, smoothing=1.0, prior_competence=0.4)
     counts = np.random.default_rng(1).gamma(0.7, 3.0, (5, 3, 3))
     params, values = None, []
     for _ in range(8):
@@ -84,8 +84,8 @@ def test_objective_of_the_model_is_that_of_the_plain_loops():
 def test_confusion_rows_sum_to_one_and_tell_trust_and_guess():
     """confusion[w, k, l] = trust [l = k] + (1 - trust) guess[l]."""
     model = MACE().fit(crowd_with_spammers()[0])
-    trust, guess = model.trust_[:, None, None], model.guess_[:, None, :]
-    np.testing.assert_allclose(model.confusion_, trust * np.eye(4) + (1 - trust) * guess)
+    competence, guess = model.competence_[:, None, None], model.spam_distribution_[:, None, :]
+    np.testing.assert_allclose(model.confusion_, competence * np.eye(4) + (1 - competence) * guess)
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
 
 
@@ -93,8 +93,8 @@ def test_confusion_rows_sum_to_one_and_tell_trust_and_guess():
 def test_silent_worker_stays_what_was_believed(smoothing):
     """Without a label there is the prior, with or without pseudo labels, and everything stays finite."""
     annotations = Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [-1, -1, -1]])
-    model = MACE(smoothing=smoothing, prior_trust=0.5).fit(annotations)
-    assert model.trust_[2] == pytest.approx(0.5)
+    model = MACE(smoothing=smoothing, prior_competence=0.5).fit(annotations)
+    assert model.competence_[2] == pytest.approx(0.5)
     assert np.isfinite(model.posterior_).all() and np.isfinite(model.confusion_).all()
     assert model.labels_.tolist() == [0, 1, None]
 

@@ -163,15 +163,15 @@ def test_one_class_for_everything_converges():
 def test_more_pull_is_closer_to_accuracies_alone():
     """A pull of a thousand crowds leaves no worker a matrix of his own."""
     crowd = make_crowd(300, 15, 3, labels_per_item=5, kind="confusion", accuracy=0.7, random_state=4)
-    assert fit(crowd.annotations, pull=1000.0).worker_types_[:, 0].mean() > 0.9
-    assert fit(crowd.annotations, pull=0.0).worker_types_[:, 0].mean() < 0.5
+    assert fit(crowd.annotations, prior_strength=1000.0).worker_types_[:, 0].mean() > 0.9
+    assert fit(crowd.annotations, prior_strength=0.0).worker_types_[:, 0].mean() < 0.5
 
 
 def test_more_classes_than_full_matrices_allow():
     """Twelve classes: coin and habit only, and still the planted truth."""
     crowd = make_crowd(300, 20, 12, labels_per_item=5, accuracy=0.7, random_state=6)
     model = fit(crowd.annotations)
-    assert model.types_ == ("coin", "habit") and share_right(model, crowd) > 0.95
+    assert model.types_ == ("one-coin", "spammer") and share_right(model, crowd) > 0.95
 
 
 def test_colluders_count_as_one_and_are_named():
@@ -179,6 +179,6 @@ def test_colluders_count_as_one_and_are_named():
     crowd = make_crowd(400, 40, 2, labels_per_item=5, bad="colluding", bad_share=0.3, random_state=1)
     model = fit(crowd.annotations)
     assert np.array_equal(model.collusion_group_, crowd.is_bad) and "collusion_group" in model.notes_
-    assert share_right(model, crowd) > share_right(fit(crowd.annotations, collusion_group=False), crowd) + 0.1
+    assert share_right(model, crowd) > share_right(fit(crowd.annotations, detect_collusion=False), crowd) + 0.1
     assert np.array_equal(model.predict_proba(crowd.annotations), model.posterior_)
     assert model.worker_accuracy_[crowd.is_bad].max() < model.worker_accuracy_[~crowd.is_bad].mean()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from manyhands import Annotations
-from manyhands.em import collusion as dependence
+from manyhands.em import label_pairs
 from manyhands.em.collusion import collapse_groups, find_colluding_groups
 from manyhands.simulate import make_crowd
 from strategies import annotations, triples_of
@@ -77,9 +77,9 @@ def test_names_and_order_do_not_matter():
 
 def test_a_sample_serves_where_there_are_too_many_pairs(monkeypatch):
     """Fewer items and fewer labels of each, and the group is found all the same, the same in every run."""
-    monkeypatch.setattr(dependence, "_MOST_PAIRS", 20_000)
+    monkeypatch.setattr(label_pairs, "_MAX_PAIRS", 20_000)
     crowd = make_crowd(150, 60, labels_per_item=60, bad="colluding", bad_share=0.3, random_state=0)
-    pairs = dependence._pairs(crowd.annotations)
+    pairs = label_pairs.label_pairs(crowd.annotations)
     assert 15_000 < len(pairs.a) <= 20_000 and np.bincount(pairs.item).max() == 30
     voice = find_colluding_groups(crowd.annotations)
     np.testing.assert_array_equal(voice.members, crowd.is_bad)
@@ -90,7 +90,7 @@ def test_pairs_are_those_of_a_loop():
     """Items with two labels are left out, and so are two labels of one worker."""
     item, worker, label = [0, 0, 1, 1, 1, 3, 3, 3], [0, 1, 0, 2, 4, 1, 1, 2], [0, 1, 0, 0, 1, 1, 0, 1]
     votes = Annotations(item, worker, label, item_ids=range(4), worker_ids=range(5), classes=range(2))
-    pairs = dependence._pairs(votes)
+    pairs = label_pairs.label_pairs(votes)
     who = pairs.workers[pairs.worker]
     assert list(zip(who[pairs.a].tolist(), who[pairs.b].tolist())) == [(0, 2), (0, 4), (2, 4), (1, 2), (1, 2)]
     assert pairs.equal.tolist() == [True, False, False, False, True]

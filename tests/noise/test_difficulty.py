@@ -64,8 +64,8 @@ def test_rows_of_every_confusion_sum_to_one(n_classes):
     with np.errstate(divide="ignore"):
         workers = Abilities(ability[:1], np.log(wrong[:1]))
     total = np.zeros((5, n_classes))
-    for said in range(n_classes):
-        total += np.exp(log_votes(one_each.keep(one_each.label == said), workers, d))
+    for given in range(n_classes):
+        total += np.exp(log_votes(one_each.keep(one_each.label == given), workers, d))
     np.testing.assert_allclose(total, 1, rtol=1e-12)
 
 
@@ -136,8 +136,8 @@ def test_equal_easiness_is_counting():
     np.testing.assert_allclose(moved.ability[better], first.ability[better], atol=1e-6)
     assert better.mean() > 0.8
     counts = np.zeros((4, 3, 3))
-    for i, w, said in triples(votes):
-        counts[w, :, said] += posterior[i]
+    for i, w, given in triples(votes):
+        counts[w, :, given] += posterior[i]
     counts += labels_beforehand(3, 1.0, 0.5)
     share = np.einsum("wcc->wc", counts) / counts.sum(axis=2)
     np.testing.assert_allclose(p_right(first.ability, EASIEST, 3)[better], share[better], rtol=1e-9)
@@ -203,8 +203,8 @@ def test_the_gaussian_makes_intervals_shorter():
         for update, precision in (("mle", 4.0), ("map", 4.0), ("map", 1e6))
     )
     assert (firm < wide).all() and (firmest < 0.005).all()
-    said = 2 * 1.959964 / np.sqrt(4.0)
-    assert (firm < 1.05 * said).all()  # labels on hard items tell little beside it
+    given = 2 * 1.959964 / np.sqrt(4.0)
+    assert (firm < 1.05 * given).all()  # labels on hard items tell little beside it
 
 
 def test_easiness_is_that_of_the_paper_with_two_classes():

@@ -13,17 +13,12 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import (
-    FEWEST_WRONG,
-    ConfusionEMFit,
-    fit_confusion_em,
-    has_no_redundancy,
-    n_other_labels,
-    wrong_on_gold,
-)
+from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em, has_no_redundancy, n_labels_with_gold
 from manyhands.em.decisions import class_totals, overall, pick_classes
-from manyhands.em.kernels import Array, em_pass, pack
-from manyhands.em.priors import ClassPrior, gold_codes, gold_offset
+from manyhands.em.e_step import posterior_given
+from manyhands.em.kernels import Array
+from manyhands.em.priors import ClassPrior, gold_codes
+from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import align, heldout_log_likelihood
@@ -162,8 +157,8 @@ class Aggregator(BaseEstimator, ABC):
     def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
         """The label of each of these items, given what `fit` learnt of the workers."""
         posterior = self.predict_proba(annotations)
-        silent = _without_label(annotations, self._known_gold(annotations))
-        code, _ = pick_classes(posterior, silent, self._class_totals)
+        unlabelled = _without_label(annotations, self._known_gold(annotations))
+        code, _ = pick_classes(posterior, unlabelled, self._class_totals)
         return _label_values(code, self.classes_)
 
     @property
@@ -188,10 +183,7 @@ class Aggregator(BaseEstimator, ABC):
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """The posterior of aligned annotations: an E step with the table that `fit` found."""
-        offset = gold_offset(gold, annotations.n_classes)
-        found = em_pass(pack(annotations), self._log_table, self._log_prior, offset, want_posterior=True)
-        assert found.posterior is not None
-        return found.posterior
+        return posterior_given(annotations, self._log_table, self._log_prior, gold)[0]
 
     def _align(self, annotations: Annotations) -> Annotations:
         """These annotations in the codes of `fit`, with one more worker for all whom it did not see."""
@@ -224,11 +216,11 @@ class Aggregator(BaseEstimator, ABC):
 
 def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
     """The table of the last E step with one more worker, who errs as the crowd does on average."""
-    if fit.alone:
-        return np.concatenate([fit.used_table, fit.used_table[:1]])
+    if fit.no_redundancy:
+        return np.concatenate([fit.used_log_confusion, fit.used_log_confusion[:1]])
     counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_table.shape[2]  # (truth, label)
     crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
-    return np.concatenate([fit.used_table, crowd[None]])
+    return np.concatenate([fit.used_log_confusion, crowd[None]])
 
 
 def _without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
@@ -248,7 +240,7 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
 def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
     """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
     n_workers = annotations.n_workers
-    checked = n_other_labels(annotations, gold) >= 2
+    checked = n_labels_with_gold(annotations, gold) >= 2
     if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
         right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
         return (right + PRIOR_ACCURACY) / (total + 1.0)
@@ -267,7 +259,7 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
         notes["single_class"] = "Every label names the same class; confidence rests on what was assumed beforehand."
     wrong, known = wrong_on_gold(annotations, gold)
-    if wrong >= FEWEST_WRONG and 2 * wrong >= known:
+    if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= known:
         notes["vote_contradicts_gold"] = (
             f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or read "
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."

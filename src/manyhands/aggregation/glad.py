@@ -24,9 +24,9 @@ from manyhands.em.kernels import Array, sums_by
 from manyhands.em.priors import ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.validation import Constraint, Number, Probabilities
 
-_MEAN = 1.0  # of ability and ease, before any label is seen
-_EASE = 5.0  # ease stays within minus and plus this
-_ABILITY = 20.0  # and ability within this, which its prior makes sure of anyway
+_PRIOR_MEAN = 1.0  # of ability and ease, before any label is seen
+_MAX_EASE = 5.0  # ease stays within minus and plus this
+_MAX_ABILITY = 20.0  # and ability within this, which its prior makes sure of anyway
 
 
 class GLAD(Aggregator):
@@ -89,16 +89,16 @@ class GLAD(Aggregator):
             "_ease": params.ease,
             "_log_prior": params.log_prior,
         }
-        posterior, _ = steps.truth(steps.logit(params), params.log_prior)
+        posterior, _ = steps.e_step(steps.logit(params), params.log_prior)
         return Inference(posterior.T.copy(), None, found.n_iter, found.converged, found.history, results)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items that `fit` saw keep their difficulty, others have the expected one."""
         row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
         row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
-        params = GLADParams(self._ability, np.where(row >= 0, self._ease[row], _MEAN), self._log_prior)
+        params = GLADParams(self._ability, np.where(row >= 0, self._ease[row], _PRIOR_MEAN), self._log_prior)
         steps = GLADSteps.of(annotations, FixedPrior(self._log_prior), gold)
-        return steps.truth(steps.logit(params), self._log_prior)[0].T.copy()
+        return steps.e_step(steps.logit(params), self._log_prior)[0].T.copy()
 
 
 @dataclass(frozen=True)
@@ -144,17 +144,21 @@ class GLADSteps:
     def start(self) -> Array:
         """Everyone is as able, and everything as easy, as expected; classes are as frequent as labels for them."""
         votes = np.bincount(self.cell // self.n_items, minlength=self.n_classes)
-        return _as_statistics(np.full(self.n_workers, _MEAN), np.full(self.n_items, _MEAN), votes.astype(float))
+        return _as_statistics(
+            np.full(self.n_workers, _PRIOR_MEAN), np.full(self.n_items, _PRIOR_MEAN), votes.astype(float)
+        )
 
     def maximise(self, statistics: Array, previous: GLADParams | None) -> GLADParams:
         ability, ease, totals = np.split(statistics, [self.n_workers, self.n_workers + self.n_items])
-        return GLADParams(_unfold(ability, _ABILITY), _unfold(ease, _EASE), self.prior.solve(totals))
+        return GLADParams(
+            _from_nonnegative(ability, _MAX_ABILITY), _from_nonnegative(ease, _MAX_EASE), self.prior.solve(totals)
+        )
 
     def expect(self, params: GLADParams) -> tuple[Array, float]:
         logit = self.logit(params)
-        posterior, evidence = self.truth(logit, params.log_prior)
-        penalty = -0.5 * float(np.sum((params.ability - _MEAN) ** 2) + np.sum((params.ease - _MEAN) ** 2))
-        ability, ease = self.climb(posterior.ravel()[self.cell], logit, params)
+        posterior, evidence = self.e_step(logit, params.log_prior)
+        penalty = -0.5 * float(np.sum((params.ability - _PRIOR_MEAN) ** 2) + np.sum((params.ease - _PRIOR_MEAN) ** 2))
+        ability, ease = self.m_step(posterior.ravel()[self.cell], logit, params)
         totals = posterior[:, self.labelled].sum(axis=1)
         objective = evidence + penalty + self.prior.log_penalty(params.log_prior)
         return _as_statistics(ability, ease, totals), objective
@@ -167,10 +171,11 @@ class GLADSteps:
         """(n_items,) the expected share of right labels."""
         n_labels = np.bincount(self.item, minlength=self.n_items)
         total = sums_by(self.item, elementary.exp(-softplus(-self.logit(params))), self.n_items)
-        silent = elementary.exp(-softplus(-params.ability[np.unique(self.worker)].mean() * elementary.exp(params.ease)))
-        return np.where(self.labelled, total / np.maximum(n_labels, 1), silent)
+        average = params.ability[np.unique(self.worker)].mean()
+        unlabelled = elementary.exp(-softplus(-average * elementary.exp(params.ease)))
+        return np.where(self.labelled, total / np.maximum(n_labels, 1), unlabelled)
 
-    def truth(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
+    def e_step(self, logit: Array, log_prior: Array) -> tuple[Array, float]:
         """(n_classes, n_items) the posterior, and log p(labels).
 
         Take every label as wrong at first, sigmoid(-logit) / (n_classes - 1); each class that it names then gains
@@ -188,7 +193,7 @@ class GLADSteps:
         all_wrong = -float(softplus(logit).sum()) - len(logit) * others
         return posterior, all_wrong + float((top + elementary.log(total))[self.labelled].sum())
 
-    def climb(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
+    def m_step(self, p_right: Array, logit: Array, params: GLADParams) -> tuple[Array, Array]:
         """Better abilities, then better eases, given the probability that each label is right.
 
         log sigmoid(s) lies above a parabola that touches it at s and -s (Jaakkola and Jordan 2000). With it in place
@@ -197,31 +202,31 @@ class GLADSteps:
         """
         surplus = p_right - 0.5
         beta = elementary.exp(params.ease)[self.item]
-        pull = sums_by(self.worker, surplus * beta, self.n_workers)
-        width = sums_by(self.worker, _curvature(logit) * beta**2, self.n_workers)
-        ability = np.clip((pull + _MEAN) / (width + 1.0), -_ABILITY, _ABILITY)
+        linear = sums_by(self.worker, surplus * beta, self.n_workers)
+        quadratic = sums_by(self.worker, _curvature(logit) * beta**2, self.n_workers)
+        ability = np.clip((linear + _PRIOR_MEAN) / (quadratic + 1.0), -_MAX_ABILITY, _MAX_ABILITY)
         by_label = ability[self.worker]
-        pull = sums_by(self.item, surplus * by_label, self.n_items)
-        width = sums_by(self.item, _curvature(by_label * beta) * by_label**2, self.n_items)
-        return ability, climb_ease(params.ease, pull, width)
+        linear = sums_by(self.item, surplus * by_label, self.n_items)
+        quadratic = sums_by(self.item, _curvature(by_label * beta) * by_label**2, self.n_items)
+        return ability, maximise_ease(params.ease, linear, quadratic)
 
 
-def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
+def maximise_ease(ease: Array, linear: Array, quadratic: Array, steps: int = 4) -> Array:
     """Raise  pull e^b - width e^2b / 2 - (b - 1)^2 / 2  in b, one problem per item, by Newton with a guard.
 
     It need not be concave: where it is not, the step goes uphill with the prior's curvature. A step that would lower
     the value is halved until it does not: half a step passed in each of two million random problems.
     """
     beta = elementary.exp(ease)
-    value = _ease_value(ease, beta, pull, width)
+    value = _ease_value(ease, beta, linear, quadratic)
     reach = np.ones(len(ease))
     for _ in range(steps):
-        gain, loss = pull * beta, width * beta**2
-        slope = gain - loss - (ease - _MEAN)
+        gain, loss = linear * beta, quadratic * beta**2
+        slope = gain - loss - (ease - _PRIOR_MEAN)
         newton = slope / np.maximum(2 * loss - gain + 1, 1.0)
-        trial = np.clip(ease + reach * np.clip(newton, -1.0, 1.0), -_EASE, _EASE)
+        trial = np.clip(ease + reach * np.clip(newton, -1.0, 1.0), -_MAX_EASE, _MAX_EASE)
         trial_beta = elementary.exp(trial)
-        trial_value = _ease_value(trial, trial_beta, pull, width)
+        trial_value = _ease_value(trial, trial_beta, linear, quadratic)
         better = trial_value >= value
         ease = np.where(better, trial, ease)
         np.copyto(beta, trial_beta, where=better)
@@ -230,8 +235,8 @@ def climb_ease(ease: Array, pull: Array, width: Array, steps: int = 4) -> Array:
     return ease
 
 
-def _ease_value(ease: Array, beta: Array, pull: Array, width: Array) -> Array:
-    return beta * (pull - 0.5 * width * beta) - 0.5 * (ease - _MEAN) ** 2
+def _ease_value(ease: Array, beta: Array, linear: Array, quadratic: Array) -> Array:
+    return beta * (linear - 0.5 * quadratic * beta) - 0.5 * (ease - _PRIOR_MEAN) ** 2
 
 
 def _curvature(logit: Array) -> Array:
@@ -240,16 +245,16 @@ def _curvature(logit: Array) -> Array:
 
 
 def _as_statistics(ability: Array, ease: Array, totals: Array) -> Array:
-    return np.concatenate([_fold(ability, _ABILITY), _fold(ease, _EASE), totals])
+    return np.concatenate([_to_nonnegative(ability, _MAX_ABILITY), _to_nonnegative(ease, _MAX_EASE), totals])
 
 
-def _fold(value: Array, bound: float) -> Array:
+def _to_nonnegative(value: Array, bound: float) -> Array:
     """A number within the bounds as a square that is not negative: the driver moves square roots in straight lines.
 
     Scaled so that near the expected value a small change stays as large as it is.
     """
-    return (value + bound) ** 2 / (2 * (_MEAN + bound))
+    return (value + bound) ** 2 / (2 * (_PRIOR_MEAN + bound))
 
 
-def _unfold(statistic: Array, bound: float) -> Array:
-    return np.minimum(np.sqrt(2 * (_MEAN + bound) * statistic) - bound, bound)
+def _from_nonnegative(statistic: Array, bound: float) -> Array:
+    return np.minimum(np.sqrt(2 * (_PRIOR_MEAN + bound) * statistic) - bound, bound)

@@ -74,19 +74,19 @@ class IBCC(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        prior = _belief_about_classes(self.prior, annotations)
+        prior = _variational_class_prior(self.prior, annotations)
         noise = VariationalConfusion(annotations.n_classes, self.smoothing, self.prior_accuracy)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        belief = fit.params.noise
-        confusion = belief / belief.sum(axis=2, keepdims=True)
-        found = Inference.from_table(fit, confusion=confusion, concentration_=belief)
+        concentration = fit.params.noise
+        confusion = concentration / concentration.sum(axis=2, keepdims=True)
+        found = Inference.from_table(fit, confusion=confusion, concentration_=concentration)
         if isinstance(prior, VariationalPrior):
             share = prior.concentration(fit.params.log_prior)
             found.results["class_prior_"] = share / share.sum()
         return found
 
 
-def _belief_about_classes(prior: str | npt.ArrayLike, annotations: Annotations) -> ClassPrior:
+def _variational_class_prior(prior: str | npt.ArrayLike, annotations: Annotations) -> ClassPrior:
     if isinstance(prior, str) and prior == "estimated":
         return VariationalPrior(int(np.count_nonzero(annotations.n_labels)), smoothing=1.0)
     return class_prior(prior, annotations.n_classes, smoothing=0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.vote_shares import shares
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import n_other_labels
+from manyhands.em.confusion_em import n_labels_with_gold
 from manyhands.em.kernels import Array, sums_by
 from manyhands.exceptions import AnnotationError
 from manyhands.validation import Constraint, Number
@@ -72,7 +72,7 @@ class KOS(Aggregator):
                 f"KOS is for two classes, but there are {annotations.n_classes}; use mace or dawid-skene instead."
             )
         reliability, n_iter, converged = _pass_messages(annotations, gold, self.max_iter, self.tol)
-        reliability, mean = _filled_in(annotations, gold, reliability)
+        reliability, mean = _normalised(annotations, gold, reliability)
         weight = np.append(reliability, mean)
         return Inference(
             _signed_vote(annotations, weight, gold),
@@ -90,16 +90,16 @@ def _pass_messages(annotations: Annotations, gold: Gold, max_iter: int, tol: flo
     item, worker = annotations.item, annotations.worker
     sign = 2.0 * annotations.label - 1.0
     truth = None if gold is None else np.where(gold >= 0, 2.0 * gold - 1.0, 0.0)[item]
-    loudness = 1 / np.sqrt(np.maximum(np.bincount(worker, minlength=annotations.n_workers), 1))  # (n_workers,)
+    scale = 1 / np.sqrt(np.maximum(np.bincount(worker, minlength=annotations.n_workers), 1))  # (n_workers,)
     to_item = np.ones(len(sign))
     for n_iter in range(1, max_iter + 1):
-        said = sign * to_item
-        to_worker = sums_by(item, said, annotations.n_items)[item] - said
+        message = sign * to_item
+        to_worker = sums_by(item, message, annotations.n_items)[item] - message
         if truth is not None:
             to_worker = _clamp(to_worker, truth)
-        said = sign * to_worker * loudness[worker]
-        reliability = sums_by(worker, said, annotations.n_workers)
-        before, to_item = to_item, reliability[worker] - said
+        message = sign * to_worker * scale[worker]
+        reliability = sums_by(worker, message, annotations.n_workers)
+        before, to_item = to_item, reliability[worker] - message
         size = float(np.sqrt(np.mean(to_item**2)))
         if size == 0:  # nobody shares an item with anybody, or each worker has one item: no news travels
             return reliability, n_iter, True
@@ -111,17 +111,17 @@ def _pass_messages(annotations: Annotations, gold: Gold, max_iter: int, tol: flo
 
 def _clamp(message: Array, truth: Array) -> Array:
     """A gold item speaks its truth, as loudly as the clearest item; `truth` is 0 where it is not known."""
-    loudest = float(np.abs(message).max()) or 1.0
-    return np.where(truth != 0, truth * loudest, message)
+    largest = float(np.abs(message).max()) or 1.0
+    return np.where(truth != 0, truth * largest, message)
 
 
-def _filled_in(annotations: Annotations, gold: Gold, reliability: Array) -> tuple[Array, float]:
+def _normalised(annotations: Annotations, gold: Gold, reliability: Array) -> tuple[Array, float]:
     """Reliabilities of mean square 1, with the mean for workers nobody can speak to; and that mean."""
-    speaks = reliability != 0
-    if not speaks.any():
+    is_nonzero = reliability != 0
+    if not is_nonzero.any():
         return np.ones(annotations.n_workers), 1.0
-    reliability = reliability / np.sqrt(np.mean(reliability[speaks] ** 2))
-    shared = (n_other_labels(annotations, gold)[annotations.item] >= 2).astype(float)
+    reliability = reliability / np.sqrt(np.mean(reliability[is_nonzero] ** 2))
+    shared = (n_labels_with_gold(annotations, gold)[annotations.item] >= 2).astype(float)
     known = sums_by(annotations.worker, shared, annotations.n_workers) > 0
     mean = float(reliability[known].mean())
     return np.where(known, reliability, mean), mean
@@ -131,7 +131,9 @@ def _signed_vote(annotations: Annotations, weight: Array, gold: Gold) -> Array:
     """The share of absolute weights behind each class; a negative weight stands behind the other class."""
     if annotations.n_classes == 1:
         return np.ones((annotations.n_items, 1))
-    side = weight[annotations.worker]
-    behind = np.where(side >= 0, annotations.label, 1 - annotations.label)
-    votes = sums_by(2 * annotations.item.astype(np.int64) + behind, np.abs(side), 2 * annotations.n_items)
+    signed_weight = weight[annotations.worker]
+    class_voted_for = np.where(signed_weight >= 0, annotations.label, 1 - annotations.label)
+    votes = sums_by(
+        2 * annotations.item.astype(np.int64) + class_voted_for, np.abs(signed_weight), 2 * annotations.n_items
+    )
     return shares(votes.reshape(-1, 2), gold)

@@ -55,16 +55,16 @@ class MACE(Aggregator):
 
     _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(least=0),
-        "prior_trust": Number(least=0, most=1),
+        "prior_competence": Number(least=0, most=1),
     }
 
-    trust_: Array
-    guess_: Array
+    competence_: Array
+    spam_distribution_: Array
 
     def __init__(
         self,
         smoothing: float = 1.0,
-        prior_trust: float = 0.5,
+        prior_competence: float = 0.5,
         prior: str | npt.ArrayLike = "uniform",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -72,7 +72,7 @@ class MACE(Aggregator):
         random_state: Seed = None,
     ) -> None:
         self.smoothing = smoothing
-        self.prior_trust = prior_trust
+        self.prior_competence = prior_competence
         self.prior = prior
         self.max_iter = max_iter
         self.tol = tol
@@ -80,14 +80,16 @@ class MACE(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_trust)
+        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_competence)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        trust, guess = fit.params.noise[0], _habit(fit.params.noise[1:].T)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), trust_=trust, guess_=guess)
+        competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)
+        return Inference.from_table(
+            fit, confusion=elementary.exp(fit.log_table), competence_=competence, spam_distribution_=spam
+        )
 
 
-def _habit(guess: Array) -> Array:
+def _spam_distribution(spam: Array) -> Array:
     """What a worker says when they guess; anything alike for one who never does."""
-    total = guess.sum(axis=1, keepdims=True)
-    return np.divide(guess, total, out=np.full(guess.shape, 1 / guess.shape[1]), where=total > 0)
+    total = spam.sum(axis=1, keepdims=True)
+    return np.divide(spam, total, out=np.full(spam.shape, 1 / spam.shape[1]), where=total > 0)

@@ -6,7 +6,7 @@ p(k | item) = share of the item's labels that say k
 from __future__ import annotations
 
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.vote_shares import filled_in
+from manyhands.aggregation.vote_shares import with_gold_and_default
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import Array, has_small_tables, pack, vote_pass, vote_share
 
@@ -29,7 +29,7 @@ class MajorityVote(Aggregator):
             return Inference(self._posterior(annotations, gold))
         votes = vote_pass(pack(annotations), want_posterior=True)  # shares and, in the same read, who is right
         assert votes.posterior is not None
-        return Inference(filled_in(votes.posterior, annotations.n_labels == 0, gold), votes.counts)
+        return Inference(with_gold_and_default(votes.posterior, annotations.n_labels == 0, gold), votes.counts)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        return filled_in(vote_share(annotations), annotations.n_labels == 0, gold)
+        return with_gold_and_default(vote_share(annotations), annotations.n_labels == 0, gold)

@@ -18,9 +18,9 @@ from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
 from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_of, results
-from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
 from manyhands.em.priors import ClassPrior, class_prior
+from manyhands.em.starts import initial_posterior
 from manyhands.noise.difficulty import EASIEST, Abilities, log_votes, vote_easiness, with_floor
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
@@ -113,25 +113,25 @@ class VoteDifficultyEM(Aggregator):
         self.tol = tol
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        taught = np.flatnonzero(annotations.n_labels > 0)
-        heard, known = annotations[taught], None if gold is None else gold[taught]
-        view = Frequencies(class_prior(self.prior, heard.n_classes, smoothing=0.01), heard.n_items)
-        model, start = ability_model(self, heard), initial_posterior(heard, known)
+        labelled = np.flatnonzero(annotations.n_labels > 0)
+        labelled_part, known = annotations[labelled], None if gold is None else gold[labelled]
+        view = Frequencies(class_prior(self.prior, labelled_part.n_classes, smoothing=0.01), labelled_part.n_items)
+        model, start = ability_model(self, labelled_part), initial_posterior(labelled_part, known)
         steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
         found, likelihood = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
         workers, log_prior = found.params.workers, found.params.view
         d = np.full(annotations.n_items, found.params.d.mean())
-        d[taught] = found.params.d
+        d[labelled] = found.params.d
         posterior, _ = posterior_of(log_prior + log_votes(annotations, workers, d), gold)
-        told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
+        results_by_name: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
             "class_prior_": elementary.exp(log_prior),
             "log_likelihood_": likelihood[-1],
-            "_workers": _with_stranger(workers, np.unique(heard.worker)),
+            "_workers": _with_unseen_worker(workers, np.unique(labelled_part.worker)),
             "_d": d,
             "_log_prior": log_prior,
         }
-        return Inference(posterior, None, found.n_iter, found.converged, found.history, told)
+        return Inference(posterior, None, found.n_iter, found.converged, found.history, results_by_name)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items that `fit` saw keep their difficulty, that of others follows from their labels here."""
@@ -160,10 +160,10 @@ class Frequencies:
         return self.prior.log_penalty(log_prior)
 
 
-def _with_stranger(workers: Abilities, active: npt.NDArray[np.int32]) -> Abilities:
+def _with_unseen_worker(workers: Abilities, active: npt.NDArray[np.int32]) -> Abilities:
     """One worker more, who is as able as the others are on average, and errs as they do."""
     ability = np.vstack([workers.ability, workers.ability[active].mean(axis=0)])
     if workers.log_wrong is None:
         return Abilities(ability, None)
-    habit = elementary.log(elementary.exp(workers.log_wrong[active]).mean(axis=0))
-    return Abilities(ability, np.concatenate([workers.log_wrong, habit[None]]))
+    error_shares = elementary.log(elementary.exp(workers.log_wrong[active]).mean(axis=0))
+    return Abilities(ability, np.concatenate([workers.log_wrong, error_shares[None]]))

@@ -14,16 +14,16 @@ def shares(votes: Array, gold: Gold) -> Array:
     """Votes divided by their sum; gold where it is known, the overall shares where nobody voted."""
     total = votes.sum(axis=1, keepdims=True)
     share = np.divide(votes, total, out=votes, where=total > 0)
-    return filled_in(share, total[:, 0] <= 0, gold)
+    return with_gold_and_default(share, total[:, 0] <= 0, gold)
 
 
-def filled_in(share: Array, silent: npt.NDArray[np.bool_], gold: Gold) -> Array:
+def with_gold_and_default(share: Array, unlabelled: npt.NDArray[np.bool_], gold: Gold) -> Array:
     """Shares with gold where it is known, and the overall shares for items of which nothing is known."""
     if gold is not None:
         known = np.flatnonzero(gold >= 0)
         share[known] = 0.0
         share[known, gold[known]] = 1.0
-        silent = silent & (gold < 0)
-    if silent.any():
-        share[silent] = overall(share[~silent].sum(axis=0))
+        unlabelled = unlabelled & (gold < 0)
+    if unlabelled.any():
+        share[unlabelled] = overall(share[~unlabelled].sum(axis=0))
     return share

@@ -50,7 +50,7 @@ class Wawa(Aggregator):
 
 
 _TIE = 1e-9  # vote shares closer than this are the same
-_LEAST = 1e-6  # what a worker who never agreed still counts, so that a voice beats silence
+_MIN_WEIGHT = 1e-6  # what a worker who never agreed still counts, so that a voice beats silence
 
 
 def _consensus(annotations: Annotations, gold: Gold) -> Array:
@@ -71,4 +71,4 @@ def _agreement(annotations: Annotations, consensus: Array) -> tuple[Array, float
 
 
 def _second_vote(annotations: Annotations, weight: Array, gold: Gold) -> Array:
-    return shares(weighted_votes(annotations, np.maximum(weight, _LEAST)[annotations.worker]), gold)
+    return shares(weighted_votes(annotations, np.maximum(weight, _MIN_WEIGHT)[annotations.worker]), gold)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.em.driver import EMResult, run_em
+from manyhands.em.e_step import Gold
 from manyhands.em.kernels import Array, sums_by
 from manyhands.em.priors import gold_offset
 from manyhands.noise import labels_beforehand, safe_log
@@ -42,10 +43,9 @@ from manyhands.noise.difficulty import (
 from manyhands.validation import Constraint, Maybe, Number, OneOf
 
 V = TypeVar("V")
-Gold = npt.NDArray[np.int32] | None
 
 DIFFICULTIES = ("classifier", "votes", "posterior", "constant")
-MOVING = ("classifier", "posterior")
+UPDATED_DIFFICULTIES = ("classifier", "posterior")
 NOT_CONVERGED = "EM stopped after {} passes before it had settled; raise max_iter, or take another difficulty."
 
 # What the parameters of every method with abilities may be.
@@ -87,7 +87,7 @@ class DifficultySteps(Generic[V]):
     model: AbilityModel
     view: View[V]
     gold: Gold
-    first: Abilities  # from the vote shares: where abilities begin, or are frozen
+    initial: Abilities  # from the vote shares: where abilities begin, or are frozen
     difficulty: str
     floor: float | None  # None is estimated
     prior: str = "classifier"  # or "votes": what stands for f in the E step
@@ -101,24 +101,24 @@ class DifficultySteps(Generic[V]):
         What moves under its feet is not extrapolated.
         """
         self.likelihood.clear()
-        moves = self.difficulty in MOVING and self.floor != 1
-        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not moves, what=what)
+        is_updated = self.difficulty in UPDATED_DIFFICULTIES and self.floor != 1
+        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not is_updated, what=what)
         return found, [self.likelihood[number] for number in found.kept]
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
         view = self.view.solve(posterior, None if previous is None else previous.view)
-        workers = self.first if previous is None else previous.workers
+        workers = self.initial if previous is None else previous.workers
         d, floor = self.easiness(posterior, view), 0.0 if previous is None else previous.floor
         floor = self.model.solve_floor(posterior, d, workers.ability, floor) if self.floor is None else self.floor
         d = with_floor(d, floor)
-        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.first), d, floor)
+        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.initial), d, floor)
 
     def expect(self, params: DifficultyParams[V]) -> tuple[Array, float]:
         joint = self.log_prior(params.view) + log_votes(self.model.votes, params.workers, params.d)
         posterior, evidence = posterior_of(joint, self.gold)
-        objective = evidence + self.model.log_penalty(params.workers, self.first)
+        objective = evidence + self.model.log_penalty(params.workers, self.initial)
         if self.prior == "classifier":  # else f has no part in it
             objective += self.view.log_penalty(params.view)
         self.likelihood.append(evidence)
@@ -173,15 +173,15 @@ def ability_model(method: AbilityMethod, votes: Annotations) -> AbilityModel:
 
 
 def easiness_of_all(
-    difficulty: str, proba: Array, taught: npt.NDArray[np.intp], params: DifficultyParams[Any]
+    difficulty: str, proba: Array, labelled: npt.NDArray[np.intp], params: DifficultyParams[Any]
 ) -> Array:
     """(n_items,) d of the items that taught something, and of all others.
 
     Of those the classifier speaks, if that is where easiness comes from; else they are as the others are on average.
     """
     by_view = with_floor(easiness(proba), params.floor)
-    found = by_view if difficulty in MOVING else np.full(len(proba), params.d.mean())
-    found[taught] = params.d
+    found = by_view if difficulty in UPDATED_DIFFICULTIES else np.full(len(proba), params.d.mean())
+    found[labelled] = params.d
     return found
 
 
@@ -208,10 +208,10 @@ def item_accuracy(votes: Annotations, ability: Array, posterior: Array, d: Array
     Workers who gave no label do not count; all others count alike where an item is silent.
     """
     total = np.zeros(votes.n_items)
-    silent = np.zeros(votes.n_items)
-    usual = ability[np.unique(votes.worker)].mean(axis=0)
+    unlabelled = np.zeros(votes.n_items)
+    average = ability[np.unique(votes.worker)].mean(axis=0)
     for c in range(votes.n_classes):
         right = p_right(ability[votes.worker, c], d[votes.item], votes.n_classes)
         total += sums_by(votes.item, posterior[votes.item, c] * right, votes.n_items)
-        silent += posterior[:, c] * p_right(usual[c], d, votes.n_classes)
-    return np.where(votes.n_labels > 0, total / np.maximum(votes.n_labels, 1), silent)
+        unlabelled += posterior[:, c] * p_right(average[c], d, votes.n_classes)
+    return np.where(votes.n_labels > 0, total / np.maximum(votes.n_labels, 1), unlabelled)

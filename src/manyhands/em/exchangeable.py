@@ -19,12 +19,12 @@ from manyhands.heldout import scatter_bits
 
 Colours = npt.NDArray[np.uint64]
 
-_MOST_LABELS = 4  # per worker, on average; beyond, hardly two workers are alike
-_LEAST_GAIN = 2  # workers per kind, on average, that make it worth while
-_ROUNDS = 12  # until then nearly all workers differ, or no round makes a difference
+_MAX_LABELS = 4  # per worker, on average; beyond, hardly two workers are alike
+_MIN_GROUP_SIZE = 2  # workers per kind, on average, that make it worth while
+_MAX_ROUNDS = 12  # until then nearly all workers differ, or no round makes a difference
 
 
-def kinds_of_workers(
+def exchangeable_workers(
     annotations: Annotations, gold: npt.NDArray[np.int32] | None = None
 ) -> npt.NDArray[np.int64] | None:
     """(n_workers,) the kind of each worker, from 0; None where most workers are of a kind of their own.
@@ -43,23 +43,23 @@ def kinds_of_workers(
     """
     item, worker = annotations.item, annotations.worker
     n_labels = np.bincount(worker, minlength=annotations.n_workers)
-    if annotations.n_annotations > _MOST_LABELS * np.count_nonzero(n_labels):
+    if annotations.n_annotations > _MAX_LABELS * np.count_nonzero(n_labels):
         return None
     label = scatter_bits(annotations.label.astype(np.uint64))
     item_colour = annotations.n_labels.astype(np.uint64)
     if gold is not None:
         item_colour = item_colour + (gold.astype(np.int64) + 2).astype(np.uint64) * np.uint64(1 << 40)
     item_colour, worker_colour = scatter_bits(item_colour), scatter_bits(n_labels.astype(np.uint64))
-    n_kinds = 0
-    for _ in range(_ROUNDS):
+    n_groups = 0
+    for _ in range(_MAX_ROUNDS):
         item_colour = _refine(item_colour, item, worker_colour[worker] ^ label)
         worker_colour = _refine(worker_colour, worker, item_colour[item] ^ label)
-        before, (names, kind) = n_kinds, np.unique(worker_colour, return_inverse=True)
-        n_kinds = len(names)
-        if n_kinds * _LEAST_GAIN > annotations.n_workers:
+        before, (names, group) = n_groups, np.unique(worker_colour, return_inverse=True)
+        n_groups = len(names)
+        if n_groups * _MIN_GROUP_SIZE > annotations.n_workers:
             return None
-        if n_kinds == before:
-            return _by_first_worker(kind)
+        if n_groups == before:
+            return _by_first_worker(group)
     return None
 
 
@@ -70,15 +70,15 @@ def _refine(colour: Colours, node: npt.NDArray[np.int32], edge: Colours) -> Colo
     return scatter_bits(around ^ scatter_bits(colour))
 
 
-def _by_first_worker(kind: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+def _by_first_worker(group: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
     """Kinds numbered by the worker who shows them first, so that the numbers of a hash decide nothing."""
-    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    return rank[kind]
+    return rank[group]
 
 
-def merge_workers(annotations: Annotations, kind: npt.NDArray[np.int64]) -> Annotations:
+def merge_workers(annotations: Annotations, group: npt.NDArray[np.int64]) -> Annotations:
     """The same labels with one worker for each kind, who labels an item as often as there are such workers on it.
 
     Examples
@@ -89,9 +89,9 @@ def merge_workers(annotations: Annotations, kind: npt.NDArray[np.int64]) -> Anno
     """
     return Annotations(
         annotations.item,
-        kind[annotations.worker].astype(np.int32),
+        group[annotations.worker].astype(np.int32),
         annotations.label,
         item_ids=annotations.item_ids,
-        worker_ids=np.arange(kind.max(initial=-1) + 1),
+        worker_ids=np.arange(group.max(initial=-1) + 1),
         classes=annotations.classes,
     )

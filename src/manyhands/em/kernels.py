@@ -8,13 +8,9 @@ to avx512f, avx2 or default for its instruction set, and MANYHANDS_THREADS to bo
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,6 +20,8 @@ import numpy.typing as npt
 from manyhands import compiled
 from manyhands.annotations import Annotations
 from manyhands.em import plain_pass
+from manyhands.em.threads import run_in_threads
+from manyhands.em.threads import thread_count as thread_count
 from manyhands.exceptions import LimitError
 from manyhands.validation import check_memory
 
@@ -32,12 +30,11 @@ _columns = compiled.load("_columns")
 
 Array = npt.NDArray[np.float64]
 
-_MOST_SHARDS = 4
-_LEAST_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
-_LEAST_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
+_MAX_SHARDS = 4
+_MIN_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 _SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
-_MOST_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
+_MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
 _CACHE_LINE = 64  # bytes; a row of eight numbers that begins elsewhere touches two lines
 
 
@@ -101,8 +98,8 @@ class Packed:
     def shards(self) -> list[tuple[int, int]]:
         """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
         table_size = self.n_workers * self.n_classes**2
-        n_shards = len(self.code) * self.n_classes // max(_LEAST_SHARD, 2 * table_size * self.n_classes)
-        n_shards = min(_MOST_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
+        n_shards = len(self.code) * self.n_classes // max(_MIN_SHARD, 2 * table_size * self.n_classes)
+        n_shards = min(_MAX_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
         cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
         edges = [0, *cuts.tolist(), self.n_items]
         return list(pairwise(edges))
@@ -136,9 +133,9 @@ def pack(annotations: Annotations) -> Packed:
     """Pack annotations for `em_pass`; 4 bytes per label."""
     check_tables(annotations)
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    if n_classes > _MOST_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
+    if n_classes > _MAX_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
         raise LimitError(
-            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MOST_CLASSES} "
+            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MAX_CLASSES} "
             f"classes and {np.iinfo(np.int32).max} rows that a table can have. "
             f"Use wawa or majority-vote, or merge rare classes."
         )
@@ -202,7 +199,7 @@ def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResu
     counts = _aligned_zeros((n_shards, packed.n_workers * n_classes, n_classes))
     totals = np.zeros((n_shards, n_classes))
     posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
-    evidence = _in_threads(lambda i: shard(*packed.shards[i], counts[i], totals[i], posterior), n_shards)
+    evidence = run_in_threads(lambda i: shard(*packed.shards[i], counts[i], totals[i], posterior), n_shards)
     summed = counts[0] if n_shards == 1 else counts.sum(axis=0)
     by_truth = summed.reshape(packed.n_workers, n_classes, n_classes).transpose(0, 2, 1)
     return PassResult(by_truth, totals.sum(axis=0), float(np.sum(evidence)), posterior)
@@ -225,39 +222,6 @@ def _on_cache_lines(rows: Array) -> Array:
     return copy
 
 
-def spread(function: Callable[..., Array], x: Array) -> Array:
-    """`function(x)` for a NumPy or SciPy function of single numbers, with large arrays shared out among the threads."""
-    if x.size < _LEAST_SPREAD:
-        return function(x)
-    result = np.empty_like(x)
-    edges = np.linspace(0, len(x), _MOST_SHARDS + 1).astype(int)
-
-    def part(i: int) -> float:
-        function(x[edges[i] : edges[i + 1]], out=result[edges[i] : edges[i + 1]])
-        return 0.0
-
-    _in_threads(part, _MOST_SHARDS)
-    return result
-
-
-def _in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
-    """The results of `job(0)` to `job(n_jobs - 1)`; this thread works along with those of the pool."""
-    results = [0.0] * n_jobs
-    todo = deque(range(n_jobs))
-
-    def work() -> None:
-        while todo:
-            with suppress(IndexError):  # another thread took the last one
-                number = todo.popleft()
-                results[number] = job(number)
-
-    helpers = [_pool(os.getpid()).submit(work) for _ in range(min(thread_count(), n_jobs) - 1)]
-    work()
-    for helper in helpers:
-        helper.result()
-    return results
-
-
 def _compiled_shard(
     packed: Packed,
     first: int,
@@ -271,17 +235,3 @@ def _compiled_shard(
 ) -> float:
     arrays = (packed.code, packed.start, rows, log_prior, offset, counts, totals, posterior)
     return float(_fused.em_pass(packed.n_classes, first, last, *arrays))
-
-
-def thread_count() -> int:
-    """MANYHANDS_THREADS where it is set, otherwise the cores this process may use."""
-    asked = os.environ.get("MANYHANDS_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of this process; a forked child has another number and starts its own."""
-    return ThreadPoolExecutor(thread_count(), thread_name_prefix="manyhands")

@@ -12,53 +12,24 @@ raise the three together.)
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.em.label_pairs import LabelPairs, Mask
 
 Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
 
 MIN_EXCESS = 0.7  # of the agreement that could be added to the expected one, the part that is there
 MIN_Z = 4.0  # standard deviations
 MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; who agrees less cannot judge others
 MIN_CHECKED = 50  # pairs of labels of outsiders
-THIN = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
-THIN_Z = 6.0
-MIN_THIN = 10  # ids
-MIN_THIN_ITEMS = 20  # items with two labels of such ids
-
-
-class LabelPairs(Protocol):
-    """Labels, and the pairs of them that two workers gave to one item."""
-
-    @property
-    def item(self) -> Positions: ...
-
-    @property
-    def worker(self) -> Positions: ...
-
-    @property
-    def label(self) -> Positions: ...
-
-    @property
-    def a(self) -> Positions: ...
-
-    @property
-    def b(self) -> Positions: ...
-
-    @property
-    def workers(self) -> Positions: ...
-
-    @property
-    def n_classes(self) -> int: ...
-
-    @property
-    def equal(self) -> Mask: ...
+LOW_VOLUME_LIMITS = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
+LOW_VOLUME_MIN_Z = 6.0
+MIN_LOW_VOLUME_WORKERS = 10  # ids
+MIN_LOW_VOLUME_ITEMS = 20  # items with two labels of such ids
 
 
 class Triad(NamedTuple):
@@ -91,7 +62,7 @@ class _Agreement(NamedTuple):
     n_items: int
 
 
-class ThinGroup(NamedTuple):
+class LowVolumeGroup(NamedTuple):
     """All ids with at most so many labels."""
 
     members: Mask  # (n_workers,)
@@ -99,20 +70,20 @@ class ThinGroup(NamedTuple):
     most_labels: int
 
 
-def find_thin_group(annotations: Annotations, pairs: LabelPairs) -> ThinGroup | None:
+def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVolumeGroup | None:
     """All ids with a few labels each, if they agree with one another as if they had one answer sheet.
 
     Nobody can be judged by three labels. So ids with at most three (then five, then ten) labels are taken together and
     compared with all others.
     """
     n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
-    for most in THIN:
-        is_thin = (n_given > 0) & (n_given <= most)
-        if np.count_nonzero(is_thin) < MIN_THIN:
+    for most in LOW_VOLUME_LIMITS:
+        is_low_volume = (n_given > 0) & (n_given <= most)
+        if np.count_nonzero(is_low_volume) < MIN_LOW_VOLUME_WORKERS:
             continue
-        triad = _triad_of(pairs, is_thin[pairs.workers])
-        if triad is not None and triad.n_items >= MIN_THIN_ITEMS and _is_beyond(triad, THIN_Z):
-            return ThinGroup(is_thin, triad, most)
+        triad = _triad_of(pairs, is_low_volume[pairs.workers])
+        if triad is not None and triad.n_items >= MIN_LOW_VOLUME_ITEMS and _is_beyond(triad, LOW_VOLUME_MIN_Z):
+            return LowVolumeGroup(is_low_volume, triad, most)
     return None
 
 
@@ -132,16 +103,16 @@ def _triad_of(pairs: LabelPairs, is_member: Mask) -> Triad | None:
     n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
     if np.count_nonzero(n_members == 0) < MIN_CHECKED or not inside.any():
         return None
-    habits = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
-    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *habits)
+    shares = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
+    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *shares)
 
 
 def compare_agreements(
     equal: Mask,
     n_members: npt.NDArray[np.integer],
     item: npt.NDArray[np.integer],
-    inside_habit: Array,
-    outside_habit: Array,
+    inside_shares: Array,
+    outside_shares: Array,
 ) -> Triad | None:
     """The agreement inside a group beside what the other two explain; None where outsiders do not agree at all.
 
@@ -164,8 +135,8 @@ def compare_agreements(
     >>> round(found.expected, 2), round(found.excess, 2)
     (0.5, 1.0)
     """
-    chance = [np.dot(outside_habit, outside_habit), np.dot(inside_habit, outside_habit)]
-    chance.append(np.dot(inside_habit, inside_habit))
+    chance = [np.dot(outside_shares, outside_shares), np.dot(inside_shares, outside_shares)]
+    chance.append(np.dot(inside_shares, inside_shares))
     outside, across, inside = (_agreement(equal, item, n_members == n, chance[n]) for n in range(3))
     if min(outside.n_items, across.n_items, inside.n_items) == 0 or outside.beyond <= 0:
         return None
@@ -190,5 +161,5 @@ def _agreement(equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: 
         return _Agreement(0.0, 0.0, 1.0, 0)
     n_items = 1 + int(np.count_nonzero(np.diff(item[which])))
     share = float(np.count_nonzero(equal & which) / n_pairs)
-    doubtful = (share * n_items + 1.0) / (n_items + 2.0)
-    return _Agreement(share, share - float(chance), doubtful * (1 - doubtful) / n_items, n_items)
+    smoothed = (share * n_items + 1.0) / (n_items + 2.0)
+    return _Agreement(share, share - float(chance), smoothed * (1 - smoothed) / n_items, n_items)

@@ -35,12 +35,12 @@ class NoiseModel(Protocol[P]):
 
 
 @runtime_checkable
-class Remembering(Protocol[P]):
+class HasHyperparameters(Protocol[P]):
     """A model whose `solve` moves slow hyper-parameters on from where they were: positive numbers, as one vector."""
 
-    def memory(self, params: P | None) -> Array: ...
+    def hyperparameters(self, params: P | None) -> Array: ...
 
-    def remember(self, memory: Array, previous: P | None) -> P | None: ...
+    def with_hyperparameters(self, hyperparameters: Array, previous: P | None) -> P | None: ...
 
 
 def safe_log(p: Array) -> Array:

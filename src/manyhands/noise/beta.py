@@ -14,10 +14,10 @@ from scipy.special import digamma, gammaln
 from manyhands import elementary
 from manyhands.em.kernels import Array
 
-_ROUNDS = 3
-_FARTHEST = 2.0  # a step changes a logarithm by this much at the most
+_MAX_STEPS = 3
+_MAX_STEP = 2.0  # a step changes a logarithm by this much at the most
 _HALVINGS = 4
-_STILL = 1e-3  # of a logarithm
+_MIN_STEP = 1e-3  # of a logarithm
 _SHIFT = 5  # from there on the asymptotic series holds
 
 
@@ -43,19 +43,19 @@ def solve_beta(alpha: Array, counts: Array, p: Array, shape: float, rate: float)
     >>> (found / found.sum()).round(2).tolist()
     [0.8, 0.2]
     """
-    here = _value(alpha, counts, p, shape, rate)
-    for _ in range(_ROUNDS):
+    value = _value(alpha, counts, p, shape, rate)
+    for _ in range(_MAX_STEPS):
         step = _newton_step(alpha, counts, p, shape, rate)
         for _ in range(_HALVINGS):
-            ahead = alpha * elementary.exp(step)
-            there = _value(ahead, counts, p, shape, rate)
-            if there >= here:
+            trial = alpha * elementary.exp(step)
+            trial_value = _value(trial, counts, p, shape, rate)
+            if trial_value >= value:
                 break
             step = step / 2
         else:
             return alpha
-        alpha, here = ahead, there
-        if np.abs(step).max() < _STILL:
+        alpha, value = trial, trial_value
+        if np.abs(step).max() < _MIN_STEP:
             break
     return alpha
 
@@ -91,4 +91,4 @@ def _newton_step(alpha: Array, counts: Array, p: Array, shape: float, rate: floa
     second = np.diag(alpha**2 * (curved - shape / alpha**2) + gradient) - np.outer(alpha, alpha) * curved_strength
     size, axes = np.linalg.eigh(second)
     step = axes @ ((axes.T @ gradient) / np.maximum(np.abs(size), 1e-9))
-    return np.asarray(step * min(1.0, _FARTHEST / max(float(np.abs(step).max()), 1e-300)))
+    return np.asarray(step * min(1.0, _MAX_STEP / max(float(np.abs(step).max()), 1e-300)))

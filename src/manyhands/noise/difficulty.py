@@ -23,7 +23,8 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.elementary import softplus
-from manyhands.em.kernels import Array, em_pass, pack, sums_by, weighted_votes
+from manyhands.em.e_step import expected_counts
+from manyhands.em.kernels import Array, pack, sums_by, weighted_votes
 from manyhands.noise import safe_log
 
 EASIEST = 0.25
@@ -31,9 +32,9 @@ UPDATES = ("mle", "map", "frozen")
 ERRORS = ("uniform", "free")
 
 _NEWTON_STEPS = 50  # at most; from where the last pass ended, two or three are enough
-_LONGEST_STEP = 20.0
-_THERE = 1e-9  # a shorter step ends the climb
-_NORMAL = 1.959964  # standard deviations on either side that hold 95%
+_MAX_STEP = 20.0
+_MIN_STEP = 1e-9  # a shorter step ends the climb
+_Z_95 = 1.959964  # standard deviations on either side that hold 95%
 
 
 def easiness(q: Array) -> Array:
@@ -66,9 +67,9 @@ def vote_easiness(votes: Annotations) -> Array:
     They are not as hard as can be: that nobody has looked at an item says nothing of it.
     """
     d = easiness(shrunk_share(votes))
-    heard = votes.n_labels > 0
-    if heard.any():
-        d[~heard] = d[heard].mean()
+    has_label = votes.n_labels > 0
+    if has_label.any():
+        d[~has_label] = d[has_label].mean()
     return d
 
 
@@ -86,10 +87,10 @@ def log_votes(votes: Annotations, workers: Abilities, d: Array) -> Array:
     others = log_others(votes.n_classes)
     for c in range(votes.n_classes):  # a class at a time: no array of labels x classes
         logit = workers.ability[votes.worker, c] * d[votes.item] - others
-        said = votes.label == c
-        log_p = -softplus(np.where(said, -logit, logit))
+        labels = votes.label == c
+        log_p = -softplus(np.where(labels, -logit, logit))
         away = -others if workers.log_wrong is None else workers.log_wrong[votes.worker, c, votes.label]
-        found[:, c] = sums_by(votes.item, np.where(said, log_p, log_p + away), votes.n_items)
+        found[:, c] = sums_by(votes.item, np.where(labels, log_p, log_p + away), votes.n_items)
     return found
 
 
@@ -108,7 +109,7 @@ def log_others(n_classes: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class ClassLabels:
     """The labels as a class sees them, gathered once for all steps; an entry each."""
 
     is_right: npt.NDArray[np.bool_]  # if that class is the truth
@@ -134,58 +135,57 @@ class AbilityModel:
     def start(self, posterior: Array) -> Abilities:
         """Abilities that on the easiest items would give the confusion matrices which follow by counting."""
         votes, n_classes = self.votes, self.votes.n_classes
-        nothing = np.zeros((votes.n_workers, n_classes, n_classes))
-        counts = em_pass(pack(votes), nothing, np.zeros(n_classes), safe_log(posterior)).counts + self.beforehand
+        counts = expected_counts(pack(votes), posterior) + self.beforehand
         right = np.einsum("wcc->wc", counts)
         wrong = counts.sum(axis=2) - right
         logit = elementary.log(right) - safe_log(wrong) + log_others(n_classes)
         return Abilities(np.clip(logit / EASIEST, 0.0, self.most), self._log_wrong(counts))
 
-    def solve(self, posterior: Array, d: Array, previous: Abilities, first: Abilities) -> Abilities:
+    def solve(self, posterior: Array, d: Array, previous: Abilities, initial: Abilities) -> Abilities:
         """The best abilities given the posterior and the easiness of the items, from the previous ones."""
         if self.update == "frozen":
-            return first
-        log_wrong = first.log_wrong if self.errors == "uniform" else self.start(posterior).log_wrong
-        return Abilities(self._climb(posterior, d, previous.ability, first.ability), log_wrong)
+            return initial
+        log_wrong = initial.log_wrong if self.errors == "uniform" else self.start(posterior).log_wrong
+        return Abilities(self._newton(posterior, d, previous.ability, initial.ability), log_wrong)
 
-    def log_penalty(self, workers: Abilities, first: Abilities) -> float:
+    def log_penalty(self, workers: Abilities, initial: Abilities) -> float:
         """What the labels beforehand, and the Gaussian, add to the objective; nothing where abilities are frozen."""
         if self.update == "frozen":
             return 0.0
         active, n_classes = np.unique(self.votes.worker), self.votes.n_classes
         logit = workers.ability[active] * EASIEST - log_others(n_classes)
-        right, wrong = self._own
+        right, wrong = self._pseudo_totals
         found = -float((right * softplus(-logit) + wrong * softplus(logit)).sum())
         if workers.log_wrong is not None:
             off = ~np.eye(n_classes, dtype=bool)
             found += float((self.beforehand * workers.log_wrong[active])[:, off].sum())
-        away = workers.ability[active] - first.ability[active]
-        return found - 0.5 * self._pull * float((away**2).sum())
+        away = workers.ability[active] - initial.ability[active]
+        return found - 0.5 * self._prior_precision * float((away**2).sum())
 
     def solve_floor(self, posterior: Array, d: Array, ability: Array, floor: float) -> float:
         """The best floor given all else, from this one; the expected log-likelihood is concave in it too."""
         low, high = -1.0, 2.0
         for _ in range(_NEWTON_STEPS):
-            slope, bend = self._floor_slopes(posterior, d, ability, floor)
+            slope, curvature = self._floor_slopes(posterior, d, ability, floor)
             low, high = (floor, high) if slope > 0 else (low, floor)
-            step = slope / max(bend, 1e-300)
+            step = slope / max(curvature, 1e-300)
             trial = floor + step
-            trial = trial if low < trial < high or abs(step) <= _THERE else (low + high) / 2
+            trial = trial if low < trial < high or abs(step) <= _MIN_STEP else (low + high) / 2
             trial = min(max(trial, 0.0), 1.0)
             moved, floor = abs(trial - floor), trial
-            if moved <= _THERE:
+            if moved <= _MIN_STEP:
                 break
         return floor
 
     def _floor_slopes(self, posterior: Array, d: Array, ability: Array, floor: float) -> tuple[float, float]:
-        votes, slope, bend = self.votes, 0.0, 0.0
+        votes, slope, curvature = self.votes, 0.0, 0.0
         raised, room = with_floor(d, floor)[votes.item], EASIEST - d[votes.item]
         for c in range(votes.n_classes):
             own, weight = ability[votes.worker, c], posterior[votes.item, c]
             right, gain = p_right(own, raised, votes.n_classes), own * room
             slope += float((weight * ((votes.label == c) - right) * gain).sum())
-            bend += float((weight * right * (1 - right) * gain**2).sum())
-        return slope, bend
+            curvature += float((weight * right * (1 - right) * gain**2).sum())
+        return slope, curvature
 
     def intervals(self, workers: Abilities, posterior: Array, d: Array) -> tuple[Array, Array]:
         """(n_workers, n_classes) each, where abilities may lie, at 95%.
@@ -198,20 +198,21 @@ class AbilityModel:
         """
         low, high = np.empty_like(workers.ability), np.empty_like(workers.ability)
         for c in range(self.votes.n_classes):
-            ability, said = workers.ability[:, c], self._gather(c, posterior, d)
-            _, bend = self._slopes(said, ability)
-            spread = _NORMAL / np.sqrt(np.maximum(bend + self._pull - self._doubt(said, ability), 1e-12))
+            ability, labels = workers.ability[:, c], self._gather(c, posterior, d)
+            _, curvature = self._slopes(labels, ability)
+            information = curvature + self._prior_precision - self._missing_information(labels, ability)
+            spread = _Z_95 / np.sqrt(np.maximum(information, 1e-12))
             low[:, c], high[:, c] = ability - spread, ability + spread
         return np.clip(low, 0.0, self.most), np.clip(high, 0.0, self.most)
 
     @property
-    def _own(self) -> tuple[float, float]:
+    def _pseudo_totals(self) -> tuple[float, float]:
         """Right and wrong labels beforehand, in every class."""
         right = float(self.beforehand[0, 0])
         return right, float(self.beforehand[0].sum()) - right
 
     @property
-    def _pull(self) -> float:
+    def _prior_precision(self) -> float:
         return self.precision if self.update == "map" else 0.0
 
     def _log_wrong(self, counts: Array) -> Array | None:
@@ -221,7 +222,7 @@ class AbilityModel:
         off = np.where(np.eye(counts.shape[1], dtype=bool), 0.0, counts)
         return safe_log(off) - safe_log(off.sum(axis=2, keepdims=True))
 
-    def _climb(self, posterior: Array, d: Array, ability: Array, first: Array) -> Array:
+    def _newton(self, posterior: Array, d: Array, ability: Array, initial: Array) -> Array:
         """Newton's method for every worker and class.
 
         The slope falls with the ability, so its sign says on which side of it the optimum lies; a step that would not
@@ -229,44 +230,44 @@ class AbilityModel:
         """
         found = np.empty_like(ability)
         for c in range(self.votes.n_classes):
-            said = self._gather(c, posterior, d)
+            labels = self._gather(c, posterior, d)
             at, low, high = ability[:, c].copy(), np.full(len(ability), -1.0), np.full(len(ability), self.most + 1)
             for _ in range(_NEWTON_STEPS):
-                slope, bend = self._slopes(said, at)
-                slope -= self._pull * (at - first[:, c])
+                slope, curvature = self._slopes(labels, at)
+                slope -= self._prior_precision * (at - initial[:, c])
                 low, high = np.where(slope > 0, at, low), np.where(slope < 0, at, high)
-                step = np.clip(slope / np.maximum(bend + self._pull, 1e-300), -_LONGEST_STEP, _LONGEST_STEP)
+                step = np.clip(slope / np.maximum(curvature + self._prior_precision, 1e-300), -_MAX_STEP, _MAX_STEP)
                 trial = np.clip(at + step, 0.0, self.most)
-                again = ((trial <= low) | (trial >= high)) & (np.abs(step) > _THERE)
+                again = ((trial <= low) | (trial >= high)) & (np.abs(step) > _MIN_STEP)
                 trial = np.clip(np.where(again, (low + high) / 2, trial), 0.0, self.most)
                 moved = np.abs(trial - at).max(initial=0.0)
                 at = trial
-                if moved <= _THERE:
+                if moved <= _MIN_STEP:
                     break
             found[:, c] = at
         return found
 
-    def _gather(self, c: int, posterior: Array, d: Array) -> Said:
+    def _gather(self, c: int, posterior: Array, d: Array) -> ClassLabels:
         item = self.votes.item
-        return Said(self.votes.label == c, d[item], posterior[item, c])
+        return ClassLabels(self.votes.label == c, d[item], posterior[item, c])
 
-    def _slopes(self, said: Said, ability: Array) -> tuple[Array, Array]:
+    def _slopes(self, labels: ClassLabels, ability: Array) -> tuple[Array, Array]:
         """(n_workers,) each: slope and curvature of the expected log-likelihood, labels beforehand included."""
-        worker, (right, score) = self.votes.worker, self._scores(said, ability)
-        own_right, own_wrong = self._own
+        worker, (right, score) = self.votes.worker, self._scores(labels, ability)
+        pseudo_right, pseudo_wrong = self._pseudo_totals
         easy = p_right(ability, EASIEST, self.votes.n_classes)
-        slope = sums_by(worker, said.weight * score, len(ability))
-        slope += (own_right - (own_right + own_wrong) * easy) * EASIEST
-        bend = sums_by(worker, said.weight * right * (1 - right) * said.d**2, len(ability))
-        bend += (own_right + own_wrong) * easy * (1 - easy) * EASIEST**2
-        return slope, bend
+        slope = sums_by(worker, labels.weight * score, len(ability))
+        slope += (pseudo_right - (pseudo_right + pseudo_wrong) * easy) * EASIEST
+        curvature = sums_by(worker, labels.weight * right * (1 - right) * labels.d**2, len(ability))
+        curvature += (pseudo_right + pseudo_wrong) * easy * (1 - easy) * EASIEST**2
+        return slope, curvature
 
-    def _doubt(self, said: Said, ability: Array) -> Array:
+    def _missing_information(self, labels: ClassLabels, ability: Array) -> Array:
         """(n_workers,) the variance of the slope over what the truth may be."""
-        _, score = self._scores(said, ability)
-        return sums_by(self.votes.worker, said.weight * (1 - said.weight) * score**2, len(ability))
+        _, score = self._scores(labels, ability)
+        return sums_by(self.votes.worker, labels.weight * (1 - labels.weight) * score**2, len(ability))
 
-    def _scores(self, said: Said, ability: Array) -> tuple[Array, Array]:
+    def _scores(self, labels: ClassLabels, ability: Array) -> tuple[Array, Array]:
         """The chance that each label is right, and its slope, if the class is the truth."""
-        right = p_right(ability[self.votes.worker], said.d, self.votes.n_classes)
-        return right, (said.is_right - right) * said.d
+        right = p_right(ability[self.votes.worker], labels.d, self.votes.n_classes)
+        return right, (labels.is_right - right) * labels.d

@@ -23,11 +23,11 @@ def refuse_present(folder: str | Path, names: Iterable[str]) -> None:
     folder = Path(folder)
     present = [name for name in names if os.path.lexists(folder / name)]
     if present:
-        said = f"{folder} already has {', '.join(present)}. Add --force to replace them."
+        message = f"{folder} already has {', '.join(present)}. Add --force to replace them."
         links = [name for name in present if (folder / name).is_symlink()]
         if links:
-            said += f" Of {', '.join(links)}, the symbolic link is replaced then, and not the file that it points to."
-        raise OutputExistsError(said)
+            message += f" Of {', '.join(links)}, the symbolic link is replaced then, and not the file that it points to."
+        raise OutputExistsError(message)
 
 
 def refuse_unwritable(folder: str | Path, names: Iterable[str] = ()) -> None:

@@ -163,8 +163,8 @@ def _write_owner(descriptor: int) -> None:
 
 def _owner(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_bytes()[:1000])
-        return {"pid": int(told["pid"]), "host": str(told["host"]), "start": str(told["start"])}
+        parsed = json.loads(path.read_bytes()[:1000])
+        return {"pid": int(parsed["pid"]), "host": str(parsed["host"]), "start": str(parsed["start"])}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 

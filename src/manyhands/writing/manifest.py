@@ -39,9 +39,9 @@ def make_manifest(folder: Path, files: Mapping[str, bytes]) -> tuple[bytes, list
     replaced = {entry.run for name, entry in before.items() if name in files}
     kept = {name: entry for name, entry in before.items() if entry.run not in replaced}
     entries = kept | {name: Entry(run, len(content), sums[name]) for name, content in files.items()}
-    told = {"schema": SCHEMA, "files": {name: entry._asdict() for name, entry in sorted(entries.items())}}
+    parsed = {"schema": SCHEMA, "files": {name: entry._asdict() for name, entry in sorted(entries.items())}}
     stale = [name for name in before if name not in entries and (folder / name).is_file()]
-    return (json.dumps(told, indent=1) + "\n").encode(), stale
+    return (json.dumps(parsed, indent=1) + "\n").encode(), stale
 
 
 def refuse_foreign_manifest(folder: Path) -> None:
@@ -71,19 +71,19 @@ def read_manifest(folder: str | Path) -> dict[str, Entry]:
             f"{folder} has no {MANIFEST}: manyhands did not write this folder, or was killed while it did. {_AGAIN}"
         )
     try:
-        told = json.loads(path.read_bytes())
-        if (schema := told["schema"]) == SCHEMA:
-            return {str(name): Entry(str(e["run"]), int(e["size"]), str(e["sha256"])) for name, e in _items(told)}
+        parsed = json.loads(path.read_bytes())
+        if (schema := parsed["schema"]) == SCHEMA:
+            return {str(name): Entry(str(e["run"]), int(e["size"]), str(e["sha256"])) for name, e in _items(parsed)}
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError):
         raise ParameterError(f"{path} cannot be read: it is cut off, or no manifest of manyhands. {_AGAIN}") from None
     raise ParameterError(f"{path} has the schema {str(schema)[:20]}; this version reads {SCHEMA}. {_AGAIN}")
 
 
-def _items(told: dict[str, dict[str, dict[str, str]]]) -> list[tuple[str, dict[str, str]]]:
-    odd = [name for name in told["files"] if Path(name).name != name]
+def _items(parsed: dict[str, dict[str, dict[str, str]]]) -> list[tuple[str, dict[str, str]]]:
+    odd = [name for name in parsed["files"] if Path(name).name != name]
     if odd:
         raise ValueError("a manifest names files of its own folder only")
-    return list(told["files"].items())
+    return list(parsed["files"].items())
 
 
 def verify_folder(folder: str | Path, names: Collection[str] | None = None) -> list[str]:

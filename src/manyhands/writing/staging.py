@@ -114,8 +114,8 @@ def _leftovers(folder: Path, key: str) -> Iterator[Path]:
 def _journal(staging: Path) -> dict[str, str]:
     """Names and checksums of a set; empty where it was not yet whole when the run was killed."""
     try:
-        told = json.loads((staging / _JOURNAL).read_bytes())
-        return {str(name): str(value) for name, value in told.items() if Path(name).name == name}
+        parsed = json.loads((staging / _JOURNAL).read_bytes())
+        return {str(name): str(value) for name, value in parsed.items() if Path(name).name == name}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}
 
