@@ -1,8 +1,8 @@
-"""Workers who answer as one voice: a shared answer sheet, copycats, one person behind many ids.
+"""Colluding groups: workers who share their answers, copy one another, or are one person behind several ids.
 
-Every aggregator takes workers to err independently, so a hidden group with one answer sheet outvotes honest workers
-and EM then believes it. The mark of such a group is that its members agree with one another far beyond what their
-agreement with everybody else explains. Votes alone serve to find it, before any EM has taken its side.
+Every aggregator assumes that workers err independently, so a group with shared answers outvotes independent workers,
+and EM then rates the group as reliable. The mark of such a group is that its members agree with one another far beyond
+what their agreement with all others explains. The test uses the votes alone, before any EM is run.
 """
 
 from __future__ import annotations
@@ -28,28 +28,33 @@ from manyhands.em.triads import find_low_volume_group, is_unexplained
 
 Array = npt.NDArray[np.float64]
 
-_MIN_Z = 10.0  # standard deviations between agreement inside the group and what is expected of it
-_MIN_EXCESS = 0.85  # of the agreement that could be added to the expected one, the part that is there
-_MARGIN = 0.05  # members agree with outsiders this much less than those among themselves; else they may be experts
-_MIN_OUTSIDE_AGREEMENT = 0.1  # agreement of outsiders beyond chance; who agrees no more than that cannot judge others
+_MIN_Z = 10.0  # standard deviations between observed and expected agreement inside the group
+_MIN_EXCESS = 0.85  # observed minus expected agreement, as a share of the largest possible difference
+_MARGIN = 0.05  # members must agree less with outsiders than outsiders with one another; else they may be experts
+_MIN_OUTSIDE_AGREEMENT = 0.1  # agreement of outsiders beyond chance; below it they cannot serve as a reference
 _MIN_CHECKED = 50  # pairs of labels of outsiders
 _MIN_WORKERS = 5  # two members and three outsiders
 
 
-_GROUP_PRIOR_STRENGTH = 0.1  # the same for the table of a whole group, which has labels enough of its own
+_GROUP_PRIOR_STRENGTH = 0.1  # pseudo-counts per row of the confusion matrix of a group, which has many labels
 
 
 @dataclass(frozen=True, eq=False)
 class CollusionGroups:
-    """A group of workers who answer as one voice.
+    """A colluding group.
 
     Attributes
     ----------
-    members : (n_workers,) bool
-    agreement : share of equal labels among all pairs of labels that two members gave to one item
-    expected : the share to be expected of workers with the same habits who answer independently
-    z : how many standard deviations lie between the two
-    most_labels : the largest number of labels of a member, where low-volume ids were found together, else None
+    members : ndarray of shape (n_workers,) of bool
+        The workers of the group.
+    agreement : float
+        Share of equal labels among all pairs of labels that two members gave to one item.
+    expected : float
+        The share expected of independent workers with the same confusion matrices.
+    z : float
+        Observed minus expected agreement in standard deviations.
+    most_labels : int or None, default=None
+        The largest number of labels of a member, where workers with few labels were tested together.
     """
 
     members: Mask
@@ -60,28 +65,36 @@ class CollusionGroups:
 
 
 def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
-    """Find the group of workers who most clearly answer as one voice, if there is one.
+    """Find the most significant colluding group, if there is one.
 
-    A group counts where its agreement is beyond chance (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while seen
-    from outside it is worse than the others (`_MARGIN`), or far beyond what its agreement with everybody else explains
-    (`triads`): good workers agree with one another too, but also with everybody else. Workers who always name one class
-    are no group; their habit explains their agreement.
+    A group is reported where its agreement is significant (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while
+    members agree with outsiders less than outsiders do with one another (`_MARGIN`), or far beyond what its agreement
+    with outsiders explains (`triads`): good workers agree with one another too, but also with all others. Workers who
+    always name one class are no group; their label distribution explains their agreement.
 
-    Ids with three labels each are too thin to be found one by one. They are looked at together first: all ids with at
-    most three, five or ten labels, against all others.
+    Workers with three labels each cannot be found one by one. They are tested together first: all workers with at most
+    three, five or ten labels, against all others.
 
-    All pairs of labels serve up to 200,000 of them (fewer from 16 classes on), and then names and order of workers,
-    items and classes do not matter. Beyond, items evenly spaced among all serve, with at most 30 labels of each;
-    a worker with few labels among those is then easily missed.
+    Up to 200,000 pairs of labels (fewer from 16 classes on) all are used, and the result does not depend on names or on
+    the order of workers, items and classes. Beyond that a sample of evenly spaced items is used, with at most 30 labels
+    of each; a worker with few labels in the sample is then easily missed.
 
-    Of several groups the clearest is found; `collapse_groups` makes room for the next.
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    CollusionGroups or None
+        The most significant group; `collapse_groups` makes it possible to search for the next one.
 
     Examples
     --------
     >>> from manyhands.simulate import make_crowd
     >>> crowd = make_crowd(bad="colluding", bad_share=0.3, random_state=0)
-    >>> voice = find_one_voice(crowd.annotations)
-    >>> bool(np.all(voice.members == crowd.is_bad)), voice.agreement
+    >>> group = find_colluding_groups(crowd.annotations)
+    >>> bool(np.all(group.members == crowd.is_bad)), group.agreement
     (True, 1.0)
     """
     if annotations.n_workers < _MIN_WORKERS or annotations.n_labels.max(initial=0) < MIN_LABELS:
@@ -97,7 +110,7 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
 
 
 def _find_dense_group(annotations: Annotations, pairs: LabelPairs) -> CollusionGroups | None:
-    """The workers who weigh most where workers agree more than expected, if they answer as one voice."""
+    """The candidate group among workers with enough labels, if it passes the tests."""
     counts = leave_one_out_counts(pairs)
     tables = shrunk_confusion(counts, counts.sum(axis=0), PRIOR_STRENGTH)
     log_likelihood = elementary.log(tables)[pairs.worker, :, pairs.label]  # (n_labels, n_classes) log p(label | truth)
@@ -115,16 +128,29 @@ def _find_dense_group(annotations: Annotations, pairs: LabelPairs) -> CollusionG
 
 
 def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
-    """Make one voter of a group: its busiest member gives the group's commonest label, the others fall silent.
+    """Collapse a colluding group into one voter.
 
-    An item on which two labels are equally common in the group gets none from it. All items, workers and classes
-    stay. Among equally busy members the first speaks, which changes nothing but the name on the labels.
+    The member with the most labels gets the most frequent label of the group on each item, and the labels of all other
+    members are removed. An item on which two labels are equally frequent in the group gets none from it. All items,
+    workers and classes stay. Among members with equally many labels the first is taken, which changes nothing but the
+    name on the labels.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    members : ndarray of shape (n_workers,) of bool
+        The workers of the group.
+
+    Returns
+    -------
+    Annotations
 
     Examples
     --------
     >>> votes = Annotations.from_matrix([[0, 1, 1, 1], [0, 0, 1, -1]])
-    >>> spoken = speak_once(votes, np.array([False, True, True, True]))
-    >>> spoken.item.tolist(), spoken.worker.tolist(), spoken.label.tolist()
+    >>> collapsed = collapse_groups(votes, np.array([False, True, True, True]))
+    >>> collapsed.item.tolist(), collapsed.worker.tolist(), collapsed.label.tolist()
     ([0, 0, 1], [0, 1, 0], [0, 1, 0])
     """
     inside = members[annotations.worker]
@@ -144,16 +170,17 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
 def _agreement_inside(
     pairs: LabelPairs, is_member: Mask, counts: Array, log_likelihood: Array
 ) -> tuple[float, float, float]:
-    """How often members agree, how often they should, and the distance in standard deviations.
+    """Observed agreement of members, expected agreement, and their distance in standard deviations.
 
-    What is expected rests on one table for the whole group: a habit that all members share, such as one class for
-    everything, shows in it without the shrinkage that blurs the table of a worker with few labels.
+    The expected agreement uses one confusion matrix for the whole group: a label distribution that all members share,
+    such as one class for everything, shows in it without the shrinkage that blurs the matrix of a worker with few
+    labels.
     """
     inside = np.flatnonzero(is_member[pairs.worker[pairs.a]] & is_member[pairs.worker[pairs.b]])
     if len(inside) == 0:
         return 0.0, 0.0, 0.0
     table = shrunk_confusion(counts[is_member].sum(axis=0), counts.sum(axis=0), _GROUP_PRIOR_STRENGTH)
-    both = np.sum(table**2, axis=1)  # (n_classes,) the chance to agree, given the truth
+    both = np.sum(table**2, axis=1)  # (n_classes,) probability to agree, given the truth
     chance = np.minimum(np.sum(both * truth_from_others(pairs, log_likelihood, inside), axis=1), 1 - 1e-9)
     surplus = float(np.sum(pairs.equal[inside] - chance))
     z = surplus / np.sqrt(np.sum(chance * (1 - chance)))
@@ -161,10 +188,11 @@ def _agreement_inside(
 
 
 def _agrees_less_with_outsiders(pairs: LabelPairs, is_member: Mask) -> bool:
-    """Whether members agree with outsiders less than outsiders do with one another, beyond what label habits explain.
+    """Whether members agree with outsiders less than outsiders do with one another, beyond chance.
 
-    Outsiders who share a favourite class agree a lot and know nothing; beside them, a few good workers would look like
-    the odd ones. So chance is taken out by the labels each worker likes to give, and outsiders must agree beyond it.
+    Outsiders who all prefer one class agree often without information; compared with them, a few good workers would
+    look like the exception. So chance agreement follows from the label distribution of each worker, and outsiders must
+    agree beyond it.
     """
     n_workers, n_classes = len(pairs.workers), pairs.n_classes
     label_shares = sums_by(pairs.worker * n_classes + pairs.label, np.ones(len(pairs.label)), n_workers * n_classes)
@@ -180,6 +208,6 @@ def _agrees_less_with_outsiders(pairs: LabelPairs, is_member: Mask) -> bool:
 
 
 def _beyond_chance(equal: Mask, chance: Array, which: Mask) -> float:
-    """Of the agreement that chance leaves room for, the part that is there (kappa)."""
+    """Agreement beyond chance as a share of what is possible (kappa)."""
     room = float(np.sum(1 - chance[which]))
     return float(np.sum(equal[which] - chance[which])) / room if room > 0 else 0.0

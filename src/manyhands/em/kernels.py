@@ -1,18 +1,15 @@
 """Vote counts and the fused EM pass: the only place for speed tricks.
 
-`em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at
-import, which give the same bits; both walk shards of items that depend on the data alone, never on the number of
-threads. Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD
-to avx512f, avx2 or default for its instruction set, and MANYHANDS_THREADS to bound the threads.
+`em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at import,
+which give the same bits; both process shards of items that depend on the data alone, never on the number of threads.
+Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD to avx512f, avx2 or default for its instruction
+set, and MANYHANDS_THREADS to bound the threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,26 +17,35 @@ import numpy.typing as npt
 from manyhands import compiled
 from manyhands.annotations import Annotations
 from manyhands.em import plain_pass
+from manyhands.em.packed import Packed as Packed
+from manyhands.em.packed import PassResult as PassResult
+from manyhands.em.packed import check_tables as check_tables
+from manyhands.em.packed import has_small_tables as has_small_tables
+from manyhands.em.packed import pack as pack
 from manyhands.em.threads import run_in_threads
 from manyhands.em.threads import thread_count as thread_count
-from manyhands.exceptions import LimitError
-from manyhands.validation import check_memory
 
 _fused = compiled.load("_fused")
 _columns = compiled.load("_columns")
 
 Array = npt.NDArray[np.float64]
 
-_MAX_SHARDS = 4
-_MIN_SHARD = 1 << 18  # labels times classes; less is done before a second thread has woken up
-_TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
-_SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
-_MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
 _CACHE_LINE = 64  # bytes; a row of eight numbers that begins elsewhere touches two lines
 
 
 def vote_share(annotations: Annotations) -> Array:
-    """(n_items, n_classes) the share of each item's labels that name each class; 0 for items without labels."""
+    """Share of each item's labels that name each class.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Rows sum to 1; they are 0 for items without labels.
+    """
     share = np.empty((annotations.n_items, annotations.n_classes))
     if _fused is not None:
         arrays = (annotations.label, annotations.start, None, None, np.zeros(annotations.n_classes), share)
@@ -51,12 +57,39 @@ def vote_share(annotations: Annotations) -> Array:
 
 
 def sums_by(group: npt.NDArray[Any], value: Array, n_groups: int) -> Array:
-    """(n_groups,) the sum of the values of each group."""
+    """Sum of the values of each group.
+
+    Parameters
+    ----------
+    group : ndarray of shape (n,) of int
+        Group of each value.
+    value : ndarray of shape (n,)
+        The values.
+    n_groups : int
+        Number of groups.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+    """
     return np.bincount(group, weights=value, minlength=n_groups).astype(np.float64, copy=False)
 
 
 def weighted_votes(annotations: Annotations, weight: Array) -> Array:
-    """(n_items, n_classes) the summed weight, one per annotation, behind each label of each item."""
+    """Weighted vote counts of each item.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    weight : ndarray of shape (n_annotations,)
+        Weight of each label.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Summed weight of the labels that name each class.
+    """
     n_items, n_classes = annotations.n_items, annotations.n_classes
     cell = annotations.item * np.int64(n_classes)
     cell += annotations.label
@@ -66,7 +99,24 @@ def weighted_votes(annotations: Annotations, weight: Array) -> Array:
 def largest(
     posterior: Array, rank: npt.NDArray[np.int32], tie: float
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """(n_items,) the first class in the order `rank` within `tie` of the largest, and whether others are as near."""
+    """Class with the largest probability in each row; ties are decided by an order of the classes.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        Probabilities.
+    rank : ndarray of shape (n_classes,) of int32
+        All classes; the first one within `tie` of the largest probability is taken.
+    tie : float
+        Differences up to this count as equal.
+
+    Returns
+    -------
+    code : ndarray of shape (n_items,) of int32
+        The classes.
+    tied : ndarray of shape (n_items,) of bool
+        Whether there was more than one within `tie`.
+    """
     code, tied = np.empty(len(posterior), np.int32), np.empty(len(posterior), bool)
     if _columns is not None:
         _columns.pick(tie, np.ascontiguousarray(posterior), rank, code, tied)
@@ -80,72 +130,21 @@ def largest(
     return code, tied
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Annotations as the pass reads them: `code = worker * n_classes + label`, item after item."""
-
-    code: npt.NDArray[np.int32]  # (n_annotations,)
-    label: npt.NDArray[np.int32]  # (n_annotations,), shared with the annotations
-    start: npt.NDArray[np.int64]  # (n_items + 1,)
-    n_workers: int
-    n_classes: int
-
-    @property
-    def n_items(self) -> int:
-        return len(self.start) - 1
-
-    @cached_property
-    def shards(self) -> list[tuple[int, int]]:
-        """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
-        table_size = self.n_workers * self.n_classes**2
-        n_shards = len(self.code) * self.n_classes // max(_MIN_SHARD, 2 * table_size * self.n_classes)
-        n_shards = min(_MAX_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
-        cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
-        edges = [0, *cuts.tolist(), self.n_items]
-        return list(pairwise(edges))
-
-
-class PassResult(NamedTuple):
-    """What one read of the annotations gives."""
-
-    counts: Array  # (n_workers, n_classes of the truth, n_classes of the label), expected
-    totals: Array  # (n_classes,) expected number of labelled items of each class
-    evidence: float  # log p(labels), summed over items
-    posterior: Array | None  # (n_items, n_classes), where it was asked for
-
-
-def check_tables(annotations: Annotations) -> None:
-    """Refuse a crowd whose confusion matrices would not fit into memory."""
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    check_memory(
-        8.0 * _TABLES * n_workers * n_classes**2,
-        f"Confusion matrices for {n_workers} workers and {n_classes} classes",
-        "Use wawa or majority-vote, or merge rare classes.",
-    )
-
-
-def has_small_tables(annotations: Annotations) -> bool:
-    """Whether a confusion matrix for every worker is a trifle beside the labels; a vote needs none."""
-    return annotations.n_workers * annotations.n_classes**2 <= max(_SMALL_TABLES, annotations.n_annotations)
-
-
-def pack(annotations: Annotations) -> Packed:
-    """Pack annotations for `em_pass`; 4 bytes per label."""
-    check_tables(annotations)
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    if n_classes > _MAX_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
-        raise LimitError(
-            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MAX_CLASSES} "
-            f"classes and {np.iinfo(np.int32).max} rows that a table can have. "
-            f"Use wawa or majority-vote, or merge rare classes."
-        )
-    code = annotations.worker * np.int32(n_classes)
-    code += annotations.label
-    return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
-
-
 def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
-    """What `em_pass` would give if each item's posterior were its vote share: where EM starts."""
+    """The pass in which each item's posterior is its vote share: where EM starts.
+
+    Parameters
+    ----------
+    packed : Packed
+        The labels.
+    want_posterior : bool, default=False
+        Return the vote shares too.
+
+    Returns
+    -------
+    PassResult
+        With evidence 0.
+    """
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
         if _fused is None:
@@ -159,25 +158,36 @@ def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
 
 
 def em_pass(
-    packed: Packed, log_table: Array, log_prior: Array, offset: Array | None = None, *, want_posterior: bool = False
+    packed: Packed, log_confusion: Array, log_prior: Array, offset: Array | None = None, *, want_posterior: bool = False
 ) -> PassResult:
-    """E step and its expected counts in one read of the data.
+    """The E step and its expected counts in one pass over the data.
+
+        p(truth_i = k | labels of i)  ~  exp(offset[i, k] + log_prior[k] + sum_w log_confusion[w, k, label_iw])
+
+    Items without labels add nothing to counts, totals and evidence; their posterior is the prior.
 
     Parameters
     ----------
-    packed : the annotations
-    log_table : (n_workers, n_classes, n_classes) log p(label | truth), indexed [worker, truth, label]
-    log_prior : (n_classes,) log p(truth)
-    offset : (n_items, n_classes) added to the log prior of each item (gold labels, a classifier), or None
-    want_posterior : write the posterior too
+    packed : Packed
+        The labels.
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        log p(label | truth), indexed [worker, truth, label].
+    log_prior : ndarray of shape (n_classes,)
+        log p(truth).
+    offset : ndarray of shape (n_items, n_classes), default=None
+        Added to the log prior of each item (gold labels, a classifier).
+    want_posterior : bool, default=False
+        Return the posterior too.
 
-    Items without labels add nothing to counts, totals and evidence; their posterior is the prior.
+    Returns
+    -------
+    PassResult
     """
     n_workers, n_classes = packed.n_workers, packed.n_classes
-    # The pass wants the truth last, so that a label reads one contiguous row; tables made by arithmetic on
+    # The pass reads the truth last, so that a label reads one contiguous row; tables made by arithmetic on
     # the counts of an earlier pass have that layout already, and this copies nothing.
-    rows = np.ascontiguousarray(log_table.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
-    if rows.size < len(packed.code):  # the copy is a trifle beside the pass
+    rows = np.ascontiguousarray(log_confusion.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
+    if rows.size < len(packed.code):  # the copy costs little compared with the pass
         rows = _on_cache_lines(rows)
     log_prior = np.ascontiguousarray(log_prior, np.float64)
     if offset is not None:
@@ -194,7 +204,7 @@ Shard = Callable[[int, int, Array, Array, Array | None], float]
 
 
 def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResult:
-    """Run all shards, each with counts of its own, and add up in an order that no number of threads changes."""
+    """Run all shards, each with counts of its own, and sum them in a fixed order."""
     n_classes, n_shards = packed.n_classes, len(packed.shards)
     counts = _aligned_zeros((n_shards, packed.n_workers * n_classes, n_classes))
     totals = np.zeros((n_shards, n_classes))
@@ -214,7 +224,7 @@ def _aligned_zeros(shape: tuple[int, ...]) -> Array:
 
 
 def _on_cache_lines(rows: Array) -> Array:
-    """The same rows, copied to where they begin a cache line if they do not."""
+    """The same rows, copied to the beginning of a cache line if they do not start there."""
     if rows.ctypes.data % _CACHE_LINE == 0:
         return rows
     copy = _aligned_zeros(rows.shape)
@@ -233,5 +243,6 @@ def _compiled_shard(
     totals: Array,
     posterior: Array | None,
 ) -> float:
+    """The compiled E step and expected counts of the items from `first` to `last`; returns their evidence."""
     arrays = (packed.code, packed.start, rows, log_prior, offset, counts, totals, posterior)
     return float(_fused.em_pass(packed.n_classes, first, last, *arrays))

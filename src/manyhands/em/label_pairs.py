@@ -1,4 +1,4 @@
-"""Pairs."""
+"""Pairs of labels that two workers gave to one item: the data in which copied answers show."""
 
 from __future__ import annotations
 
@@ -13,30 +13,59 @@ Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-MIN_LABELS = 3  # of an item: a pair, and another label that says something of the truth
+MIN_LABELS = 3  # labels of an item: a pair, and another one as evidence of the truth
 _MAX_PAIRS = 200_000
 _MAX_WORK = 50_000_000  # pairs times the size of a confusion matrix
-_MAX_LABELS = 30  # of one item, where not all pairs can be looked at
+_MAX_LABELS = 30  # labels used of one item, where not all pairs are used
 
 
 class LabelPairs(NamedTuple):
-    """Labels of items with at least three, and the pairs of them that two workers gave to one item."""
+    """Labels of items with at least three labels, and the pairs of labels that two workers gave to one item.
 
-    item: Positions  # (n_labels,) ascending, without gaps
-    worker: Positions  # (n_labels,) codes among the workers of these labels
-    label: Positions  # (n_labels,)
-    a: Positions  # (n_pairs,) positions of one label of each pair, and of the other
+    Attributes
+    ----------
+    item : ndarray of shape (n_labels,) of int
+        Item of each label, ascending and without gaps.
+    worker : ndarray of shape (n_labels,) of int
+        Worker of each label, coded among `workers`.
+    label : ndarray of shape (n_labels,) of int
+        The labels.
+    a : ndarray of shape (n_pairs,) of int
+        Position of the first label of each pair.
+    b : ndarray of shape (n_pairs,) of int
+        Position of the second label of each pair.
+    workers : ndarray of int
+        The codes of these workers in the annotations.
+    n_classes : int
+        Number of classes.
+    """
+
+    item: Positions
+    worker: Positions
+    label: Positions
+    a: Positions
     b: Positions
-    workers: Positions  # the codes of these workers in the annotations
+    workers: Positions
     n_classes: int
 
     @property
     def equal(self) -> Mask:
+        """Whether the two labels of each pair are equal, shape (n_pairs,)."""
         return self.label[self.a] == self.label[self.b]
 
 
 def label_pairs(annotations: Annotations) -> LabelPairs:
-    """The pairs of labels to look at."""
+    """Pairs of labels to compare: all of them, or a sample of items where there are too many.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    LabelPairs
+    """
     chosen = _sample(annotations)
     _, item, n_labels = np.unique(annotations.item[chosen], return_inverse=True, return_counts=True)
     workers, worker = np.unique(annotations.worker[chosen], return_inverse=True)
@@ -50,7 +79,7 @@ def label_pairs(annotations: Annotations) -> LabelPairs:
 
 
 def _sample(annotations: Annotations) -> Positions:
-    """Positions of the labels to look at: all on items that have three, or as many as make up `_MAX_PAIRS` pairs."""
+    """Positions of the labels to use: all on items that have three, or as many as make up `_MAX_PAIRS` pairs."""
     n_labels = annotations.n_labels
     rows = np.flatnonzero(n_labels >= MIN_LABELS)
     most_pairs = min(_MAX_PAIRS, _MAX_WORK // annotations.n_classes**2)
@@ -61,7 +90,7 @@ def _sample(annotations: Annotations) -> Positions:
     is_chosen = np.zeros(annotations.n_items, bool)
     is_chosen[rows[np.linspace(0, len(rows) - 1, n_rows).astype(int)]] = True
     chosen = np.flatnonzero(is_chosen[annotations.item])
-    # Which labels of a crowded item: scattered, so that all workers meet, but the same in every run.
+    # Labels of an item with many are drawn at random, so that all workers meet, but the same in every run.
     order = np.lexsort((np.random.default_rng(0).random(len(chosen)), annotations.item[chosen]))
     n_chosen = n_labels[is_chosen]
     nth = np.arange(len(chosen)) - np.repeat(np.cumsum(n_chosen) - n_chosen, n_chosen)
@@ -69,9 +98,23 @@ def _sample(annotations: Annotations) -> Positions:
 
 
 def _n_pairs(n_labels: Positions) -> int:
+    """Number of pairs of labels, over items with so many labels each."""
     return int(np.sum(n_labels * (n_labels - 1) // 2))
 
 
 def both_ways(pairs: LabelPairs) -> tuple[Positions, Positions]:
-    """Every pair twice: a label, and another one of the same item."""
+    """Every pair in both directions: a label, and another one of the same item.
+
+    Parameters
+    ----------
+    pairs : LabelPairs
+        The pairs.
+
+    Returns
+    -------
+    mine : ndarray of shape (2 * n_pairs,) of int
+        Position of one label.
+    other : ndarray of shape (2 * n_pairs,) of int
+        Position of the other label.
+    """
     return np.append(pairs.a, pairs.b), np.append(pairs.b, pairs.a)

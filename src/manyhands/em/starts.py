@@ -3,7 +3,7 @@
 EM finds a local optimum, so its start decides which one. All methods share these:
 
     vote      each item's posterior is the share of its labels (gold where known)
-    gold      worker parameters estimated on the gold items alone; tried only where the majority vote contradicts the gold
+    gold      worker parameters from the gold items alone; tried only where the majority vote contradicts gold
     random    the mean of the vote shares and a draw from a uniform Dirichlet
 """
 

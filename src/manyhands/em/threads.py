@@ -1,4 +1,7 @@
-"""Threads."""
+"""Work shared among threads, with results that never depend on how many there are.
+
+MANYHANDS_THREADS bounds the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,23 @@ Array = npt.NDArray[np.float64]
 
 
 _PARTS = 4  # pieces of an array; fixed, so that results never depend on the number of threads
-_MIN_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has woken up
+_MIN_SPREAD = 1 << 14  # numbers; fewer are done before a second thread has started
 
 
 def spread(function: Callable[..., Array], x: Array) -> Array:
-    """`function(x)` for a NumPy or SciPy function of single numbers, with large arrays shared out among the threads."""
+    """Apply an element-wise function to an array, with large arrays split among the threads.
+
+    Parameters
+    ----------
+    function : callable
+        A NumPy or SciPy function of single numbers that takes `out`.
+    x : ndarray
+        Its argument.
+
+    Returns
+    -------
+    ndarray of the shape of `x`
+    """
     if x.size < _MIN_SPREAD:
         return function(x)
     result = np.empty_like(x)
@@ -35,7 +50,20 @@ def spread(function: Callable[..., Array], x: Array) -> Array:
 
 
 def run_in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
-    """The results of `job(0)` to `job(n_jobs - 1)`; this thread works along with those of the pool."""
+    """Run `job(0)` to `job(n_jobs - 1)` in the threads of a pool; the calling thread takes part.
+
+    Parameters
+    ----------
+    job : callable
+        Takes the number of the job and returns a float.
+    n_jobs : int
+        Number of jobs.
+
+    Returns
+    -------
+    list of float
+        The results, by number.
+    """
     results = [0.0] * n_jobs
     todo = deque(range(n_jobs))
 
@@ -53,7 +81,12 @@ def run_in_threads(job: Callable[[int], float], n_jobs: int) -> list[float]:
 
 
 def thread_count() -> int:
-    """MANYHANDS_THREADS where it is set, otherwise the cores this process may use."""
+    """Number of threads: MANYHANDS_THREADS where it is set, otherwise the cores this process may use.
+
+    Returns
+    -------
+    int
+    """
     asked = os.environ.get("MANYHANDS_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
@@ -62,5 +95,5 @@ def thread_count() -> int:
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of this process; a forked child has another number and starts its own."""
+    """The threads of this process; a forked child has another process number and starts its own."""
     return ThreadPoolExecutor(thread_count(), thread_name_prefix="manyhands")

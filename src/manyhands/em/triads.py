@@ -1,13 +1,13 @@
-"""Whether a group agrees more than its agreement with everybody else explains: the test of three agreements.
+"""Whether a group agrees more than its agreement with others explains: the test of three agreements.
 
 Let S be the share of equal labels beyond chance. For workers who answer independently, each of some quality q,
 
     S(x, y) = q_x q_y,   so that   S(inside) S(outside) = S(across)^2
 
-whatever the qualities are: experts agree with one another, and with everybody else accordingly. A group that copies, or
-errs together, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad. (With two classes
-this is exact; with more it holds for workers whose errors fall on all classes alike. Items that are hard for all
-raise the three together.)
+whatever the qualities are: experts agree with one another, and with all others accordingly. A group that copies, or
+whose errors are correlated, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad.
+(With two classes this is exact; with more it holds for workers whose errors are spread evenly over the other classes.
+Items that are hard for all raise the three agreements together.)
 """
 
 from __future__ import annotations
@@ -22,27 +22,33 @@ from manyhands.em.label_pairs import LabelPairs, Mask
 
 Array = npt.NDArray[np.float64]
 
-MIN_EXCESS = 0.7  # of the agreement that could be added to the expected one, the part that is there
+MIN_EXCESS = 0.7  # observed minus expected agreement, as a share of the largest possible difference
 MIN_Z = 4.0  # standard deviations
-MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; who agrees less cannot judge others
+MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; below it they cannot serve as a reference
 MIN_CHECKED = 50  # pairs of labels of outsiders
-LOW_VOLUME_LIMITS = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
+LOW_VOLUME_LIMITS = (3, 5, 10)  # labels per worker; with so few, no worker can be judged alone
 LOW_VOLUME_MIN_Z = 6.0
-MIN_LOW_VOLUME_WORKERS = 10  # ids
-MIN_LOW_VOLUME_ITEMS = 20  # items with two labels of such ids
+MIN_LOW_VOLUME_WORKERS = 10
+MIN_LOW_VOLUME_ITEMS = 20  # items with two labels of such workers
 
 
 class Triad(NamedTuple):
-    """How often members of a group agree, and how often they should.
+    """Agreement inside a group beside the agreement that is expected of independent workers.
 
     Attributes
     ----------
-    agreement : share of equal labels among the pairs of labels that two members gave to one item
-    expected : the share that the two other agreements explain
-    excess : of the agreement that could be added to the expected one, the part that is there
-    z : how many standard deviations lie between the two
-    outside : agreement of outsiders beyond chance, as a part of what is possible (kappa)
-    n_items : items with two members
+    agreement : float
+        Share of equal labels among the pairs of labels that two members gave to one item.
+    expected : float
+        The share that the agreements across and outside explain.
+    excess : float
+        Observed minus expected agreement, as a share of the largest possible difference.
+    z : float
+        Observed minus expected agreement in standard deviations.
+    outside : float
+        Agreement of outsiders beyond chance, as a share of what is possible (kappa).
+    n_items : int
+        Items with labels of two members.
     """
 
     agreement: float
@@ -54,7 +60,7 @@ class Triad(NamedTuple):
 
 
 class _Agreement(NamedTuple):
-    """Of the pairs of one sort: the share of equal ones, the share beyond chance, its variance, and the items."""
+    """Pairs of one sort: share of equal ones, share beyond chance, its variance, and number of items."""
 
     share: float
     beyond: float
@@ -63,18 +69,40 @@ class _Agreement(NamedTuple):
 
 
 class LowVolumeGroup(NamedTuple):
-    """All ids with at most so many labels."""
+    """All workers with at most `most_labels` labels, as one group.
 
-    members: Mask  # (n_workers,)
+    Attributes
+    ----------
+    members : ndarray of shape (n_workers,) of bool
+        The workers of the group.
+    triad : Triad
+        Their agreement.
+    most_labels : int
+        The limit.
+    """
+
+    members: Mask
     triad: Triad
     most_labels: int
 
 
 def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVolumeGroup | None:
-    """All ids with a few labels each, if they agree with one another as if they had one answer sheet.
+    """Test all workers with a few labels each as one group.
 
-    Nobody can be judged by three labels. So ids with at most three (then five, then ten) labels are taken together and
-    compared with all others.
+    No single worker can be judged by three labels. So all workers with at most three (then five, then ten) labels are
+    taken together and compared with all others.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    pairs : LabelPairs
+        Pairs of labels to compare.
+
+    Returns
+    -------
+    LowVolumeGroup or None
+        None where no such group agrees far beyond what independence explains.
     """
     n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
     for most in LOW_VOLUME_LIMITS:
@@ -88,17 +116,30 @@ def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVol
 
 
 def is_unexplained(pairs: LabelPairs, is_member: Mask) -> bool:
-    """Whether members agree far beyond what their agreement with outsiders explains, be their answers good or bad."""
+    """Whether members agree far beyond what their agreement with outsiders explains, good answers or bad.
+
+    Parameters
+    ----------
+    pairs : LabelPairs
+        Pairs of labels to compare.
+    is_member : ndarray of bool
+        Members among the workers of the pairs.
+
+    Returns
+    -------
+    bool
+    """
     triad = _triad_of(pairs, is_member)
     return triad is not None and _is_beyond(triad, MIN_Z)
 
 
 def _is_beyond(triad: Triad, z: float) -> bool:
+    """Whether the excess is large and significant, and outsiders agree enough to judge by."""
     return triad.outside > MIN_OUTSIDE and triad.excess > MIN_EXCESS and triad.z > z
 
 
 def _triad_of(pairs: LabelPairs, is_member: Mask) -> Triad | None:
-    """Agreement inside the group, across and outside."""
+    """Agreement inside the group, across and outside; None where there are too few pairs of outsiders."""
     inside = is_member[pairs.worker]
     n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
     if np.count_nonzero(n_members == 0) < MIN_CHECKED or not inside.any():
@@ -114,24 +155,31 @@ def compare_agreements(
     inside_shares: Array,
     outside_shares: Array,
 ) -> Triad | None:
-    """The agreement inside a group beside what the other two explain; None where outsiders do not agree at all.
+    """Compare the agreement inside a group with what the agreements across and outside explain.
 
     Parameters
     ----------
-    equal : (n_pairs,) array of bool
+    equal : ndarray of shape (n_pairs,) of bool
         Whether the two labels of a pair, which two workers gave to one item, are equal.
-    n_members : (n_pairs,) array of int
+    n_members : ndarray of shape (n_pairs,) of int
         How many of the two workers are members.
-    item : (n_pairs,) array of int
+    item : ndarray of shape (n_pairs,) of int
         The item of each pair, ascending.
-    inside_habit, outside_habit : (n_classes,) array
-        The share of each class among the labels of members, and of outsiders.
+    inside_shares : ndarray of shape (n_classes,)
+        Share of each class among the labels of members.
+    outside_shares : ndarray of shape (n_classes,)
+        Share of each class among the labels of outsiders.
+
+    Returns
+    -------
+    Triad or None
+        None where outsiders do not agree beyond chance.
 
     Examples
     --------
     >>> equal = np.array([True] * 100 + [True, False] * 50 + [True] * 75 + [False] * 25)
-    >>> n_members, item, habit = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
-    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # a sheet that knows nothing of the truth
+    >>> n_members, item, shares = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
+    >>> found = compare_agreements(equal, n_members, item, shares, shares)  # shared answers, independent of the truth
     >>> round(found.expected, 2), round(found.excess, 2)
     (0.5, 1.0)
     """
@@ -155,7 +203,10 @@ def compare_agreements(
 
 
 def _agreement(equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float) -> _Agreement:
-    """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
+    """Agreement of one sort of pairs.
+
+    Pairs of one item are not independent, so the variance counts items; two pseudo-items keep it away from 0.
+    """
     n_pairs = int(np.count_nonzero(which))
     if n_pairs == 0:
         return _Agreement(0.0, 0.0, 1.0, 0)
