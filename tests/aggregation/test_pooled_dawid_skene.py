@@ -122,7 +122,7 @@ def test_thin_ids_do_not_turn_the_vote_around():
     crowd = make_crowd(400, 400, 2, labels_per_item=3, accuracy=0.75, bad="constant", bad_share=0.35, random_state=0)
     model, vote = fit(crowd.annotations), MajorityVote().fit(crowd.annotations)
     np.testing.assert_array_equal(model.labels_, vote.labels_)
-    assert "the answer is that vote" in model.notes_["fell_back_to_vote"]
+    assert "the result is that vote" in model.notes_["fell_back_to_vote"]
     assert "differs from the majority vote on 0.0% of the items" in model.notes_["few_labels_per_worker"]
     np.testing.assert_array_equal(model.predict(crowd.annotations), model.labels_)
 

@@ -6,10 +6,10 @@ import pytest
 from manyhands import Annotations
 from manyhands.em.ability_em import posterior_of
 from manyhands.noise import labels_beforehand
+from manyhands.noise.ability_model import AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
     Abilities,
-    AbilityModel,
     easiness,
     log_votes,
     p_right,

@@ -1,10 +1,11 @@
-"""Pooled Dawid-Skene: confusion matrices drawn toward what the crowd has in common, and a confidence that is checked.
+"""Pooled Dawid-Skene, the default method: a hierarchical prior of confusion matrices, and a calibrated posterior.
 
-    type_w ~ shares,  confusion_w ~ prior of type_w                        (coin, habit, full; see `noise.pooled`)
-    p(k | labels of i)  ~  (prior[k] prod_w confusion[w, k, label_iw]) ^ power
+    type_w ~ shares,  confusion_w ~ prior of type_w                   (one-coin, spammer, confusion; see `noise.pooled`)
+    p(k | labels of i)  ~  (prior[k] prod_w confusion[w, k, label_iw]) ^ exponent
 
-Types and their priors are fitted to the data by variational EM. The power is chosen by held-out labels: workers err
-together on hard items, so labels say less than independent ones would. A power never changes which class is best.
+Types and their priors are fitted to the data by variational EM (`pooled_fit`). The exponent is chosen by the held-out
+log-likelihood (`tempering`). Colluding groups are collapsed first (`em.collusion`), and a doubtful fit is replaced by
+the vote (`vote_departure`).
 """
 
 from __future__ import annotations
@@ -31,29 +32,81 @@ CORRELATED_ERRORS_BELOW = 0.5  # exponent below which a note reports that worker
 
 
 class PooledDawidSkene(Aggregator):
-    """Confusion matrices shrunk toward the crowd's, by worker type; the default method.
+    """Dawid-Skene with confusion matrices shrunk toward those of the crowd, by worker type; the default method.
 
-    A worker with many labels gets a confusion matrix of his own, one with few looks like the crowd, and those who
-    guess or always say the same are recognised as such. Confidence is tempered until it foretells held-out labels.
-    Workers who answer as one voice are counted as one. What the majority says is taken to be what the labels mean: a
-    crowd that is wrong more often than right is followed into error, unless gold labels say otherwise.
+        type_w ~ shares,   confusion_w ~ prior of type_w                   (one-coin, spammer or confusion)
+        p(k | labels of i)  ~  (prior[k] prod_w confusion[w, k, label_iw]) ^ exponent
+
+    A worker with many labels gets a confusion matrix of their own, one with few labels gets that of the crowd, and
+    workers who answer at random or always give the same label are recognised as spammers. Type shares and priors are
+    fitted by variational EM. The posterior is tempered by the exponent with the best held-out log-likelihood
+    (cross-validation over labels), because workers err on the same items. Colluding groups are collapsed into one vote.
+
+    Use it as the default for crowds of any size. The majority is assumed to understand the classes: a crowd that is
+    wrong more often than right inverts the result, unless gold labels show it. Where all workers have hundreds of
+    labels `DawidSkene` does the same with less work.
 
     Parameters
     ----------
-    pull : share of the workers counted in advance as differing in accuracy alone; more leans toward the vote
-    one_voice : look for workers who answer as one (copies, a shared answer sheet) and count them as one
-    calibrate : temper the confidence by held-out labels
-    n_folds : parts into which the labels are split for that
-    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
+    prior_strength : float, default=0.03
+        Pseudo-count of the one-coin type, as a share of the workers; larger values keep the result closer to the vote.
+    detect_collusion : bool, default=True
+        Search for a group of workers who share their answers, and collapse it into one voter.
+    calibrate : bool, default=True
+        Temper the posterior by held-out labels.
+    n_folds : int, default=5
+        Number of folds into which the labels are split for that.
+    max_iter : int, default=500
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-5
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes) expected confusion matrices
-    class_prior_ : (n_classes,)
-    types_ : the worker types in use: "coin", "habit" and, up to ten classes, "full"
-    worker_types_ : (n_workers, n_types) p(type) of each worker
-    one_voice_ : (n_workers,) bool, those who count as one
-    power_ : how far labels count as independent, 1 for entirely
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Expected confusion matrices, indexed [worker, truth, label]; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    types_ : tuple of str
+        The worker types in use: "one-coin", "spammer" and, up to ten classes, "confusion".
+    worker_types_ : ndarray of shape (n_workers, n_types)
+        Posterior p(type) of each worker.
+    collusion_group_ : ndarray of shape (n_workers,) of bool
+        Workers of the colluding group, which was collapsed into one voter.
+    tempering_exponent_ : float
+        Exponent of the posterior: 1 where labels are independent given the truth, less where errors are correlated.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    A. P. Dawid and A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
+    Applied Statistics 28.
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
 
     Examples
     --------
@@ -115,11 +168,12 @@ class PooledDawidSkene(Aggregator):
         return Inference(posterior, counts, em.n_iter, em.converged, em.history, results, notes)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        """An E step after collapsing the colluding group of `fit`."""
         return super()._posterior(collapse_groups(annotations, np.append(self.collusion_group_, False)), gold)
 
 
 def _worker_results(fit: PooledFit, members: npt.NDArray[np.bool_], n_labels: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """What is known of each worker; those who count as one share what is known of the one who speaks for them."""
+    """Estimates for each worker; members of a colluding group share those of its representative."""
     confusion, p_type = fit.confusion.copy(), fit.p_type.copy()
     if members.any():
         representative = int(np.argmax(np.where(members, n_labels, -1)))
@@ -128,9 +182,9 @@ def _worker_results(fit: PooledFit, members: npt.NDArray[np.bool_], n_labels: np
 
 
 def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, Any]:
-    """The power, and the table and class prior of the last E step, raised to it."""
+    """The exponent, and the log confusion matrices and class prior multiplied by it."""
     if fit.no_redundancy:
-        one_vote = fit.table.used_log_confusion[:1]  # the same for everybody
+        one_vote = fit.table.used_log_confusion[:1]  # the same for all workers
         table = np.repeat(one_vote, len(confusion) + 1, axis=0)
     else:
         table = safe_log(np.concatenate([confusion, fit.unseen_worker[None]]))
@@ -141,31 +195,33 @@ def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, An
 def _notes(
     annotations: Annotations, exponent: float | None, group: CollusionGroups | None, departure: Departure
 ) -> dict[str, str]:
-    """What limits the answer, for the user to know."""
+    """Limitations of the result, by code."""
     notes = {}
     vote = "the majority vote" if group is None else "the majority vote in which these workers count as one"
     if group is not None:
         who = f"{int(group.members.sum())} workers"
         who += "" if group.most_labels is None else f" with at most {group.most_labels} labels each, taken together,"
         notes["collusion_group"] = (
-            f"{who} agree with one another on {group.agreement:.0%} of what they share, "
-            f"where {group.expected:.0%} were to be expected; they count as one."
+            f"{who} agree with one another on {group.agreement:.0%} of their common items, where {group.expected:.0%} "
+            f"is expected of independent workers; they count as one."
         )
-    busy = np.bincount(annotations.worker)
-    if np.median(busy[busy > 0]) < 2 * annotations.n_classes:
+    n_labels = np.bincount(annotations.worker)
+    if np.median(n_labels[n_labels > 0]) < 2 * annotations.n_classes:
         differs = 0.0 if departure.is_doubtful else departure.share
         notes["few_labels_per_worker"] = (
-            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, and little is known of each; "
-            f"the answer differs from {vote} on {differs:.1%} of the items on which the vote has one winner."
+            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, so their estimates are uncertain; "
+            f"the result differs from {vote} on {differs:.1%} of the items on which the vote has one winner."
         )
     if departure.is_doubtful:
         notes["fell_back_to_vote"] = (
-            f"At least {MIN_LOW_VOLUME_SHARE:.0%} of the labels come from workers with at most {FEW_LABELS} labels. A model of their "
-            f"errors would change {departure.share:.0%} of the labels of {vote}, without naming an overused class less "
-            f"often. Such a fit is not reliable, so the answer is that vote. Gold items would show which is right."
+            f"At least {MIN_LOW_VOLUME_SHARE:.0%} of the labels come from workers with at most {FEW_LABELS} labels. "
+            f"A model of their errors would change {departure.share:.0%} of the labels of {vote}, without naming an "
+            f"overused class less often. Such a fit is not reliable, so the result is that vote. Gold items would show "
+            f"which is right."
         )
     if exponent is not None and exponent < CORRELATED_ERRORS_BELOW:
-        notes["workers_err_together"] = (
-            f"Held-out labels show that workers err on the same items; a label counts {exponent:g} of an independent one."
+        notes["correlated_errors"] = (
+            f"Held-out labels show that workers err on the same items; the posterior is tempered by the exponent "
+            f"{exponent:g}, where 1 means independent errors."
         )
     return notes

@@ -1,4 +1,4 @@
-"""Fit."""
+"""The two fits of Pooled Dawid-Skene: worker types by variational EM, and one accuracy for all workers."""
 
 from __future__ import annotations
 
@@ -9,40 +9,58 @@ from typing import Any
 import numpy as np
 
 from manyhands import elementary
-from manyhands.aggregation.base import PRIOR_ACCURACY, Gold
+from manyhands.aggregation.inference import PRIOR_ACCURACY
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
+from manyhands.em.e_step import Gold
 from manyhands.em.exchangeable import exchangeable_workers, merge_workers
 from manyhands.em.kernels import Array
 from manyhands.em.priors import EstimatedPrior, FixedPrior
 from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.noise.pooled import PooledNoise
 
-PRIOR_ITEMS = 1.0  # items added to every class
-LOW_VOLUME_CROWDS = ((5_000, 5.0), (500, 1.5))  # at least so many workers, with at most so many labels each
+PRIOR_ITEMS = 1.0  # pseudo-count of every class
+LOW_VOLUME_CROWDS = ((5_000, 5.0), (500, 1.5))  # (minimum number of workers, maximum mean number of labels)
 
 
 @dataclass(frozen=True)
 class PooledFit:
-    """A fitted crowd."""
+    """A fitted crowd.
+
+    Attributes
+    ----------
+    table : ConfusionEMFit
+        Outcome of EM.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Expected confusion matrices.
+    p_type : ndarray of shape (n_workers, n_types)
+        Posterior p(type) of each worker.
+    types : tuple of str
+        Names of the worker types.
+    unseen_worker : ndarray of shape (n_classes, n_classes)
+        Expected confusion matrix of a worker without labels.
+    """
 
     table: ConfusionEMFit[Any]
-    confusion: Array  # (n_workers, n_classes, n_classes)
-    p_type: Array  # (n_workers, n_types)
+    confusion: Array
+    p_type: Array
     types: tuple[str, ...]
-    unseen_worker: Array  # (n_classes, n_classes) of a worker of whom nothing is known
+    unseen_worker: Array
 
     @property
     def no_redundancy(self) -> bool:
+        """Whether no item has two labels, or a label and gold."""
         return self.table.no_redundancy
 
     @property
     def posterior(self) -> Array:
+        """p(truth | labels), shape (n_items, n_classes)."""
         assert self.table.final.posterior is not None
         return self.table.final.posterior
 
     @property
     def log_prior(self) -> Array:
+        """log p(truth), shape (n_classes,)."""
         return self.table.params.log_prior
 
 
@@ -50,10 +68,30 @@ Fitter = Callable[[Annotations, Gold, int, float], PooledFit]  # (annotations, g
 
 
 def fit_pooled(annotations: Annotations, gold: Gold, max_iter: int, tol: float, *, prior_strength: float) -> PooledFit:
-    """Variational EM; workers whom nothing tells apart are fitted as one."""
+    """Variational EM with worker types; exchangeable workers are fitted as one.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    max_iter : int
+        Maximum number of passes.
+    tol : float
+        Relative tolerance of the objective.
+    prior_strength : float
+        Pseudo-count of the one-coin type, as a share of the workers.
+
+    Returns
+    -------
+    PooledFit
+    """
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
     single_class = bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
-    few_items = bool(np.count_nonzero(annotations.n_labels) < annotations.n_classes)  # tables are mostly prior
+    few_items = bool(
+        np.count_nonzero(annotations.n_labels) < annotations.n_classes
+    )  # confusion matrices are dominated by the prior
     use_newton = is_low_volume(annotations) or single_class or few_items
     group, size = exchangeable_workers(annotations, gold), None
     if group is not None:
@@ -70,7 +108,24 @@ def fit_pooled(annotations: Annotations, gold: Gold, max_iter: int, tol: float, 
 
 
 def fit_one_accuracy(annotations: Annotations, gold: Gold, max_iter: int, tol: float) -> PooledFit:
-    """One accuracy for all workers and no class prior: the labels are the vote's, and the confidence is a model's."""
+    """EM with one accuracy for all workers and a uniform class prior: the labels are those of the majority vote.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    max_iter : int
+        Maximum number of passes.
+    tol : float
+        Relative tolerance of the objective.
+
+    Returns
+    -------
+    PooledFit
+        All workers have the one-coin type and the same confusion matrix.
+    """
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
     merged = merge_workers(annotations, np.zeros(n_workers, np.int64))
     noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
@@ -83,6 +138,18 @@ def fit_one_accuracy(annotations: Annotations, gold: Gold, max_iter: int, tol: f
 
 
 def is_low_volume(annotations: Annotations) -> bool:
-    """Whether the workers are many, with few labels each: little can be known of any, and their tables are the work."""
+    """Whether there are many workers with few labels each.
+
+    Then little can be inferred about any of them, and most of the work is in their confusion matrices.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    bool
+    """
     n_active = np.count_nonzero(np.bincount(annotations.worker))
     return any(n_active >= least and annotations.n_annotations <= most * n_active for least, most in LOW_VOLUME_CROWDS)

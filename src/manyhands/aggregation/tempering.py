@@ -1,4 +1,11 @@
-"""Tempering."""
+"""Tempering: the exponent of the posterior that predicts held-out labels best, by cross-validation over labels.
+
+    p(k | labels of i)  ~  (prior[k] prod_w confusion[w, k, label_iw]) ^ exponent
+
+Workers err on the same hard items, so their labels carry less information than independent ones, and the posterior of
+an independence model is overconfident. An exponent below 1 corrects this; it never changes which class is most
+probable.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +13,47 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import elementary
-from manyhands.aggregation.base import Gold
 from manyhands.aggregation.pooled_fit import Fitter, is_low_volume
 from manyhands.annotations import Annotations
-from manyhands.em.e_step import posterior_given
+from manyhands.em.e_step import Gold, posterior_given
 from manyhands.em.exchangeable import merge_workers
 from manyhands.em.kernels import Array
 from manyhands.heldout import split_labels
 from manyhands.noise import safe_log
 
 EXPONENTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-FOLD_ITERATIONS = 25  # of EM in a fold: it has to place the workers, not to converge
+FOLD_ITERATIONS = 25  # maximum number of EM iterations in a fold, where rough worker parameters are enough
 FOLD_ITERATIONS_LOW_VOLUME = 8
-MAX_HELDOUT_LABELS = 50_000  # held-out labels
+MAX_HELDOUT_LABELS = 50_000  # further folds are skipped
 MIN_HELDOUT_LABELS = 50
-MAX_LABELS_LOW_VOLUME = 20_000  # the same, where workers are many with few labels each: their tables are the work
-MAX_LABELS = 2_000_000  # labels; of a larger crowd a sample of the items is split
+MAX_LABELS_LOW_VOLUME = (
+    20_000  # the same for many workers with few labels each, whose confusion matrices are most of the work
+)
+MAX_LABELS = 2_000_000  # labels; of a larger crowd a sample of items is used
 
 
 def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_folds: int) -> float | None:
-    """The largest power within one standard error of the best on held-out labels; None where there are too few."""
+    """The largest exponent within one standard error of the best mean held-out log-likelihood.
+
+    Labels are split into folds. For each fold the model is fitted to the other labels, and each held-out label is
+    predicted from the tempered posterior given the other labels of its item.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    fitter : callable
+        (annotations, gold, max_iter, tol) -> PooledFit.
+    n_folds : int
+        Number of folds.
+
+    Returns
+    -------
+    float or None
+        One of `EXPONENTS`; None where there are too few held-out labels.
+    """
     sample, gold = _sample_of_items(annotations, gold)
     fold = split_labels(sample, n_folds)
     scores: list[Array] = []
@@ -42,7 +70,7 @@ def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_fold
 
 
 def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations, Gold]:
-    """All items of a crowd of ordinary size, and evenly spaced ones of a huge crowd or one of very many workers."""
+    """All items of a crowd of ordinary size; evenly spaced ones of a very large crowd or one with very many workers."""
     step = annotations.n_annotations // (MAX_LABELS_LOW_VOLUME if is_low_volume(annotations) else MAX_LABELS) + 1
     if step == 1:
         return annotations, gold
@@ -54,7 +82,7 @@ def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations,
 
 
 def _heldout_scores(annotations: Annotations, gold: Gold, fitter: Fitter, out: npt.NDArray[np.bool_]) -> Array:
-    """(n_held_out, n_exponents) log p(label) of the labels in `out`, each item known by its other labels alone."""
+    """Held-out log-likelihood of the labels in `out` for each exponent, shape (n_held_out, n_exponents)."""
     known = annotations.keep(~out)
     held = annotations.keep(out & (known.n_labels > 0)[annotations.item])
     if known.n_annotations == 0 or held.n_annotations == 0:

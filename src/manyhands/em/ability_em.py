@@ -29,12 +29,10 @@ from manyhands.em.e_step import Gold
 from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_offset
 from manyhands.noise import labels_beforehand, safe_log
+from manyhands.noise.ability_model import ERRORS, UPDATES, AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
-    ERRORS,
-    UPDATES,
     Abilities,
-    AbilityModel,
     easiness,
     log_votes,
     shrunk_share,

@@ -8,7 +8,8 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import Array, sums_by
-from manyhands.noise.difficulty import EASIEST, Abilities, AbilityModel, p_right
+from manyhands.noise.ability_model import AbilityModel
+from manyhands.noise.difficulty import EASIEST, Abilities, p_right
 
 
 def results(model: AbilityModel, workers: Abilities, posterior: Array, d: Array) -> dict[str, Any]:
