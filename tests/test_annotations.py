@@ -283,8 +283,8 @@ def test_unusable_columns_are_refused_with_their_row(columns, sentence):
         ({"classes": ["x"]}, r"label 'y' in row 1 is not among the given classes \('x'\)"),
         ({"item_ids": [1, 5]}, r"item 2 in row 1 is not among the given item_ids"),
         ({"worker_ids": ["b"]}, r"worker 'a' in row 0 is not among the given worker_ids"),
-        ({"item_ids": [1, 2, 1]}, "item 1 stands twice"),
-        ({"classes": ["x", "y", "x"]}, "label 'x' stands twice"),
+        ({"item_ids": [1, 2, 1]}, "item 1 occurs twice"),
+        ({"classes": ["x", "y", "x"]}, "label 'x' occurs twice"),
         ({"classes": np.array([["x", "y"]])}, "must be one-dimensional"),
     ],
 )
@@ -317,7 +317,7 @@ def test_a_value_that_will_not_say_what_it_equals_is_missing():
         ([[0, 1], [0]], {}, AnnotationError, "equal length"),
         ([[0, 1]], {"item_ids": ["a", "b"]}, AlignmentError, "1 items, but 2 item_ids"),
         ([[0, 1]], {"worker_ids": ["a"]}, AlignmentError, "2 workers, but 1 worker_ids"),
-        ([[0, 1]], {"worker_ids": ["a", "a"]}, AnnotationError, "stands twice"),
+        ([[0, 1]], {"worker_ids": ["a", "a"]}, AnnotationError, "occurs twice"),
         ([[0, 1]], {"classes": [0]}, AnnotationError, "not among the given classes"),
     ],
 )
@@ -337,8 +337,8 @@ def test_impossible_codes_are_refused(item):
 @pytest.mark.parametrize(
     "ids, sentence",
     [
-        ({"worker_ids": ["w", "v", "w"]}, "The worker 'w' stands twice"),
-        ({"classes": np.array([7, 7])}, "The class 7 stands twice"),
+        ({"worker_ids": ["w", "v", "w"]}, "The worker 'w' occurs twice"),
+        ({"classes": np.array([7, 7])}, "The class 7 occurs twice"),
         ({"classes": [["x"], ["y"]]}, r"class .*\['x'\], which is not hashable"),
     ],
 )
@@ -373,9 +373,9 @@ def test_nothing_can_be_written(votes):
         for array in (*arrays, *original.by_item, *original.by_worker, original.n_labels):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = array
-    with pytest.raises(AttributeError, match="never change"):
+    with pytest.raises(AttributeError, match="are immutable"):
         votes.item = votes.item
-    with pytest.raises(AttributeError, match="never change"):
+    with pytest.raises(AttributeError, match="are immutable"):
         del votes.classes
 
 

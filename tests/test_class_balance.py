@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyhands import class_balance as balance
+from manyhands import stream_selection
 from manyhands.class_balance import (
     Candidates,
     imbalance,
     inverse_quotas,
     levelling_quotas,
-    lowest,
     select,
     share_out,
     up_to_largest,
 )
 from manyhands.metrics import imbalance_ratio
+from manyhands.stream_selection import lowest
 from reference.slow_selection import slow_choice, slow_quotas
 from strategies import seeds
 
@@ -97,9 +97,9 @@ def test_lowest_is_the_beginning_of_a_sort(seed, n):
 @pytest.fixture(scope="module")
 def few():
     """Lists are shortened when four are too many, not sixteen thousand."""
-    before, balance._FEW = balance._FEW, 4
+    before, stream_selection._FEW = stream_selection._FEW, 4
     yield
-    balance._FEW = before
+    stream_selection._FEW = before
 
 
 def in_parts(label, score, rng):
@@ -163,10 +163,12 @@ def test_equals_are_drawn_from(few):
 
 def test_a_stream_is_not_held_whole(monkeypatch):
     """Of a long stream no more is kept than is asked for, and a little."""
-    monkeypatch.setattr(balance, "_FEW", 8)
+    monkeypatch.setattr(stream_selection, "_FEW", 8)
     held = []
-    shorten = balance.Shortlist._shorten
-    monkeypatch.setattr(balance.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1])
+    shorten = stream_selection.Shortlist._shorten
+    monkeypatch.setattr(
+        stream_selection.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1]
+    )
     rng = np.random.default_rng(0)
     score = rng.random(2000, np.float32)
     parts = [Candidates(i, np.zeros(10, np.int16), score[i : i + 10]) for i in range(0, 2000, 10)]

@@ -158,7 +158,7 @@ class TestLinks:
         if exists:
             target.write_bytes(b"mine")
         (out / "a").symlink_to(target)
-        with pytest.raises(OutputExistsError, match=r"already has a.*the symbolic link is replaced"):
+        with pytest.raises(OutputExistsError, match=r"already has a.*the symbolic link itself is replaced"):
             write_files(out, {"a": b"new"}, manifest=manifest)
         assert (out / "a").is_symlink() and target.exists() == exists
         write_files(out, {"a": b"new"}, manifest=manifest, force=True)
@@ -200,7 +200,7 @@ class TestManifest:
         with pytest.raises(ParameterError, match=r"a is not the file that manifest\.json names"):
             verify_folder(tmp_path)
         (tmp_path / "a").unlink()
-        with pytest.raises(ParameterError, match="not whole: a is missing"):
+        with pytest.raises(ParameterError, match="incomplete: a is missing"):
             verify_folder(tmp_path)
         (tmp_path / "manifest.json").write_text('{"schema": 2, "files": {"../a": {}}}')
         with pytest.raises(ParameterError, match="cannot be read"):

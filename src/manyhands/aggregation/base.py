@@ -265,7 +265,7 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
     wrong, known = wrong_on_gold(annotations, gold)
     if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= known:
         notes["vote_contradicts_gold"] = (
-            f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or understand "
+            f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or read "
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."
         )
     if not found.converged:

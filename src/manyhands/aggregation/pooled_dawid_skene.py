@@ -209,7 +209,7 @@ def _notes(
     if np.median(n_labels[n_labels > 0]) < 2 * annotations.n_classes:
         differs = 0.0 if departure.is_doubtful else departure.share
         notes["few_labels_per_worker"] = (
-            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, so their estimates are uncertain; "
+            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, so estimates are uncertain; "
             f"the result differs from {vote} on {differs:.1%} of the items on which the vote has one winner."
         )
     if departure.is_doubtful:

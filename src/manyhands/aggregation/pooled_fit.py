@@ -60,7 +60,7 @@ class PooledFit:
 
     @property
     def log_prior(self) -> Array:
-        """log p(truth), shape (n_classes,)."""
+        """Log class prior log p(truth), shape (n_classes,)."""
         return self.table.params.log_prior
 
 

@@ -66,7 +66,7 @@ class ItemPrior(Protocol[V]):
         """The M step: parameters fitted to the targets `posterior`, (n_items, n_classes), from the previous ones."""
 
     def log_proba(self, params: V) -> Array:  # (n_items, n_classes)
-        """log p(truth) of each item, shape (n_items, n_classes)."""
+        """Log prior log p(truth) of each item, shape (n_items, n_classes)."""
 
     def log_penalty(self, params: V) -> float:
         """What the prior of these parameters adds to the objective."""

@@ -39,7 +39,7 @@ class NoiseModel(Protocol[P]):
         """The M step: parameters from expected counts, shape (n_workers, n_classes, n_classes)."""
 
     def log_table(self, params: P) -> Array:
-        """log p(label | truth), shape (n_workers, n_classes, n_classes), indexed [worker, truth, label]."""
+        """Log confusion matrices, shape (n_workers, n_classes, n_classes), indexed [worker, truth, label]."""
 
     def log_penalty(self, params: P) -> float:
         """What the prior of the parameters adds to the objective."""

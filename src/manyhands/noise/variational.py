@@ -141,7 +141,7 @@ def dirichlet_divergence(concentration: Array, prior: Array) -> float:
 
 
 def inverse_digamma(value: Array) -> Array:
-    """x > 0 with digamma(x) = value, by Newton's method from a start that is right at both ends (Minka 2000).
+    """The inverse of digamma by Newton's method, from a start that is right at both ends (Minka 2000).
 
     Parameters
     ----------
@@ -151,6 +151,7 @@ def inverse_digamma(value: Array) -> Array:
     Returns
     -------
     ndarray of the shape of `value`
+        x > 0 with digamma(x) = value.
 
     Examples
     --------

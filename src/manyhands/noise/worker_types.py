@@ -114,7 +114,7 @@ class WorkerPosteriors:
 
 
 def _coin_evidence(workers: WorkerPosteriors, priors: CrowdPriors) -> Array:
-    """log p(counts) of the one-coin type, shape (n_workers,)."""
+    """Log evidence log p(counts) of the one-coin type, shape (n_workers,)."""
     (a, b), n_classes = priors.coin, len(priors.spam)
     right, wrong = workers.tally.coin.T
     return betaln(a + right, b + wrong) - betaln(a, b) - wrong * elementary.log(n_classes - 1)
@@ -173,7 +173,7 @@ def _spammer_table(workers: WorkerPosteriors, priors: CrowdPriors, log: Log) -> 
 
 
 def _full_evidence(workers: WorkerPosteriors, priors: CrowdPriors) -> Array:
-    """log p(counts) of the confusion type, shape (n_workers,)."""
+    """Log evidence log p(counts) of the confusion type, shape (n_workers,)."""
     return sum_last(dirichlet_evidence(priors.full, workers.tally.counts))
 
 
