@@ -60,7 +60,7 @@ class AbilityModel:
         update.
     errors : {"uniform", "free"}
         Wrong labels are spread evenly over the other classes, or each worker has a distribution of their own.
-    most : float
+    max_ability : float
         Upper bound of the abilities.
     precision : float
         Precision of the Gaussian prior of "map".
@@ -71,7 +71,7 @@ class AbilityModel:
     votes: Annotations
     update: str
     errors: str
-    most: float
+    max_ability: float
     precision: float
     beforehand: Array
 
@@ -92,7 +92,7 @@ class AbilityModel:
         right = np.einsum("wcc->wc", counts)
         wrong = counts.sum(axis=2) - right
         logit = elementary.log(right) - safe_log(wrong) + log_others(n_classes)
-        return Abilities(np.clip(logit / EASIEST, 0.0, self.most), self._log_wrong(counts))
+        return Abilities(np.clip(logit / EASIEST, 0.0, self.max_ability), self._log_wrong(counts))
 
     def solve(self, posterior: Array, d: Array, previous: Abilities, initial: Abilities) -> Abilities:
         """The best abilities given the posterior and the easiness of the items.
@@ -219,7 +219,7 @@ class AbilityModel:
             information = curvature + self._prior_precision - self._missing_information(labels, ability)
             spread = _Z_95 / np.sqrt(np.maximum(information, 1e-12))
             low[:, c], high[:, c] = ability - spread, ability + spread
-        return np.clip(low, 0.0, self.most), np.clip(high, 0.0, self.most)
+        return np.clip(low, 0.0, self.max_ability), np.clip(high, 0.0, self.max_ability)
 
     @property
     def _pseudo_totals(self) -> tuple[float, float]:
@@ -248,15 +248,19 @@ class AbilityModel:
         found = np.empty_like(ability)
         for c in range(self.votes.n_classes):
             labels = self._gather(c, posterior, d)
-            at, low, high = ability[:, c].copy(), np.full(len(ability), -1.0), np.full(len(ability), self.most + 1)
+            at, low, high = (
+                ability[:, c].copy(),
+                np.full(len(ability), -1.0),
+                np.full(len(ability), self.max_ability + 1),
+            )
             for _ in range(_NEWTON_STEPS):
                 slope, curvature = self._slopes(labels, at)
                 slope -= self._prior_precision * (at - initial[:, c])
                 low, high = np.where(slope > 0, at, low), np.where(slope < 0, at, high)
                 step = np.clip(slope / np.maximum(curvature + self._prior_precision, 1e-300), -_MAX_STEP, _MAX_STEP)
-                trial = np.clip(at + step, 0.0, self.most)
+                trial = np.clip(at + step, 0.0, self.max_ability)
                 again = ((trial <= low) | (trial >= high)) & (np.abs(step) > _MIN_STEP)
-                trial = np.clip(np.where(again, (low + high) / 2, trial), 0.0, self.most)
+                trial = np.clip(np.where(again, (low + high) / 2, trial), 0.0, self.max_ability)
                 moved = np.abs(trial - at).max(initial=0.0)
                 at = trial
                 if moved <= _MIN_STEP:
