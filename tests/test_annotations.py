@@ -1,4 +1,4 @@
-"""Annotations: immutable, sparse, and at home where `y` stands."""
+"""Annotations: immutable, sparse, and accepted in the place of `y`."""
 
 import copy
 import pickle
@@ -116,7 +116,7 @@ def test_matrix_of_bools_and_an_empty_one():
 
 
 def test_no_labels_at_all_can_be_built():
-    """Items and workers may all be silent."""
+    """Items and workers may all be without labels."""
     votes = Annotations.from_triples([], [], [], item_ids=["a", "b"], worker_ids=["w"], classes=["k"])
     assert (votes.n_items, votes.n_annotations) == (2, 0)
     assert votes[[1]].item_ids.tolist() == ["b"]
@@ -153,7 +153,7 @@ def test_no_labels_at_all_can_be_built():
 )
 @pytest.mark.parametrize("role", ["item", "worker", "label"])
 def test_ids_come_back_as_they_were(values, role):
-    """Any hashable values are told apart and come back equal, and of the same type, in the order of their rows."""
+    """Any hashable values are distinguished and come back equal, and of the same type, in the order of their rows."""
     columns = {"items": [0] * len(values), "workers": [0] * len(values), "labels": [0] * len(values)}
     columns |= {"items": range(len(values))} if role != "item" else {}
     columns[f"{role}s"] = values
@@ -208,7 +208,7 @@ def test_columns_of_data_frames():
 
 
 def test_given_arrays_are_neither_frozen_nor_shared():
-    """The caller may go on writing to the arrays he gave, and to the base of a read-only view."""
+    """The caller may continue to write to the given arrays, and to the base of a read-only view."""
     codes, base = np.array([0, 1]), np.array([10, 11])
     view = base[:]
     view.flags.writeable = False
@@ -272,7 +272,7 @@ def test_dates_stay_dates(unit):
     ],
 )
 def test_unusable_columns_are_refused_with_their_row(columns, sentence):
-    """The message says what is wrong, and in which row."""
+    """The message names the problem and the row."""
     with pytest.raises((AnnotationError, AlignmentError), match=sentence):
         Annotations.from_triples(*columns)
 
@@ -294,8 +294,8 @@ def test_ids_that_do_not_fit_are_refused(ids, sentence):
         Annotations.from_triples([1, 2], ["a", "a"], ["x", "y"], **ids)
 
 
-def test_a_value_that_will_not_say_what_it_equals_is_missing():
-    """pandas' NA raises where it is asked whether it differs from itself."""
+def test_a_value_that_cannot_be_compared_is_missing():
+    """pandas' NA raises an error where it is compared with itself."""
 
     class NA:
         def __ne__(self, other):
@@ -322,7 +322,7 @@ def test_a_value_that_will_not_say_what_it_equals_is_missing():
     ],
 )
 def test_unusable_matrices_are_refused(matrix, ids, error, sentence):
-    """The message says what is wrong with the matrix or its names."""
+    """The message names the problem of the matrix or its names."""
     with pytest.raises(error, match=sentence):
         Annotations.from_matrix(matrix, **ids)
 
@@ -343,7 +343,7 @@ def test_impossible_codes_are_refused(item):
     ],
 )
 def test_repeated_workers_and_classes_are_refused(ids, sentence):
-    """One worker is one code and so is one class; an item may stand twice, as a resampled one does."""
+    """One worker is one code and so is one class; an item may occur twice, as a resampled one does."""
     named = {"item_ids": ["a", "a"], "worker_ids": ["w"], "classes": ["k"]}
     assert Annotations([0, 1], [0, 0], [0, 0], **named).n_items == 2
     with pytest.raises(AnnotationError, match=sentence):
@@ -380,7 +380,7 @@ def test_nothing_can_be_written(votes):
 
 
 def test_pickles_and_copies_are_equal(votes):
-    """What was built on first use does not travel, and is built again."""
+    """Cached properties are not pickled, and are computed again."""
     assert votes.by_worker.order.tolist() == [0, 1, 2, 3]
     for again in (pickle.loads(pickle.dumps(votes)), copy.copy(votes), copy.deepcopy(votes)):
         assert again == votes

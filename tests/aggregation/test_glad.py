@@ -37,7 +37,7 @@ def test_ability_and_difficulty_are_ranked(n_classes):
 @pytest.mark.parametrize("prior", ["uniform", "estimated", [0.7, 0.2, 0.1]])
 @pytest.mark.parametrize("gold", [None, {0: 1, 5: 2}])
 def test_objective_never_falls(prior, gold):
-    """Log evidence plus log priors rises with every pass, whatever is believed of the classes."""
+    """Log evidence plus log priors rises with every pass, with any class prior."""
     annotations, *_ = glad_crowd(1, n_classes=3, share=0.3)
     model = GLAD(prior=prior).fit(annotations, gold)
     history = np.array(model.history_)
@@ -57,11 +57,11 @@ def slow_log_joint(annotations, params):
     """log p(truth = k, labels of i) for every item and class, in plain loops."""
     n_classes = annotations.n_classes
     table = [[params.log_prior[k] for k in range(n_classes)] for _ in range(annotations.n_items)]
-    for i, w, said in zip(annotations.item, annotations.worker, annotations.label):
+    for i, w, label in zip(annotations.item, annotations.worker, annotations.label):
         logit = params.ability[w] * math.exp(params.ease[i])
         for k in range(n_classes):
-            table[i][k] += -math.log1p(math.exp(-logit)) if said == k else -math.log1p(math.exp(logit))
-            table[i][k] -= 0.0 if said == k else math.log(n_classes - 1)
+            table[i][k] += -math.log1p(math.exp(-logit)) if label == k else -math.log1p(math.exp(logit))
+            table[i][k] -= 0.0 if label == k else math.log(n_classes - 1)
     return np.array(table)
 
 
@@ -151,7 +151,7 @@ def test_ease_problem_is_solved_from_anywhere():
 
 
 def test_ease_guard_holds_and_lets_go():
-    """Over wide random problems no single step goes down, and two steps move whoever has a slope."""
+    """No single step lowers the value, and two steps move every item with a non-zero slope."""
     rng = np.random.default_rng(0)
     linear = rng.normal(0, 1, 20_000) * 10 ** rng.uniform(-2, 4, 20_000)
     quadratic, ease = 10 ** rng.uniform(-6, 4, 20_000), rng.uniform(-4.9, 4.9, 20_000)
@@ -167,8 +167,8 @@ def test_ease_guard_holds_and_lets_go():
     assert (maximise_ease(ease, linear, quadratic, steps=2) != ease)[steep].all()
 
 
-def test_items_without_labels_and_silent_workers_have_the_prior_mean():
-    """Nothing is known of them: ability 1, difficulty exp(-1), the class prior as posterior."""
+def test_items_and_workers_without_labels_have_the_prior_mean():
+    """Without labels: ability 1, difficulty exp(-1), the class prior as posterior."""
     annotations = Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [-1, -1, -1]])
     model = GLAD().fit(annotations)
     assert model.difficulty_[2] == pytest.approx(math.exp(-1))
@@ -178,14 +178,14 @@ def test_items_without_labels_and_silent_workers_have_the_prior_mean():
 
 
 def test_inverted_worker_has_negative_ability():
-    """Two classes, one worker who always says the opposite."""
+    """Two classes, one worker who always gives the other class."""
     truth = np.arange(40) % 2
     model = GLAD().fit(Annotations.from_matrix(np.column_stack([truth, truth, truth, 1 - truth])))
     assert model.ability_[3] < 0 < model.ability_[0]
 
 
-def test_new_items_are_taken_as_of_expected_difficulty():
-    """Prediction for an item that `fit` did not see weighs workers by ability alone."""
+def test_new_items_have_the_prior_mean_of_difficulty():
+    """Prediction for an item that was not in `fit` weights workers by ability alone."""
     annotations, _, _, _ = glad_crowd(4)
     model = GLAD().fit(annotations)
     w = int(np.argmax(model.ability_))
@@ -194,7 +194,7 @@ def test_new_items_are_taken_as_of_expected_difficulty():
 
 
 @pytest.mark.parametrize("matrix", [[[0]], [[0, 0, 0]], [[0], [0]]])
-def test_one_class_is_no_question(matrix):
+def test_a_single_class(matrix):
     """With a single class every posterior is 1, and abilities are finite."""
     with pytest.warns(CrowdWarning):
         model = GLAD().fit(Annotations.from_matrix(matrix))

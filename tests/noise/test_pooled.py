@@ -1,4 +1,4 @@
-"""The worker types: closed forms against independent computations, and the bound they make up."""
+"""The worker types: closed forms against independent computations, and the lower bound they make up."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def objective(noise, params, counts=COUNTS):
 
 
 def test_solve_never_lowers_what_em_maximises():
-    """Rounds of `solve` on the same counts climb."""
+    """Repeated calls of `solve` on the same counts raise the objective."""
     noise = PooledNoise(3, COUNTS.sum(axis=(1, 2)))
     params, values = None, []
     for _ in range(40):
@@ -43,18 +43,18 @@ def test_solve_never_lowers_what_em_maximises():
     assert np.diff(values).min() > -1e-10 and values[-1] > values[0] + 0.1
 
 
-def test_penalty_is_minus_the_divergence_of_the_beliefs():
-    """Evidence minus what the table explains is -KL(beliefs about workers || prior), computed here type by type."""
+def test_penalty_is_minus_the_divergence_of_the_posteriors():
+    """Evidence minus sum(counts * table) is -KL(posterior of the workers || prior), computed here type by type."""
     noise, params = solved()
     b, workers = params.priors, params.workers
     expected = 0.0
     for w in range(len(COUNTS)):
         log_p, log_q = np.log(b.shares), np.log(workers.p_type[w])
         coin = _dirichlet_divergence(b.coin + workers.tally.coin[w], b.coin)
-        habit = _dirichlet_divergence(b.competence + workers.competence[w], b.competence)
-        habit += _dirichlet_divergence(b.spam + workers.spam[w], b.spam)
+        spammer = _dirichlet_divergence(b.competence + workers.competence[w], b.competence)
+        spammer += _dirichlet_divergence(b.spam + workers.spam[w], b.spam)
         full = sum(_dirichlet_divergence(b.full[k] + COUNTS[w, k], b.full[k]) for k in range(3))
-        divergences = np.array([coin, habit, full + FULL_MATRIX_COST * COUNTS[w].sum()])
+        divergences = np.array([coin, spammer, full + FULL_MATRIX_COST * COUNTS[w].sum()])
         expected -= float((workers.p_type[w] * (log_q - log_p + divergences)).sum())
     assert noise.log_penalty(params) - noise._log_hyperprior(b) == pytest.approx(expected, abs=1e-8)
 
@@ -72,8 +72,8 @@ def test_spammer_evidence_bounds_the_integral():
     right, wrong = np.diag(counts[0]), np.array([counts[0, 1, 0], counts[0, 0, 1]])
 
     def density(t, x):
-        guess = (1 - t) * np.array([x, 1 - x])
-        log_p = (right * np.log(t + guess) + wrong * np.log(guess)).sum()
+        spam = (1 - t) * np.array([x, 1 - x])
+        log_p = (right * np.log(t + spam) + wrong * np.log(spam)).sum()
         return np.exp(log_p) * stats.beta.pdf(t, *b.competence) * stats.beta.pdf(x, *b.spam)
 
     exact = np.log(integrate.dblquad(density, 0, 1, 0, 1)[0])
@@ -82,7 +82,7 @@ def test_spammer_evidence_bounds_the_integral():
 
 
 def test_coin_table_is_the_beta_expectation():
-    """E log a and E log (1 - a) / (K - 1) of a Beta belief."""
+    """E log a and E log (1 - a) / (K - 1) of a Beta posterior."""
     b = CrowdPriors(np.ones(3) / 3, np.array([2.0, 1.0]), np.array([2.0, 1.0]), np.ones(3), np.eye(3) + 1)
     tally = Tally(COUNTS)
     table = _coin_table(WorkerPosteriors(tally, tally.right, tally.right, tally.right), b, digamma)
@@ -92,8 +92,8 @@ def test_coin_table_is_the_beta_expectation():
     assert table[0, 1, 2] == pytest.approx(digamma(c) - digamma(a + c) - np.log(2))
 
 
-def test_a_habit_speaks_only_for_its_own_class():
-    """Off the diagonal a habit's label has one probability, whatever the truth."""
+def test_spam_is_no_evidence_for_other_classes():
+    """Off the diagonal a spam label has one probability, whatever the truth."""
     _, params = solved()
     table = _spammer_table(params.workers, params.priors, np.log)
     off = np.exp(table[0, :, 2])
@@ -101,20 +101,20 @@ def test_a_habit_speaks_only_for_its_own_class():
 
 
 def test_confusion_rows_sum_to_one():
-    """So do those of a worker nobody has seen."""
+    """Also those of an unseen worker."""
     noise, params = solved()
     assert np.allclose(noise.confusion(params).sum(axis=2), 1)
     assert np.allclose(noise.unseen_worker(params).sum(axis=1), 1)
 
 
-def test_one_class_worker_is_not_taken_for_a_coin():
-    """He who always says 2 has a habit."""
+def test_one_class_worker_is_a_spammer():
+    """A worker who always gives class 2 is a spammer."""
     noise, params = solved()
     assert params.workers.p_type[1, noise.types.index("spammer")] > 0.9
 
 
-def test_memory_round_trip():
-    """Beliefs survive the vector that the driver moves."""
+def test_hyperparameters_round_trip():
+    """Hyper-parameters survive the conversion to the vector that the driver extrapolates, and back."""
     noise, params = solved()
     again = noise.with_hyperparameters(noise.hyperparameters(params), params)
     for name in ("shares", "coin", "competence", "spam", "full"):
@@ -123,7 +123,7 @@ def test_memory_round_trip():
 
 @pytest.mark.parametrize(("n_classes", "types"), [(1, 1), (2, 3), (10, 3), (11, 2)])
 def test_full_matrices_only_for_few_classes(n_classes, types):
-    """With more than ten classes they are left out; with one nothing else has a meaning."""
+    """With more than ten classes the type is left out; with one class it is the only one."""
     assert len(PooledNoise(n_classes, np.ones(3)).types) == types
 
 
@@ -136,7 +136,7 @@ def test_beta_evidence_agrees_with_scipy():
 
 
 def test_the_step_for_dirichlets_ends_at_their_optimum():
-    """Where it comes to rest, no change of a parameter raises the weighed evidence and the prior of the parameters."""
+    """At its fixed point no change of a parameter raises the weighted evidence plus the hyper-prior."""
     counts = np.array([[6.0, 1.0, 0.5], [9.0, 0.5, 2.0], [3.0, 3.0, 3.0]])
     p, alpha = np.array([1.0, 0.7, 0.2]), np.ones(3)
     for _ in range(2000):
