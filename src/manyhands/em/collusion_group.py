@@ -178,11 +178,9 @@ def members_by_copying(pairs: LabelPairs, is_member: Mask, expected: Array) -> M
     for _ in range(_MAX_ROUNDS):
         inside = is_member[pairs.worker[other]]
         n_members = np.bincount(mine[inside], minlength=len(pairs.item))
-        say = repeats[inside] / n_members[mine[inside]]
-        before, is_member = (
-            is_member,
-            sums_by(pairs.worker[mine[inside]], say, len(is_member)) > elementary.log(_MIN_ODDS),
-        )
+        evidence = repeats[inside] / n_members[mine[inside]]
+        log_odds = sums_by(pairs.worker[mine[inside]], evidence, len(is_member))
+        before, is_member = is_member, log_odds > elementary.log(_MIN_ODDS)
         if np.array_equal(before, is_member):
             break
     return is_member

@@ -98,7 +98,7 @@ def _sample(annotations: Annotations) -> Positions:
 
 
 def _n_pairs(n_labels: Positions) -> int:
-    """Number of pairs of labels, over items with so many labels each."""
+    """Number of pairs of labels of items with these numbers of labels."""
     return int(np.sum(n_labels * (n_labels - 1) // 2))
 
 

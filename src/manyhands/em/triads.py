@@ -33,7 +33,7 @@ MIN_LOW_VOLUME_ITEMS = 20  # items with two labels of such workers
 
 
 class Triad(NamedTuple):
-    """Agreement inside a group beside the agreement that is expected of independent workers.
+    """Observed agreement inside a group, and the agreement expected of independent workers.
 
     Attributes
     ----------
