@@ -49,8 +49,6 @@ def test_confusions_are_probabilities(votes, seed):
     unlabelled = np.flatnonzero(np.bincount(votes.worker, minlength=votes.n_workers) == 0)
     expected = np.broadcast_to(confusion[-1], (len(unlabelled), 4, 4))
     np.testing.assert_allclose(confusion[unlabelled], expected, rtol=1e-12)
-        confusion[unlabelled], np.broadcast_to(confusion[-1], (len(unlabelled), 4, 4)), rtol=1e-12
-    )
 
 
 def test_the_truth_scores_best():

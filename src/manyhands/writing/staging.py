@@ -1,7 +1,7 @@
 """Staging: files are written to a temporary folder and moved into place once all of them are on disk.
 
-A journal is written with them. A run that is killed before the first file is moved leaves everything unchanged; one that is
-killed later leaves a mixed set, which the next run completes from the journal.
+A journal is written with them. A run that is killed before the first file is moved leaves everything unchanged; one
+that is killed later leaves a mixed set, which the next run completes from the journal.
 """
 
 from __future__ import annotations
