@@ -2,8 +2,7 @@
 
     item to worker:  x[i->w] = sum over the other labels of i of  sign_iw' y[w'->i]      (sign = +1 or -1, the label)
     worker to item:  y[w->i] = sum over the other labels of w of  sign_i'w x[i'->w] / sqrt(labels of w),   initially 1
-    decision:        sum over the labels of i of  sign_iw reliability[w],   reliability[w] = the same sum over all
-    labels
+    decision:        sum over the labels of i of  sign_iw reliability[w],   reliability[w]: the same sum over all labels
 
 References
 ----------

@@ -5,11 +5,10 @@ truth, label) alone. Such a model is a frozen dataclass with three methods:
 
     solve(counts, previous)   the M step: parameters from the expected counts[worker, truth, label]
     log_table(params)         log p(label | truth) for each worker, indexed [worker, truth, label]
-    log_penalty(params)       log prior density of the parameters, up to a constant, or minus a divergence from the
-    prior
+    log_penalty(params)       log prior density of the parameters, up to a constant (or minus a divergence)
 
 `previous` are the parameters of the last iteration, or None in the first; models with a closed form ignore them.
-`solve` never lowers  sum(counts * log_table) + log_penalty  below its value at `previous`: that is all exact EM needs.
+`solve` never lowers  sum(counts * log_table) + log_penalty  below its value at `previous`, as exact EM requires.
 
 confusion      a full confusion matrix per worker (Dawid and Skene)
 one_coin       one accuracy per worker
