@@ -84,7 +84,21 @@ class GLADSteps:
 
     @classmethod
     def of(cls, annotations: Annotations, prior: ClassPrior, gold: Gold) -> GLADSteps:
-        """The steps for these annotations."""
+        """The steps for these annotations.
+
+        Parameters
+        ----------
+        annotations : Annotations
+            The crowd's labels.
+        prior : ClassPrior
+            Prior of the truth.
+        gold : ndarray of shape (n_items,) of int32 or None
+            Class code of each item whose truth is known, -1 elsewhere.
+
+        Returns
+        -------
+        GLADSteps
+        """
         n_classes = annotations.n_classes
         item, worker = annotations.item.astype(np.intp), annotations.worker.astype(np.intp)
         cell = annotations.label * np.intp(annotations.n_items) + item
@@ -112,7 +126,20 @@ class GLADSteps:
         )
 
     def expect(self, params: GLADParams) -> tuple[Array, float]:
-        """The E step, and the M step that follows from it; returns the statistics and the objective."""
+        """The E step, and the M step that follows from it.
+
+        Parameters
+        ----------
+        params : GLADParams
+            The present parameters.
+
+        Returns
+        -------
+        statistics : ndarray
+            The next parameters, as non-negative numbers.
+        objective : float
+            The penalised log-likelihood at the present parameters.
+        """
         logit = self.logit(params)
         posterior, evidence = self.e_step(logit, params.log_prior)
         penalty = -0.5 * float(np.sum((params.ability - PRIOR_MEAN) ** 2) + np.sum((params.ease - PRIOR_MEAN) ** 2))
@@ -126,7 +153,17 @@ class GLADSteps:
         return params.ability[self.worker] * elementary.exp(params.ease)[self.item]
 
     def item_accuracy(self, params: GLADParams) -> Array:
-        """Expected share of right labels of each item, shape (n_items,)."""
+        """Expected share of right labels of each item; that of an average worker for items without labels.
+
+        Parameters
+        ----------
+        params : GLADParams
+            The parameters.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
         n_labels = np.bincount(self.item, minlength=self.n_items)
         total = sums_by(self.item, elementary.exp(-softplus(-self.logit(params))), self.n_items)
         average = params.ability[np.unique(self.worker)].mean()

@@ -160,7 +160,19 @@ class DifficultySteps(Generic[V]):
         return found, [self.likelihood[number] for number in found.kept]
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:
-        """The M step: prior of the items, easiness, its lower bound, and abilities, in turn."""
+        """The M step: prior of the items, easiness, its lower bound, and abilities, in turn.
+
+        Parameters
+        ----------
+        statistics : ndarray of shape (n_items * n_classes,)
+            The posterior, flattened; possibly extrapolated.
+        previous : DifficultyParams or None
+            Parameters of the last iteration.
+
+        Returns
+        -------
+        DifficultyParams
+        """
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # rows of an extrapolation need not sum to 1
         view = self.view.solve(posterior, None if previous is None else previous.view)
@@ -171,7 +183,20 @@ class DifficultySteps(Generic[V]):
         return DifficultyParams(view, self.model.solve(posterior, d, workers, self.initial), d, floor)
 
     def expect(self, params: DifficultyParams[V]) -> tuple[Array, float]:
-        """The E step: the posterior as a flat vector, and the penalised log-likelihood."""
+        """The E step.
+
+        Parameters
+        ----------
+        params : DifficultyParams
+            Parameters of the items and the workers.
+
+        Returns
+        -------
+        statistics : ndarray of shape (n_items * n_classes,)
+            The posterior, flattened.
+        objective : float
+            The penalised log-likelihood.
+        """
         joint = self.log_prior(params.view) + log_votes(self.model.votes, params.workers, params.d)
         posterior, evidence = posterior_of(joint, self.gold)
         objective = evidence + self.model.log_penalty(params.workers, self.initial)
@@ -181,7 +206,19 @@ class DifficultySteps(Generic[V]):
         return posterior.ravel(), objective
 
     def easiness(self, posterior: Array, view: V) -> Array:
-        """Easiness d of each item, shape (n_items,), before the lower bound is applied."""
+        """Easiness d of each item before the lower bound is applied.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_items, n_classes)
+            p(truth | labels).
+        view : object
+            Parameters of the prior of the items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
         if self.difficulty == "constant":
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":

@@ -28,7 +28,19 @@ class ConfusionNoise:
     smoothing: float
 
     def solve(self, counts: Array, previous: Array | None) -> Array:
-        """The M step in closed form: log of the smoothed and normalised counts."""
+        """The M step in closed form: log of the smoothed and normalised counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_workers, n_classes, n_classes)
+            Expected counts.
+        previous : ndarray or None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes, n_classes)
+        """
         labels = counts + self.smoothing  # (n_workers, n_classes, n_classes)
         if self.smoothing == 0:
             labels[labels.sum(axis=2) == 0] = 1.0  # no item of this class: a uniform row

@@ -37,7 +37,17 @@ class OneCoinNoise:
         return np.divide(right, total, out=np.full(len(total), self.prior_accuracy), where=total > 0)
 
     def log_table(self, params: Array) -> Array:
-        """Log confusion matrices with the accuracy on the diagonal and equal errors elsewhere."""
+        """Log confusion matrices with the accuracy on the diagonal and equal errors elsewhere.
+
+        Parameters
+        ----------
+        params : ndarray of shape (n_workers,)
+            Accuracies.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes, n_classes)
+        """
         wrong = safe_log((1 - params) / max(self.n_classes - 1, 1))
         table = np.repeat(wrong, self.n_classes**2).reshape(-1, self.n_classes, self.n_classes)
         diagonal = np.arange(self.n_classes)

@@ -112,7 +112,17 @@ class PooledNoise:
         return params.log_table
 
     def log_penalty(self, params: PooledParams) -> float:
-        """Minus the divergence of the posteriors of the workers from their prior, plus the log hyper-prior."""
+        """Minus the divergence of the posteriors of the workers from their prior, plus the log hyper-prior.
+
+        Parameters
+        ----------
+        params : PooledParams
+            The parameters.
+
+        Returns
+        -------
+        float
+        """
         workers = params.workers
         if self.size is None:
             explained, evidence = (workers.tally.counts * params.log_table).sum(), workers.evidence.sum()

@@ -60,7 +60,17 @@ class SpammerNoise:
         return params
 
     def log_table(self, params: Array) -> Array:
-        """Log confusion matrices: spam everywhere, and competence on the diagonal."""
+        """Log confusion matrices: spam everywhere, and competence on the diagonal.
+
+        Parameters
+        ----------
+        params : ndarray of shape (1 + n_classes, n_workers)
+            Competence and spam probabilities.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes, n_classes)
+        """
         competence, spam = params[:1].T, params[1:].T
         # Memory layout [worker, label, truth], as the pass reads it: the row of a wrong label is constant.
         table = np.repeat(safe_log(spam), self.n_classes, axis=1).reshape(-1, self.n_classes, self.n_classes)

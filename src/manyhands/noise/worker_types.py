@@ -1,8 +1,7 @@
 """The worker types of the pooled model: their sufficient statistics, their evidence and their confusion matrices.
 
     one-coin    right with probability a ~ Beta, whatever the truth; errors are spread evenly over the other classes
-    spammer     knows the truth with probability t ~ Beta, otherwise draws a label from x ~ Dirichlet (the model of
-    MACE)
+    spammer     knows the truth with probability t ~ Beta, otherwise draws a label from x ~ Dirichlet (MACE)
     confusion   row k of the confusion matrix ~ Dirichlet_k
 
 All three are conjugate, so the evidence of a worker's expected counts has a closed form; for the spammer type it is a
