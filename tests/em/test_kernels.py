@@ -1,4 +1,4 @@
-"""The compiled pass, the plain pass and the slow twin agree."""
+"""The compiled pass, the plain pass and the reference implementation agree."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ needs_compiled = pytest.mark.skipif(kernels._fused is None, reason="the compiled
     extra=st.sampled_from(["", "offset", "gold"]),
 )
 @on_either_path
-def test_em_pass_equals_its_slow_twin(either_path, votes, seed, extra):
+def test_em_pass_equals_the_reference(either_path, votes, seed, extra):
     """Posterior, counts, totals and evidence, with and without an offset or gold, for every specialised K."""
     rng = np.random.default_rng(seed)
     log_table = np.log(probability_rows(rng, votes.n_workers, votes.n_classes, votes.n_classes))
@@ -86,7 +86,7 @@ def test_the_plain_path_gives_the_same_bits(monkeypatch, n_classes):
 
 @needs_compiled
 def test_an_unknown_instruction_set_is_refused(instruction_sets):
-    """By the module, and by the variable that asks for one, in a sentence that names those there are."""
+    """By the module, and by the environment variable, in a message that names those available."""
     with pytest.raises(ValueError, match="no instruction set sse9"):
         kernels._fused.use("sse9")
     environment = os.environ | {"MANYHANDS_SIMD": "sse9", "MANYHANDS_PLAIN": ""}
@@ -115,7 +115,7 @@ def test_shards_add_up(either_path, votes, seed, n_shards):
 
 @given(votes=class_counts.flatmap(lambda n: annotations(n_classes=n)))
 @on_either_path
-def test_votes_equal_their_slow_twins(either_path, votes):
+def test_votes_equal_the_reference(either_path, votes):
     """Vote shares, weighted votes, and the counts from which EM starts."""
     triples, n = triples_of(votes), (votes.n_items, votes.n_workers, votes.n_classes)
     share = slow_vote_share(triples, n[0], n[2])
@@ -181,7 +181,7 @@ def test_any_number_of_threads_gives_the_same_bits():
         "assert len(pack(m._training).shards) > 1;"
         "print(hashlib.sha256(m.posterior_.tobytes() + m.confusion_.tobytes()).hexdigest(), m.history_)"
     )
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
             env=os.environ | {"MANYHANDS_THREADS": str(threads)},
@@ -191,11 +191,11 @@ def test_any_number_of_threads_gives_the_same_bits():
         ).stdout
         for threads in (1, 2, 8)
     }
-    assert len(said) == 1
+    assert len(outputs) == 1
 
 
 def test_extreme_log_tables_stay_finite(either_path):
-    """A thousand labels on one item at -700 each: scores no double could be the exponential of do no harm."""
+    """A thousand labels on one item at -700 each: scores below the range of doubles do no harm."""
     n_labels = 1000
     votes = Annotations.from_triples(
         [0] * n_labels + [1], [*range(n_labels), 0], [0] * n_labels + [1], classes=[0, 1, 2]
@@ -231,7 +231,7 @@ def test_exponential_is_exact_over_its_whole_range(either_path):
 
 
 def test_gold_leaves_exactly_one_class(either_path):
-    """With gold, the posterior is exactly 0 and 1, whatever the labels say."""
+    """With gold, the posterior is exactly 0 and 1, whatever the labels are."""
     votes = Annotations.from_matrix([[0, 0, 0], [1, 1, 1], [-1, -1, -1]])
     log_table = np.log(np.broadcast_to([[0.99, 0.01], [0.01, 0.99]], (3, 2, 2)))
     offset = gold_offset(np.array([1, -1, 0], np.int32), 2)
@@ -252,7 +252,7 @@ def test_partial_sums_merge_in_any_order(either_path):
 
 
 def test_too_many_cells_are_refused_before_any_memory_is_taken():
-    """More than 2^31 (worker, label) rows do not fit the packed code: a LimitError that says what else to use."""
+    """More than 2^31 (worker, label) rows do not fit the packed code: a LimitError that names other methods."""
     votes = Annotations([0], [0], [0], item_ids=[0], worker_ids=np.arange(70_000), classes=np.arange(40_000))
     with pytest.raises(LimitError, match="majority-vote"):
         pack(votes)
