@@ -99,7 +99,7 @@ class Annotations(ImmutableArrays):
         self._set(columns, ids)
 
     @classmethod
-    def _trusted(cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> Self:
+    def _from_codes(cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> Self:
         """Build without checks from codes that are in range and from ids that are not written to elsewhere."""
         new = cls.__new__(cls)
         new._set(codes, ids, reuse=True)
@@ -160,7 +160,7 @@ class Annotations(ImmutableArrays):
         check_same_length(columns)
         coded = map(encode, columns.values(), (item_ids, worker_ids, classes), _ROLES)
         codes, ids = zip(*coded)
-        return cls._trusted(codes, ids)
+        return cls._from_codes(codes, ids)
 
     @classmethod
     def from_matrix(
@@ -197,7 +197,7 @@ class Annotations(ImmutableArrays):
         Annotations(2 labels on 2 items by 3 workers, 2 classes)
         """
         codes, ids = encode_matrix(matrix, missing, item_ids, worker_ids, classes)
-        return cls._trusted(codes, ids)
+        return cls._from_codes(codes, ids)
 
     @property
     def n_items(self) -> int:
@@ -273,7 +273,7 @@ class Annotations(ImmutableArrays):
             raise AnnotationError("Rows must be one-dimensional: a slice, positions or a mask with an entry per item.")
         item, position = positions_of(self.start, chosen)
         codes = item, self.worker[position], self.label[position]
-        return Annotations._trusted(codes, (self.item_ids[chosen], self.worker_ids, self.classes))
+        return Annotations._from_codes(codes, (self.item_ids[chosen], self.worker_ids, self.classes))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refused, because NumPy would otherwise treat the annotations of each item as a nested sequence."""
@@ -341,7 +341,7 @@ class Annotations(ImmutableArrays):
 
     def _with(self, *codes: npt.NDArray[Any]) -> Annotations:
         """The same items, workers and classes with other triples."""
-        return Annotations._trusted(codes, (self.item_ids, self.worker_ids, self.classes))
+        return Annotations._from_codes(codes, (self.item_ids, self.worker_ids, self.classes))
 
 
 _ROLES = ("item", "worker", "label")

@@ -110,10 +110,10 @@ def predictive_log_likelihood(proba: Array, confusion: Array, shares: Array, hel
     """
     if heldout.n_annotations == 0:
         return float("nan")
-    return float(np.mean(predicted(proba, confusion, shares, heldout)))
+    return float(np.mean(label_log_likelihoods(proba, confusion, shares, heldout)))
 
 
-def predicted(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
+def label_log_likelihoods(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
     """Held-out log-likelihood of each label under a classifier; its mean is `predictive_log_likelihood`.
 
     Parameters

@@ -28,7 +28,7 @@ def test_iterations_are_those_of_the_reference(votes, smoothing, n_iter):
     n = (votes.n_items, votes.n_workers, votes.n_classes)
     posterior, confusion, prior, history = slow_dawid_skene(triples_of(votes), *n, smoothing, n_iter)
     final = model.pass_at(found.params, want_posterior=True)
-    np.testing.assert_allclose(np.exp(model.noise.log_table(found.params.noise)), confusion, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(model.noise.log_confusion(found.params.noise)), confusion, rtol=1e-9)
     np.testing.assert_allclose(np.exp(found.params.log_prior), prior, rtol=1e-9)
     np.testing.assert_allclose(final.posterior, posterior, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found.history, history, rtol=1e-10)

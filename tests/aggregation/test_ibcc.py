@@ -80,7 +80,7 @@ def test_table_is_the_expected_logarithm():
     concentration = model.concentration_
     np.testing.assert_allclose(model.confusion_, concentration / concentration.sum(axis=2, keepdims=True))
     expected = digamma(concentration) - digamma(concentration.sum(axis=2, keepdims=True))
-    np.testing.assert_allclose(model._log_table[:-1], expected)
+    np.testing.assert_allclose(model._log_confusion[:-1], expected)
     assert model.class_prior_.sum() == pytest.approx(1)
 
 

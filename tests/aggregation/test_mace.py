@@ -75,7 +75,7 @@ def test_objective_of_the_model_is_that_of_the_plain_loops():
     params, values = None, []
     for _ in range(8):
         params = noise.solve(counts, params)
-        values.append(float((counts * noise.log_table(params)).sum()) + noise.log_penalty(params))
+        values.append(float((counts * noise.log_confusion(params)).sum()) + noise.log_penalty(params))
         slow = sum(worker_objective(params[:, w], counts[w], 0.4, [0.2] * 3) for w in range(5))
         assert values[-1] == pytest.approx(slow, rel=1e-12)
     assert (np.diff(values) >= -1e-12 * np.abs(values[:-1])).all()

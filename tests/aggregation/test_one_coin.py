@@ -28,7 +28,7 @@ def test_m_step_is_the_best_one():
     noise = OneCoinNoise(3, 1.5, 0.7)
 
     def objective(accuracy):
-        return np.sum(counts * noise.log_table(accuracy)) + noise.log_penalty(accuracy)
+        return np.sum(counts * noise.log_confusion(accuracy)) + noise.log_penalty(accuracy)
 
     best = noise.solve(counts, None)
     assert all(objective(best) >= objective(np.array([a])) for a in np.linspace(0.01, 0.99, 99))
@@ -36,10 +36,10 @@ def test_m_step_is_the_best_one():
 
 def test_table_has_one_accuracy_and_even_errors():
     """The diagonal is the accuracy, the rest of each row is shared evenly; one class leaves nothing to err."""
-    table = np.exp(OneCoinNoise(3, 1.0, 0.7).log_table(np.array([0.8, 0.4])))
+    table = np.exp(OneCoinNoise(3, 1.0, 0.7).log_confusion(np.array([0.8, 0.4])))
     np.testing.assert_allclose(table[0], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     np.testing.assert_allclose(table.sum(axis=2), 1.0)
-    assert OneCoinNoise(1, 1.0, 0.7).log_table(np.array([0.3])).tolist() == [[[0.0]]]
+    assert OneCoinNoise(1, 1.0, 0.7).log_confusion(np.array([0.3])).tolist() == [[[0.0]]]
 
 
 def test_planted_accuracies_are_found():

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 from manyhands import GLAD, Annotations, VoteDifficultyEM
 from manyhands.em.confusion_em import fit_confusion_em
 from manyhands.em.priors import class_prior
-from manyhands.noise import labels_beforehand
+from manyhands.noise import pseudo_count_matrix
 from manyhands.noise.difficulty import p_right
 from manyhands.simulate import make_crowd
 from reference import slow_difficulty as slow
@@ -26,7 +26,7 @@ def test_a_weighted_vote_by_hand():
     np.testing.assert_allclose(model.expertise_, np.column_stack([specificity, sensitivity]))
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     d, alike = (1 - model.difficulty_) / 4, np.ones((3, 2, 2))
-    posterior, evidence = slow.posterior_of(np.full((4, 2), np.log(0.5)), triples, model.ability_, alike, d)
+    posterior, evidence = slow.posterior_from_joint(np.full((4, 2), np.log(0.5)), triples, model.ability_, alike, d)
     np.testing.assert_allclose(model.posterior_, posterior)
     assert model.log_likelihood_ == pytest.approx(evidence)
 
@@ -34,13 +34,13 @@ def test_a_weighted_vote_by_hand():
 class Weighted:
     """Confusion matrices with the same pseudo-counts."""
 
-    pseudo = labels_beforehand(3, 1.0, 0.5)
+    pseudo = pseudo_count_matrix(3, 1.0, 0.5)
 
     def solve(self, counts, previous):
         smoothed = counts + self.pseudo
         return np.log(smoothed) - np.log(smoothed.sum(axis=2, keepdims=True))
 
-    def log_table(self, params):
+    def log_confusion(self, params):
         return params
 
     def log_penalty(self, params):
@@ -53,7 +53,7 @@ def test_equal_difficulties_are_dawid_skene():
     ours = VoteDifficultyEM(difficulty="constant", errors="free", tol=0, max_iter=3000).fit(crowd.annotations)
     theirs = fit_confusion_em(crowd.annotations, Weighted(), class_prior("uniform", 3, 0.01), max_iter=3000, tol=0)
     np.testing.assert_allclose(ours.posterior_, theirs.final.posterior, atol=1e-7)
-    np.testing.assert_allclose(ours.expertise_, np.einsum("wcc->wc", np.exp(theirs.log_table)), atol=1e-7)
+    np.testing.assert_allclose(ours.expertise_, np.einsum("wcc->wc", np.exp(theirs.log_confusion)), atol=1e-7)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"floor": 0.0}, {"difficulty": "posterior", "tol": 1e-3}])

@@ -57,7 +57,7 @@ def test_low_volume_workers_with_shared_answers_are_found(n_classes):
     """Three labels each: no worker can be judged alone, all together can."""
     crowd = make_crowd(n_classes=n_classes, bad="sybil", bad_share=0.4, random_state=3)
     group = find_colluding_groups(crowd.annotations)
-    assert group.most_labels == 3 and group.agreement == 1.0
+    assert group.max_labels == 3 and group.agreement == 1.0
     np.testing.assert_array_equal(group.members, crowd.is_bad)
 
 

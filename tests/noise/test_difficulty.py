@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.em.ability_em import posterior_of
-from manyhands.noise import labels_beforehand
+from manyhands.em.ability_em import posterior_from_joint
+from manyhands.noise import pseudo_count_matrix
 from manyhands.noise.ability_model import AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
@@ -38,7 +38,7 @@ def triples(votes):
 
 
 def model_of(votes, update="mle", errors="uniform", right=1.0, wrong=0.5, precision=1.0, most=100.0):
-    return AbilityModel(votes, update, errors, most, precision, labels_beforehand(votes.n_classes, right, wrong))
+    return AbilityModel(votes, update, errors, most, precision, pseudo_count_matrix(votes.n_classes, right, wrong))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -50,8 +50,8 @@ def test_e_step_is_that_of_the_plain_loops(n_classes, free):
         wrong = np.full_like(wrong, 1 / (n_classes - 1))
     with np.errstate(divide="ignore"):
         workers = Abilities(ability, np.log(wrong) if free else None)
-    posterior, evidence = posterior_of(np.log(prior) + log_votes(votes, workers, d), None)
-    expected, total = slow.posterior_of(np.log(prior), triples(votes), ability, wrong, d)
+    posterior, evidence = posterior_from_joint(np.log(prior) + log_votes(votes, workers, d), None)
+    expected, total = slow.posterior_from_joint(np.log(prior), triples(votes), ability, wrong, d)
     np.testing.assert_allclose(posterior, expected, rtol=1e-10)
     assert evidence == pytest.approx(total, rel=1e-12)
 
@@ -138,7 +138,7 @@ def test_equal_easiness_is_counting():
     counts = np.zeros((4, 3, 3))
     for i, w, given in triples(votes):
         counts[w, :, given] += posterior[i]
-    counts += labels_beforehand(3, 1.0, 0.5)
+    counts += pseudo_count_matrix(3, 1.0, 0.5)
     share = np.einsum("wcc->wc", counts) / counts.sum(axis=2)
     np.testing.assert_allclose(p_right(first.ability, EASIEST, 3)[better], share[better], rtol=1e-9)
 

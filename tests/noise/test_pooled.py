@@ -30,7 +30,7 @@ def solved(counts=COUNTS, rounds=30):
 
 
 def objective(noise, params, counts=COUNTS):
-    return (counts * noise.log_table(params)).sum() + noise.log_penalty(params)
+    return (counts * noise.log_confusion(params)).sum() + noise.log_penalty(params)
 
 
 def test_solve_never_lowers_what_em_maximises():

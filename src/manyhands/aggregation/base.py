@@ -71,7 +71,7 @@ class Aggregator(BaseEstimator, ABC):
     _training: Annotations
     _gold: dict[Any, Any]
     _class_totals: Array
-    _log_table: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
+    _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
     def fit(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
@@ -193,7 +193,7 @@ class Aggregator(BaseEstimator, ABC):
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """The posterior of aligned annotations: an E step with the confusion matrices that `fit` estimated."""
-        return posterior_given(annotations, self._log_table, self._log_prior, gold)[0]
+        return posterior_given(annotations, self._log_confusion, self._log_prior, gold)[0]
 
     def _align(self, annotations: Annotations) -> Annotations:
         """These annotations in the codes of `fit`, with one additional worker for all whom it did not see."""

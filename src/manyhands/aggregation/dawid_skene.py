@@ -125,4 +125,4 @@ class DawidSkene(Aggregator):
         noise = ConfusionNoise(self.smoothing)
         prior = class_prior(self.prior, annotations.n_classes, self.smoothing)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table))
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_confusion))

@@ -122,7 +122,7 @@ class Inference:
         """
         assert fit.final.posterior is not None
         log_prior = fit.params.log_prior
-        table = {"_log_table": _with_unseen_worker(fit), "_log_prior": log_prior}
+        table = {"_log_confusion": _with_unseen_worker(fit), "_log_prior": log_prior}
         results |= {
             "confusion_": confusion,
             "class_prior_": elementary.exp(log_prior),
@@ -135,6 +135,6 @@ def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
     """The log confusion matrices of the last E step with one more worker, who has the pooled confusion matrix."""
     if fit.no_redundancy:
         return np.concatenate([fit.used_log_confusion, fit.used_log_confusion[:1]])
-    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_table.shape[2]  # (truth, label)
+    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_confusion.shape[2]  # (truth, label)
     crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
     return np.concatenate([fit.used_log_confusion, crowd[None]])

@@ -138,7 +138,7 @@ class MACE(Aggregator):
         fit = fit_by_em(self, annotations, gold, noise, prior)
         competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)
         return Inference.from_table(
-            fit, confusion=elementary.exp(fit.log_table), competence_=competence, spam_distribution_=spam
+            fit, confusion=elementary.exp(fit.log_confusion), competence_=competence, spam_distribution_=spam
         )
 
 

@@ -121,4 +121,4 @@ class OneCoin(Aggregator):
         noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), accuracy_=fit.params.noise)
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_confusion), accuracy_=fit.params.noise)

@@ -161,7 +161,7 @@ class PooledDawidSkene(Aggregator):
             exponent = choose_exponent(collapsed, gold, fitter, self.n_folds)
         results = _worker_results(fit, members, np.bincount(collapsed.worker, minlength=collapsed.n_workers))
         results |= _tempered(fit, results["confusion_"], 1.0 if exponent is None else exponent)
-        posterior, final = posterior_given(collapsed, results["_log_table"][:-1], results["_log_prior"], gold)
+        posterior, final = posterior_given(collapsed, results["_log_confusion"][:-1], results["_log_prior"], gold)
         counts = final.counts if group is None else None  # collapsed members have no counts of their own
         notes = _notes(annotations, exponent, group, departure)
         em = fit.table
@@ -188,7 +188,7 @@ def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, An
         table = np.repeat(one_vote, len(confusion) + 1, axis=0)
     else:
         table = safe_log(np.concatenate([confusion, fit.unseen_worker[None]]))
-    raised = {"_log_table": exponent * table, "_log_prior": exponent * fit.log_prior}
+    raised = {"_log_confusion": exponent * table, "_log_prior": exponent * fit.log_prior}
     return raised | {"tempering_exponent_": exponent, "class_prior_": elementary.exp(fit.log_prior)}
 
 
@@ -200,7 +200,7 @@ def _notes(
     vote = "the majority vote" if group is None else "the majority vote in which these workers count as one"
     if group is not None:
         who = f"{int(group.members.sum())} workers"
-        who += "" if group.most_labels is None else f" with at most {group.most_labels} labels each, taken together,"
+        who += "" if group.max_labels is None else f" with at most {group.max_labels} labels each, taken together,"
         notes["collusion_group"] = (
             f"{who} agree with one another on {group.agreement:.0%} of their common items, where {group.expected:.0%} "
             f"is expected of independent workers; they count as one."

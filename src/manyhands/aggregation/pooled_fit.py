@@ -131,7 +131,7 @@ def fit_one_accuracy(annotations: Annotations, gold: Gold, max_iter: int, tol: f
     noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
     prior = FixedPrior(np.full(n_classes, -elementary.log(n_classes)))
     table = fit_confusion_em(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
-    one = elementary.exp(noise.log_table(table.params.noise))
+    one = elementary.exp(noise.log_confusion(table.params.noise))
     types = PooledNoise(n_classes, np.zeros(0)).types
     p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
     return PooledFit(table, np.repeat(one, n_workers, axis=0), p_type, types, one[0])

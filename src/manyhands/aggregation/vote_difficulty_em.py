@@ -20,7 +20,7 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
-from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_of, results
+from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_from_joint, results
 from manyhands.em.kernels import Array
 from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.em.starts import initial_posterior
@@ -50,7 +50,7 @@ class VoteDifficultyEM(Aggregator):
         the hardest items are random, to 1, where all items are equally easy. None is estimated.
     ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
         Maximum likelihood; with a Gaussian prior around the initial abilities; or no update. "auto" is "frozen" with
-        `difficulty="votes"`, where the likelihood is bounded by `most_ability` only, else "mle".
+        `difficulty="votes"`, where the likelihood is bounded by `max_ability` only, else "mle".
     errors : {"uniform", "free"}, default="uniform"
         Wrong labels are spread evenly over the other classes, or each worker has a distribution of their own.
     right : float, default=1.0
@@ -59,7 +59,7 @@ class VoteDifficultyEM(Aggregator):
         Pseudo-count of wrong labels of each worker in every class, as if on the easiest items.
     precision : float, default=1.0
         Precision of the Gaussian prior of `ability_update="map"`.
-    most_ability : float, default=100.0
+    max_ability : float, default=100.0
         Upper bound of the abilities.
     prior : {"estimated", "uniform"} or array-like of shape (n_classes,), default="uniform"
         Class prior: frequencies estimated from the data, a uniform class prior, or a given frequency for each class.
@@ -156,7 +156,7 @@ class VoteDifficultyEM(Aggregator):
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
-        most_ability: float = 100.0,
+        max_ability: float = 100.0,
         prior: str | npt.ArrayLike = "uniform",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -168,7 +168,7 @@ class VoteDifficultyEM(Aggregator):
         self.right = right
         self.wrong = wrong
         self.precision = precision
-        self.most_ability = most_ability
+        self.max_ability = max_ability
         self.prior = prior
         self.max_iter = max_iter
         self.tol = tol
@@ -176,14 +176,16 @@ class VoteDifficultyEM(Aggregator):
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         labelled = np.flatnonzero(annotations.n_labels > 0)
         labelled_part, known = annotations[labelled], None if gold is None else gold[labelled]
-        view = Frequencies(class_prior(self.prior, labelled_part.n_classes, smoothing=0.01), labelled_part.n_items)
+        item_prior = Frequencies(
+            class_prior(self.prior, labelled_part.n_classes, smoothing=0.01), labelled_part.n_items
+        )
         model, start = ability_model(self, labelled_part), initial_posterior(labelled_part, known)
-        steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
+        steps = DifficultySteps(model, item_prior, known, model.start(start), self.difficulty, self.floor)
         found, likelihood = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
-        workers, log_prior = found.params.workers, found.params.view
+        workers, log_prior = found.params.workers, found.params.item_prior
         d = np.full(annotations.n_items, found.params.d.mean())
         d[labelled] = found.params.d
-        posterior, _ = posterior_of(log_prior + log_votes(annotations, workers, d), gold)
+        posterior, _ = posterior_from_joint(log_prior + log_votes(annotations, workers, d), gold)
         results_by_name: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
             "class_prior_": elementary.exp(log_prior),
@@ -201,7 +203,7 @@ class VoteDifficultyEM(Aggregator):
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
         new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
-        return posterior_of(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
+        return posterior_from_joint(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 
 
 @dataclass(frozen=True)

@@ -168,11 +168,11 @@ def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:
         The posterior. The confusion matrices are those that the classifier's probabilities imply, shrunk toward the
         mean confusion matrix of the crowd.
     """
-    log_table = np.log(worker_confusions(annotations, proba))[:-1]
+    log_confusion = np.log(worker_confusions(annotations, proba))[:-1]
     offset, known = safe_log(proba), gold_offset(gold, annotations.n_classes)
     offset = offset if known is None else offset + known
     uniform = np.zeros(annotations.n_classes)
-    found = em_pass(pack(annotations), log_table, uniform, offset, want_posterior=True)
+    found = em_pass(pack(annotations), log_confusion, uniform, offset, want_posterior=True)
     assert found.posterior is not None
     return found.posterior
 

@@ -28,7 +28,7 @@ from manyhands.em.driver import EMResult, run_em
 from manyhands.em.e_step import Gold
 from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_offset
-from manyhands.noise import labels_beforehand, safe_log
+from manyhands.noise import pseudo_count_matrix, safe_log
 from manyhands.noise.ability_model import ERRORS, UPDATES, AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
@@ -55,7 +55,7 @@ ABILITY_CONSTRAINTS: dict[str, Constraint] = {
     "right": Number(above=0),
     "wrong": Number(above=0),
     "precision": Number(above=0),
-    "most_ability": Number(above=0, most=1000),
+    "max_ability": Number(above=0, most=1000),
 }
 
 
@@ -78,7 +78,7 @@ class DifficultyParams(Generic[V]):
 
     Attributes
     ----------
-    view : object
+    item_prior : object
         Parameters of the prior of the items.
     workers : Abilities
         Parameters of the workers.
@@ -88,7 +88,7 @@ class DifficultyParams(Generic[V]):
         Lower bound of the easiness, as a share of the largest.
     """
 
-    view: V
+    item_prior: V
     workers: Abilities
     d: Array
     floor: float
@@ -104,7 +104,7 @@ class DifficultySteps(Generic[V]):
     ----------
     model : AbilityModel
         Noise model of the workers.
-    view : ItemPrior
+    item_prior : ItemPrior
         Prior of the items.
     gold : ndarray of shape (n_items,) of int32 or None
         Class code of each item whose truth is known, -1 elsewhere.
@@ -121,7 +121,7 @@ class DifficultySteps(Generic[V]):
     """
 
     model: AbilityModel
-    view: ItemPrior[V]
+    item_prior: ItemPrior[V]
     gold: Gold
     initial: Abilities
     difficulty: str
@@ -175,12 +175,12 @@ class DifficultySteps(Generic[V]):
         """
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # rows of an extrapolation need not sum to 1
-        view = self.view.solve(posterior, None if previous is None else previous.view)
+        item_prior = self.item_prior.solve(posterior, None if previous is None else previous.item_prior)
         workers = self.initial if previous is None else previous.workers
-        d, floor = self.easiness(posterior, view), 0.0 if previous is None else previous.floor
+        d, floor = self.easiness(posterior, item_prior), 0.0 if previous is None else previous.floor
         floor = self.model.solve_floor(posterior, d, workers.ability, floor) if self.floor is None else self.floor
         d = with_floor(d, floor)
-        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.initial), d, floor)
+        return DifficultyParams(item_prior, self.model.solve(posterior, d, workers, self.initial), d, floor)
 
     def expect(self, params: DifficultyParams[V]) -> tuple[Array, float]:
         """The E step.
@@ -197,22 +197,22 @@ class DifficultySteps(Generic[V]):
         objective : float
             The penalised log-likelihood.
         """
-        joint = self.log_prior(params.view) + log_votes(self.model.votes, params.workers, params.d)
-        posterior, evidence = posterior_of(joint, self.gold)
+        joint = self.log_prior(params.item_prior) + log_votes(self.model.votes, params.workers, params.d)
+        posterior, evidence = posterior_from_joint(joint, self.gold)
         objective = evidence + self.model.log_penalty(params.workers, self.initial)
         if self.prior == "classifier":  # otherwise f is not part of the model
-            objective += self.view.log_penalty(params.view)
+            objective += self.item_prior.log_penalty(params.item_prior)
         self.likelihood.append(evidence)
         return posterior.ravel(), objective
 
-    def easiness(self, posterior: Array, view: V) -> Array:
+    def easiness(self, posterior: Array, item_prior: V) -> Array:
         """Easiness d of each item before the lower bound is applied.
 
         Parameters
         ----------
         posterior : ndarray of shape (n_items, n_classes)
             p(truth | labels).
-        view : object
+        item_prior : object
             Parameters of the prior of the items.
 
         Returns
@@ -222,15 +222,17 @@ class DifficultySteps(Generic[V]):
         if self.difficulty == "constant":
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":
-            return easiness(elementary.exp(self.view.log_proba(view)))
+            return easiness(elementary.exp(self.item_prior.log_proba(item_prior)))
         return easiness(posterior) if self.difficulty == "posterior" else vote_easiness(self.model.votes)
 
-    def log_prior(self, view: V) -> Array:
+    def log_prior(self, item_prior: V) -> Array:
         """Log prior of the truth of each item, shape (n_items, n_classes)."""
-        return safe_log(shrunk_share(self.model.votes)) if self.prior == "votes" else self.view.log_proba(view)
+        return (
+            safe_log(shrunk_share(self.model.votes)) if self.prior == "votes" else self.item_prior.log_proba(item_prior)
+        )
 
 
-def posterior_of(joint: Array, gold: Gold) -> tuple[Array, float]:
+def posterior_from_joint(joint: Array, gold: Gold) -> tuple[Array, float]:
     """Posterior and evidence from the joint log-probability of labels and truth.
 
     Parameters
@@ -264,7 +266,7 @@ class AbilityMethod(Protocol):
     right: float
     wrong: float
     precision: float
-    most_ability: float
+    max_ability: float
 
 
 def ability_model(method: AbilityMethod, votes: Annotations) -> AbilityModel:
@@ -288,8 +290,8 @@ def ability_model(method: AbilityMethod, votes: Annotations) -> AbilityModel:
     update = method.ability_update
     if update == "auto":
         update = "frozen" if method.difficulty == "votes" else "mle"
-    pseudo = labels_beforehand(votes.n_classes, method.right, method.wrong)
-    return AbilityModel(votes, update, method.errors, method.most_ability, method.precision, pseudo)
+    pseudo = pseudo_count_matrix(votes.n_classes, method.right, method.wrong)
+    return AbilityModel(votes, update, method.errors, method.max_ability, method.precision, pseudo)
 
 
 def easiness_of_all(

@@ -14,21 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.em.e_step import Gold as Gold
-from manyhands.em.e_step import posterior_given as posterior_of
+from manyhands.em.e_step import posterior_given as posterior_given
 from manyhands.em.kernels import Array
 from manyhands.em.starts import initial_posterior as initial_posterior
-from manyhands.em.starts import initial_posteriors as guesses
+from manyhands.em.starts import initial_posteriors as initial_posteriors
 from manyhands.em.starts import log_confusions as log_confusions
 from manyhands.em.starts import posterior_from_gold as posterior_from_gold
 
 __all__ = [
     "Gold",
     "class_names",
-    "guesses",
+    "initial_posteriors",
     "initial_posterior",
     "log_confusions",
     "posterior_from_gold",
-    "posterior_of",
+    "posterior_given",
 ]
 
 

@@ -53,7 +53,7 @@ class CollusionGroups:
         The share expected of independent workers with the same confusion matrices.
     z : float
         Observed minus expected agreement in standard deviations.
-    most_labels : int or None, default=None
+    max_labels : int or None, default=None
         The largest number of labels of a member, where workers with few labels were tested together.
     """
 
@@ -61,7 +61,7 @@ class CollusionGroups:
     agreement: float
     expected: float
     z: float
-    most_labels: int | None = None
+    max_labels: int | None = None
 
 
 def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
@@ -105,7 +105,7 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
     low_volume = find_low_volume_group(annotations, pairs)
     if low_volume is not None:
         triad = low_volume.triad
-        return CollusionGroups(low_volume.members, triad.agreement, triad.expected, triad.z, low_volume.most_labels)
+        return CollusionGroups(low_volume.members, triad.agreement, triad.expected, triad.z, low_volume.max_labels)
     return _find_dense_group(annotations, pairs)
 
 

@@ -139,8 +139,8 @@ class ConfusionEM(Generic[P]):
 
     def pass_at(self, params: ConfusionEMParams[P], *, want_posterior: bool = False) -> PassResult:
         """Pass over the labels at these parameters; with `want_posterior` it also returns the posterior."""
-        log_table = self.noise.log_table(params.noise)
-        return em_pass(self.packed, log_table, params.log_prior, self.offset, want_posterior=want_posterior)
+        log_confusion = self.noise.log_confusion(params.noise)
+        return em_pass(self.packed, log_confusion, params.log_prior, self.offset, want_posterior=want_posterior)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class ConfusionEMFit(Generic[P]):
     ----------
     params : ConfusionEMParams
         Estimated parameters.
-    log_table : ndarray of shape (n_workers, n_classes, n_classes)
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         log p(label | truth) of the noise model, indexed [worker, truth, label].
     used_log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         The same, or that of a single vote where no item has two labels.
@@ -170,7 +170,7 @@ class ConfusionEMFit(Generic[P]):
     """
 
     params: ConfusionEMParams[P]
-    log_table: Array
+    log_confusion: Array
     used_log_confusion: Array
     final: PassResult
     history: list[float]
@@ -237,7 +237,7 @@ def fit_confusion_em(
     restarts = [run.history[-1] for run in runs]
     best = runs[_first_of_the_best(restarts, tol)]
     final = model.pass_at(best.params, want_posterior=True)
-    table = noise.log_table(best.params.noise)
+    table = noise.log_confusion(best.params.noise)
     return ConfusionEMFit(
         best.params, table, table, final, best.history, best.n_iter, best.converged, restarts, no_redundancy=False
     )
@@ -294,7 +294,7 @@ def _labels_as_given(model: ConfusionEM[P], n_init: int) -> ConfusionEMFit[P]:
     np.fill_diagonal(one_vote, elementary.logaddexp(0.0, -params.log_prior))
     table = np.repeat(one_vote[None], model.packed.n_workers, axis=0)
     final = em_pass(model.packed, table, params.log_prior, model.offset, want_posterior=True)
-    prior_log_confusion = model.noise.log_table(params.noise)
+    prior_log_confusion = model.noise.log_confusion(params.noise)
     objective = [model.expect(params)[1]]
     return ConfusionEMFit(
         params, prior_log_confusion, table, final, objective, 1, True, objective * n_init, no_redundancy=True

@@ -69,7 +69,7 @@ class _Agreement(NamedTuple):
 
 
 class LowVolumeGroup(NamedTuple):
-    """All workers with at most `most_labels` labels, as one group.
+    """All workers with at most `max_labels` labels, as one group.
 
     Attributes
     ----------
@@ -77,13 +77,13 @@ class LowVolumeGroup(NamedTuple):
         The workers of the group.
     triad : Triad
         Their agreement.
-    most_labels : int
+    max_labels : int
         The limit.
     """
 
     members: Mask
     triad: Triad
-    most_labels: int
+    max_labels: int
 
 
 def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVolumeGroup | None:

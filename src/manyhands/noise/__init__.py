@@ -4,11 +4,11 @@ Every model here but `difficulty` is given by *confusion matrices*: the probabil
 truth, label) alone. Such a model is a frozen dataclass with three methods:
 
     solve(counts, previous)   the M step: parameters from the expected counts[worker, truth, label]
-    log_table(params)         log p(label | truth) for each worker, indexed [worker, truth, label]
+    log_confusion(params)     log p(label | truth) for each worker, indexed [worker, truth, label]
     log_penalty(params)       log prior density of the parameters, up to a constant (or minus a divergence)
 
 `previous` are the parameters of the last iteration, or None in the first; models with a closed form ignore them.
-`solve` never lowers  sum(counts * log_table) + log_penalty  below its value at `previous`, as exact EM requires.
+`solve` never lowers  sum(counts * log_confusion) + log_penalty  below its value at `previous`, as exact EM requires.
 
 confusion      a full confusion matrix per worker (Dawid and Skene)
 one_coin       one accuracy per worker
@@ -37,7 +37,7 @@ class NoiseModel(Protocol[P]):
     def solve(self, counts: Array, previous: P | None) -> P:
         """The M step: parameters from expected counts, shape (n_workers, n_classes, n_classes)."""
 
-    def log_table(self, params: P) -> Array:
+    def log_confusion(self, params: P) -> Array:
         """Log confusion matrices, shape (n_workers, n_classes, n_classes), indexed [worker, truth, label]."""
 
     def log_penalty(self, params: P) -> float:
@@ -78,7 +78,7 @@ def safe_log(p: Array) -> Array:
     return np.asarray(elementary.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
-def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:
+def pseudo_count_matrix(n_classes: int, right: float, wrong: float) -> Array:
     """Matrix of pseudo-counts for a confusion matrix.
 
     Parameters
@@ -97,7 +97,7 @@ def labels_beforehand(n_classes: int, right: float, wrong: float) -> Array:
 
     Examples
     --------
-    >>> labels_beforehand(3, 2.0, 1.0).tolist()
+    >>> pseudo_count_matrix(3, 2.0, 1.0).tolist()
     [[2.0, 0.5, 0.5], [0.5, 2.0, 0.5], [0.5, 0.5, 2.0]]
     """
     pseudo = np.full((n_classes, n_classes), wrong / max(n_classes - 1, 1))

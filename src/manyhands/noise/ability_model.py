@@ -64,7 +64,7 @@ class AbilityModel:
         Upper bound of the abilities.
     precision : float
         Precision of the Gaussian prior of "map".
-    beforehand : ndarray of shape (n_classes, n_classes)
+    pseudo_counts : ndarray of shape (n_classes, n_classes)
         Pseudo-counts [truth, label], above 0; those of wrong labels are equal.
     """
 
@@ -73,7 +73,7 @@ class AbilityModel:
     errors: str
     max_ability: float
     precision: float
-    beforehand: Array
+    pseudo_counts: Array
 
     def start(self, posterior: Array) -> Abilities:
         """Abilities at which the labels of the easiest items have the confusion matrices that follow by counting.
@@ -88,7 +88,7 @@ class AbilityModel:
         Abilities
         """
         votes, n_classes = self.votes, self.votes.n_classes
-        counts = expected_counts(pack(votes), posterior) + self.beforehand
+        counts = expected_counts(pack(votes), posterior) + self.pseudo_counts
         right = np.einsum("wcc->wc", counts)
         wrong = counts.sum(axis=2) - right
         logit = elementary.log(right) - safe_log(wrong) + log_others(n_classes)
@@ -139,7 +139,7 @@ class AbilityModel:
         found = -float((right * softplus(-logit) + wrong * softplus(logit)).sum())
         if workers.log_wrong is not None:
             off = ~np.eye(n_classes, dtype=bool)
-            found += float((self.beforehand * workers.log_wrong[active])[:, off].sum())
+            found += float((self.pseudo_counts * workers.log_wrong[active])[:, off].sum())
         away = workers.ability[active] - initial.ability[active]
         return found - 0.5 * self._prior_precision * float((away**2).sum())
 
@@ -224,8 +224,8 @@ class AbilityModel:
     @property
     def _pseudo_totals(self) -> tuple[float, float]:
         """Pseudo-counts of right and of wrong labels in each class."""
-        right = float(self.beforehand[0, 0])
-        return right, float(self.beforehand[0].sum()) - right
+        right = float(self.pseudo_counts[0, 0])
+        return right, float(self.pseudo_counts[0].sum()) - right
 
     @property
     def _prior_precision(self) -> float:

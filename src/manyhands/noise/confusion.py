@@ -47,7 +47,7 @@ class ConfusionNoise:
         log = safe_log if self.smoothing == 0 else elementary.log
         return np.asarray(log(labels) - elementary.log(labels.sum(axis=2, keepdims=True)))
 
-    def log_table(self, params: Array) -> Array:
+    def log_confusion(self, params: Array) -> Array:
         """The parameters themselves."""
         return params
 

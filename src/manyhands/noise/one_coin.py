@@ -36,7 +36,7 @@ class OneCoinNoise:
         total = counts.sum(axis=(1, 2)) + self.smoothing
         return np.divide(right, total, out=np.full(len(total), self.prior_accuracy), where=total > 0)
 
-    def log_table(self, params: Array) -> Array:
+    def log_confusion(self, params: Array) -> Array:
         """Log confusion matrices with the accuracy on the diagonal and equal errors elsewhere.
 
         Parameters

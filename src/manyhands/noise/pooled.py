@@ -8,7 +8,7 @@ labels into evidence for other classes, and with it classes may drift away from 
 errors; so a worker is of that type only where it explains their labels better by `FULL_MATRIX_COST` nats per label.
 
 Type shares and the Beta and Dirichlet parameters are fitted to the data inside `solve`: the matrix of a worker with few
-labels is close to that of the crowd, with many labels it is their own. This is variational EM. `log_table` holds
+labels is close to that of the crowd, with many labels it is their own. This is variational EM. `log_confusion` holds
 expected logarithms, `log_penalty` is minus the divergence of the posteriors of the workers from their prior, and their
 sum with the evidence is a lower bound of the log-likelihood that no step can lower: p(type) is solved exactly, the rest
 by minorisation.
@@ -43,13 +43,13 @@ class PooledParams:
         Hyper-parameters of the crowd.
     workers : WorkerPosteriors
         Posteriors of the workers.
-    log_table : ndarray of shape (n_workers, n_classes, n_classes)
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Expected log p(label | truth), over the types too.
     """
 
     priors: CrowdPriors
     workers: WorkerPosteriors
-    log_table: Array
+    log_confusion: Array
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class PooledNoise:
         workers = self._worker_posteriors(tally, workers.p_known, priors)
         return PooledParams(priors, workers, self._expected_table(workers, priors, digamma))
 
-    def log_table(self, params: PooledParams) -> Array:
+    def log_confusion(self, params: PooledParams) -> Array:
         """Expected log confusion matrices under the posterior of each worker."""
-        return params.log_table
+        return params.log_confusion
 
     def log_penalty(self, params: PooledParams) -> float:
         """Minus the divergence of the posteriors of the workers from their prior, plus the log hyper-prior.
@@ -125,9 +125,9 @@ class PooledNoise:
         """
         workers = params.workers
         if self.size is None:
-            explained, evidence = (workers.tally.counts * params.log_table).sum(), workers.evidence.sum()
+            explained, evidence = (workers.tally.counts * params.log_confusion).sum(), workers.evidence.sum()
         else:
-            each = (workers.tally.counts * params.log_table).sum(axis=(1, 2))
+            each = (workers.tally.counts * params.log_confusion).sum(axis=(1, 2))
             explained, evidence = (self.size * each).sum(), (self.size * workers.evidence).sum()
         return float(evidence - explained) + self._log_hyperprior(params.priors)
 
@@ -169,7 +169,7 @@ class PooledNoise:
             np.maximum(hyperparameters, _MIN_PARAMETER), np.cumsum([np.prod(shape) for shape in shapes[:-1]])
         )
         shares, *others = (part.reshape(shape) for part, shape in zip(parts, shapes))
-        return PooledParams(CrowdPriors(shares / shares.sum(), *others), previous.workers, previous.log_table)
+        return PooledParams(CrowdPriors(shares / shares.sum(), *others), previous.workers, previous.log_confusion)
 
     def confusion(self, params: PooledParams) -> Array:
         """The expected confusion matrices.

@@ -59,7 +59,7 @@ class SpammerNoise:
             params = self._inner_em_step(right, wrong, params)
         return params
 
-    def log_table(self, params: Array) -> Array:
+    def log_confusion(self, params: Array) -> Array:
         """Log confusion matrices: spam everywhere, and competence on the diagonal.
 
         Parameters

@@ -44,7 +44,7 @@ class VariationalConfusion:
         """The M step: concentrations are prior plus expected counts."""
         return counts + self._prior()
 
-    def log_table(self, params: Array) -> Array:
+    def log_confusion(self, params: Array) -> Array:
         """Expected log confusion matrices under the posterior."""
         return expected_log(params)
 

@@ -133,8 +133,8 @@ def _own_words(annotations: Annotations, confusion: Array, members: Mask, n_own:
 
     The posterior holds one label of a group that counts as one, the commonest; members are judged without that one.
     """
-    log_table = safe_log(confusion)
-    word = log_table[annotations.worker, :, annotations.label]
+    log_confusion = safe_log(confusion)
+    word = log_confusion[annotations.worker, :, annotations.label]
     inside = members[annotations.worker]
     if inside.any():
         heard = collapse_groups(annotations, members)
@@ -142,7 +142,7 @@ def _own_words(annotations: Annotations, confusion: Array, members: Mask, n_own:
         said = np.full(annotations.n_items, -1)
         said[heard.item[spoken]] = heard.label[spoken]
         label = said[annotations.item[inside]]
-        theirs = log_table[annotations.worker[inside], :, label]
+        theirs = log_confusion[annotations.worker[inside], :, label]
         word[inside] = np.where((label >= 0)[:, None], theirs, 0.0) / n_own[inside][:, None]
     return word
 

@@ -71,7 +71,7 @@ def _explain_copying(
     partners: list[set[int]] = [set() for _ in names]
     for voice in voices:
         members = np.flatnonzero(voice.members).tolist()
-        for w in (w for w in members if enough[w] or voice.most_labels is not None):
+        for w in (w for w in members if enough[w] or voice.max_labels is not None):
             others = [other for other in members[: MOST_PARTNERS + 1] if other != w][:MOST_PARTNERS]
             partners[w].update(others)
             flagged[w]["copying"] = _voice_sentence(voice, _names([names[w] for w in others], len(members) - 1))
@@ -92,9 +92,9 @@ def _voice_sentence(voice: CollusionGroups, others: str) -> str:
     agreement = (
         f"they agree on {voice.agreement:.0%} of what they share, where {voice.expected:.0%} were to be expected"
     )
-    if voice.most_labels is None:
+    if voice.max_labels is None:
         return f"answers as one voice with {others}: {agreement}"
-    return f"one of the ids with at most {voice.most_labels} labels, taken together ({others}): {agreement}"
+    return f"one of the ids with at most {voice.max_labels} labels, taken together ({others}): {agreement}"
 
 
 def _too_few(n_labels: int, n_checked: int) -> str:
