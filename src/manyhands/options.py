@@ -66,7 +66,7 @@ class Options:
     ----------
     group : type
         The class of the group.
-    optional : bool
+    optional : bool, default=False
         Whether None is allowed, which leaves out the step that the group describes.
     """
 

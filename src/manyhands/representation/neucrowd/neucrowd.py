@@ -3,8 +3,7 @@
 Every epoch, two networks train in one loop:
 
     1. safe items: those whose neighbours in the embedding support their class; a pool of them and of few others
-    2. candidates: many times a mini-batch of tuplets (anchor, positive, n - 2 negatives) from the pool, with anchors
-       of one class
+    2. candidates: many tuplets (anchor, positive, n - 2 negatives) from the pool, with anchors of one class
     3. hard tuplets: those with the largest losses predicted by the sampling network
     4. loss(T) = -log softmax_j( g A_j (c - |F(e_j) - a|) )[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
     5. a step of the embedding F on the mean loss and lambda |W|^2, one of the sampling network toward the losses
@@ -76,8 +75,7 @@ class NeuCrowd(CrowdClassifier):
     """Embedding learned from tuplets of safe items weighted by confidence, and logistic regression on it.
 
     It is a representation learner and a classifier: `transform` returns the embedding, and `predict` the class by a
-    logistic regression on it, which is fitted to the aggregator's classes; its C maximises the held-out
-    log-likelihood of these classes.
+    logistic regression on it, fitted to the aggregator's classes, with C chosen by held-out log-likelihood.
 
     ``NeuCrowd()`` is the published method as far as it is specified: one embedding of 32 numbers, safety-aware
     sampling, a robust anchor, hard tuplets selected by a sampling network, classes by majority vote. Adam and tanh
@@ -90,8 +88,7 @@ class NeuCrowd(CrowdClassifier):
     held-out items decide when to stop; the regression also uses the features, and learns the aggregator's posterior;
     classes come from the default aggregator rather than the majority vote.
 
-    Use it for a few hundred labelled items with features of moderate size. With thousands of items a network trained
-    on the labels directly, such as `CrowdLayer`, is simpler and usually as good.
+    Use it for a few hundred labelled items; with thousands, `CrowdLayer` is simpler and usually as good.
 
     Parameters
     ----------
@@ -147,7 +144,7 @@ class NeuCrowd(CrowdClassifier):
         Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
     checkpoint : str, Path or None, default=None
         Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
-    random_state : int, numpy.random.Generator or None, default=None
+    random_state : int, Generator or None, default=None
         Seed of initial weights, tuplets, dropout and held-out items.
 
     Attributes
@@ -341,9 +338,8 @@ class NeuCrowd(CrowdClassifier):
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         n_features = math.prod(row_shape) if self.head.skip else 0
-        options = NetworkOptions.of(self)
-        embedders = [new_embedder(options, self.activation, row_shape, size) for size in self._sizes()]
-        inputs = [HeadInput(embedder, n_features) for embedder in embedders]
+        embedder = partial(new_embedder, NetworkOptions.of(self), self.activation, row_shape)
+        inputs = [HeadInput(embedder(size), n_features) for size in self._sizes()]
         return Mean([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, self._sizes())])
 
     def _new_sampler(self, row_shape: tuple[int, ...], size: int) -> TupletSampler:

@@ -106,15 +106,15 @@ class Pool(NamedTuple):
 
     Attributes
     ----------
-    index : ndarray of int, shape (n,)
+    items : ndarray of int, shape (n,)
         Indices of the items.
     start : ndarray of int, shape (n_codes,)
-        Where each class starts in `index`.
+        Where each class starts in `items`.
     size : ndarray of int, shape (n_codes,)
         Number of items of each class.
     """
 
-    index: Codes
+    items: Codes
     start: Codes
     size: Codes
 
@@ -133,9 +133,9 @@ class Pool(NamedTuple):
         -------
         Pool
         """
-        index = np.flatnonzero(chosen)
-        size = np.bincount(code[index], minlength=code.max(initial=-1) + 1)
-        return cls(index[np.argsort(code[index], kind="stable")], np.cumsum(size) - size, size)
+        items = np.flatnonzero(chosen)
+        size = np.bincount(code[items], minlength=code.max(initial=-1) + 1)
+        return cls(items[np.argsort(code[items], kind="stable")], np.cumsum(size) - size, size)
 
     def anchor_codes(self) -> Codes:
         """Return the classes with at least two items; if there is none, those with one, which is its own positive."""
@@ -169,7 +169,7 @@ class Pool(NamedTuple):
         others = others[others != own]
         pair = self.start[own] + np.column_stack([anchor, positive])
         if len(others) == 0:
-            return self.index[pair]
+            return self.items[pair]
         drawn = others[rng.integers(len(others), size=(n_tuplets, n_negatives))]
         negative = self.start[drawn] + (rng.random((n_tuplets, n_negatives)) * self.size[drawn]).astype(np.intp)
-        return self.index[np.hstack([pair, negative])]
+        return self.items[np.hstack([pair, negative])]
