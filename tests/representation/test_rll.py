@@ -1,4 +1,4 @@
-"""RLL: confidence by hand, both readings, and what an untrustworthy item does."""
+"""RLL: confidence by hand, both readings, and the effect of items of low confidence."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_scales_of_the_papers():
         assert not np.array_equal(found[0], found[2])
 
 
-def test_an_item_that_is_not_trusted_pulls_little():
+def test_an_item_of_low_confidence_has_a_small_gradient():
     """Of two negatives equally near, the less trusted one moves less, by either reading; without trust, not at all."""
     for inside in (False, True):
         similarity = torch.tensor([[0.5, 0.2, 0.2, 0.2]], requires_grad=True)
@@ -84,7 +84,7 @@ def test_an_item_that_is_not_trusted_pulls_little():
         assert pull[0] < 0 < pull[2] < pull[1] and pull[3] == pytest.approx(0, abs=1e-9)
 
 
-def test_each_step_trusts_items_as_far_as_their_labels_agree(monkeypatch):
+def test_each_step_weights_items_by_confidence(monkeypatch):
     """The weights of a tuplet are the confidences of its positive and of its negatives."""
     drawn, weights = [], []
 
@@ -108,7 +108,7 @@ def test_each_step_trusts_items_as_far_as_their_labels_agree(monkeypatch):
 
 @pytest.mark.parametrize("similarity", ["cosine", "distance"])
 def test_the_loss_falls(similarity):
-    """In both readings, from labels that are right: wrong ones cost the more the surer the embedding becomes."""
+    """In both readings, from correct labels: wrong ones increase the loss of a confident embedding."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
     history = quick(similarity=similarity, confidence="mle").fit(X, votes).history_
     assert np.mean([epoch["loss"] for epoch in history[-3:]]) < 0.9 * history[0]["loss"]
