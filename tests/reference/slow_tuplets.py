@@ -1,4 +1,4 @@
-"""Plain-loop twins of what tuplets are drawn by, on nested lists."""
+"""Plain-loop versions of safe items and the pool of tuplets, on nested lists."""
 
 import math
 
@@ -12,15 +12,15 @@ def slow_neighbours(points, i, k):
 
 
 def slow_safe(points, code, assurance, k, margin, rival):
-    """Whether the trust in neighbours of one's class is more than that in the others, or in any one class of these."""
+    """Whether neighbours of the own class have more confidence than the others together, or than any other class."""
     safe = []
     for i, own in enumerate(code):
-        said = dict.fromkeys(code, 0.0)
+        support = dict.fromkeys(code, 0.0)
         for j in slow_neighbours(points, i, k):
-            said[code[j]] += assurance[j]
-        others = [trust for name, trust in said.items() if name != own]
+            support[code[j]] += assurance[j]
+        others = [total for name, total in support.items() if name != own]
         against = math.fsum(others) if rival == "all" else max(others, default=0.0)
-        safe.append(said[own] > against + margin)
+        safe.append(support[own] > against + margin)
     return safe
 
 

@@ -29,7 +29,7 @@ def test_the_reading_of_neucrowd_keeps_every_promise():
 @pytest.mark.parametrize(
     "kind, expected",
     [
-        # items: five of five for 0, four of five for 0, three of five for 1, nobody
+        # items: five of five for 0, four of five for 0, three of five for 1, no label
         ("mle", [1, 0.8, 0.6, np.nan]),
         ("bayesian", [(5 + 10 / 3) / 10, (4 + 10 / 3) / 10, (3 + 5 / 3) / 10, np.nan]),
         ("assurance", [1, 0.6, 0.2, np.nan]),
@@ -76,7 +76,7 @@ def test_scales_of_the_papers():
 
 
 def test_an_item_of_low_confidence_has_a_small_gradient():
-    """Of two negatives equally near, the less trusted one moves less, by either reading; without trust, not at all."""
+    """Of two equally near negatives the one of lower confidence has the smaller gradient; with 0 it has none."""
     for inside in (False, True):
         similarity = torch.tensor([[0.5, 0.2, 0.2, 0.2]], requires_grad=True)
         tuplet_loss(similarity, torch.tensor([[1.0, 0.9, 0.3, 0.0]]), 2.0, inside=inside).backward()

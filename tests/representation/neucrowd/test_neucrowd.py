@@ -282,7 +282,7 @@ def test_every_setting_reaches_the_training(change):
 
 
 def test_neighbours_pool_and_optimizer_by_default(monkeypatch):
-    """Neighbours by the square root of the batch size; a class smaller than a tuplet keeps all items; rho of Adadelta."""
+    """Neighbours by the square root of the batch size; a class smaller than a tuplet keeps all; Adadelta's rho."""
     asked = []
     original_safe, original_pool = member_training.safe_items, member_training.choose_pool
 
