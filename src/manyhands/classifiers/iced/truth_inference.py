@@ -68,7 +68,7 @@ class ShrunkConfusions:
     ----------
     smoothing : float
         Pseudo-count of every cell, above 0.
-    shrinkage : float
+    shrinkage : float, default=0.0
         Pseudo-labels per row, distributed as the crowd's.
     """
 
