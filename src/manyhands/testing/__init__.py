@@ -23,12 +23,25 @@ from manyhands.testing import aggregator_answers as answers
 from manyhands.testing import aggregator_invariances as promises
 from manyhands.testing import classifier_estimator_checks as classifier_estimator
 from manyhands.testing import classifier_invariances as classifier_promises
+from manyhands.testing import docstring_checks as docstrings
 from manyhands.testing import estimator_checks as estimator
 from manyhands.testing import learner_estimator_checks as learner_estimator
 from manyhands.testing import learner_invariances as learner_promises
 from manyhands.testing import representation_estimator_checks as representation_estimator
 from manyhands.testing import representation_invariances as representation_promises
 from manyhands.testing import training_invariances as training_promises
+from manyhands.testing.docstring_checks import check_docstring, check_function_docstring
+
+__all__ = [
+    "aggregator_checks",
+    "check_aggregator",
+    "check_classifier",
+    "check_docstring",
+    "check_function_docstring",
+    "check_representation",
+    "classifier_checks",
+    "representation_checks",
+]
 
 Check = Callable[[Aggregator], None]
 ClassifierCheck = Callable[[CrowdClassifier], None]
@@ -111,7 +124,9 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     estimator.check_clone_and_repr_round_trip,
     estimator.check_pickle_round_trip,
     estimator.check_a_second_fit_forgets_the_first,
-    estimator.check_every_parameter_is_documented,
+    docstrings.check_every_parameter_is_documented,
+    docstrings.check_every_attribute_is_documented,
+    docstrings.check_use_is_documented,
     estimator.check_every_parameter_is_validated,
     estimator.check_every_parameter_is_read,
 )
@@ -134,7 +149,9 @@ _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     training_promises.check_prediction_is_at_rest,
     training_promises.check_what_is_wrapped_is_seeded,
     learner_estimator.check_clone_and_repr_round_trip,
-    learner_estimator.check_every_parameter_is_documented,
+    docstrings.check_every_parameter_is_documented,
+    docstrings.check_every_attribute_is_documented,
+    docstrings.check_use_is_documented,
     learner_estimator.check_every_parameter_is_validated,
     learner_estimator.check_every_parameter_is_read,
     learner_estimator.check_a_second_fit_forgets_the_first,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import ParameterError
 from manyhands.testing.assertions import (
     assert_equal,
@@ -53,12 +51,6 @@ def check_a_second_fit_forgets_the_first(aggregator: Aggregator) -> None:
     once = fit(aggregator, second)
     assert_same_results(once, twice, "the second fit remembers the first")
     assert_equal(twice.predict_proba(second), once.predict_proba(second), "predictions remember the first fit")
-
-
-def check_every_parameter_is_documented(method: BaseEstimator) -> None:
-    """Every constructor parameter stands in the class docstring under Parameters, and no other does."""
-    documented, parameters = documented_parameters(type(method)), set(method.get_params(deep=False))
-    assert documented == parameters, f"documented: {sorted(documented)}; in the signature: {sorted(parameters)}"
 
 
 def check_every_parameter_is_validated(aggregator: Aggregator) -> None:
@@ -112,10 +104,3 @@ def assert_parameters_are_read(method: Any, *data: Any) -> None:
     quietly(lambda: Spy(**parameters).fit(*data))
     unread = set(parameters) - read
     assert not unread, f"fit never reads {sorted(unread)}"
-
-
-def documented_parameters(cls: type[Any]) -> set[str]:
-    """The names under Parameters in a class docstring."""
-    section = re.search(r"Parameters\n\s*-+\n(.*?)(\n\s*\n|\Z)", cls.__doc__ or "", re.DOTALL)
-    named = re.findall(r"^\s*([\w, ]+?) :", section.group(1), re.MULTILINE) if section else []
-    return {name.strip() for names in named for name in names.split(",")}

@@ -14,12 +14,9 @@ from manyhands.testing.estimator_checks import (
     assert_bad_values_are_refused,
     assert_clones_and_reprs_are_alike,
     assert_parameters_are_read,
-    check_every_parameter_is_documented,
 )
 from manyhands.testing.learners import brief, briefly, is_network, linear, output, quick
 from manyhands.testing.small_crowds import feature_crowd
-
-__all__ = ["check_every_parameter_is_documented"]  # the promise of an aggregator too
 
 
 def check_clone_and_repr_round_trip(method: BaseEstimator) -> None:
