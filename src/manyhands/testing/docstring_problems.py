@@ -237,9 +237,9 @@ def _properties(cls: type[Any]) -> set[str]:
 def _fitted(method: BaseEstimator) -> Any:
     """A copy of the method fitted to a small crowd, with features where `fit` takes X."""
     from manyhands.testing.assertions import fit
-    from manyhands.testing.learners import briefly
+    from manyhands.testing.learners import fit_briefly
     from manyhands.testing.small_crowds import easy_crowd, feature_crowd
 
     if "X" in inspect.signature(method.fit).parameters:  # type: ignore[attr-defined]
-        return briefly(method, *feature_crowd(2)[:2])
+        return fit_briefly(method, *feature_crowd(2)[:2])
     return fit(method, easy_crowd(2)[0])  # type: ignore[arg-type]
