@@ -1,6 +1,7 @@
 """The docstring checks accept a complete docstring and name what is wrong with any other."""
 
 import re
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
@@ -225,6 +226,35 @@ def test_functions_are_checked(old, new, message, monkeypatch):
         check_function_docstring(mean)
 
 
+def describe(cls: type) -> str:
+    """Name of a class."""
+    return cls.__name__
+
+
+def test_only_methods_have_a_self():
+    """A parameter called `cls` of a plain function needs an entry; `self` of a method does not."""
+    with pytest.raises(AssertionError, match=r"describe.cls: has no entry under Parameters"):
+        check_function_docstring(describe)
+
+
+def test_a_default_factory_needs_no_default():
+    """The default of a field that a function makes has no literal."""
+
+    @dataclass
+    class Bag:
+        """A bag.
+
+        Attributes
+        ----------
+        things : list
+            What is in it.
+        """
+
+        things: list = field(default_factory=list)
+
+    assert class_problems(Bag) == []
+
+
 def test_classes_and_their_methods_are_checked():
     """A class documents its constructor, its public methods and its properties; private ones may be bare."""
 
@@ -273,7 +303,7 @@ def test_types_name_what_constraints_allow():
     assert missing_from_type("str or callable", names) == [] and missing_from_type('"mlp"', names) == ['"resnet"']
 
 
-def test_sections_are_told_apart():
+def test_sections_and_entries_are_separated():
     """Titles need an underline; an entry ends where the next line without indentation begins."""
     parsed = parse_docstring("""One.
 

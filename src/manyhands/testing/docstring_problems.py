@@ -113,7 +113,9 @@ def function_problems(function: Callable[..., Any], name: str | None = None) -> 
     name = getattr(function, "__qualname__", repr(function)) if name is None else name
     docstring = parse_docstring(function.__doc__)
     signature = inspect.signature(function)
-    parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    parameters = [*signature.parameters.values()]
+    if _is_method(function) and parameters and parameters[0].name in ("self", "cls"):
+        del parameters[0]
     found = _summary_problems(name, function.__doc__)
     found += _entry_problems(name, parameters, docstring.entries("Parameters"))
     if _returns_something(signature) and not {"Returns", "Yields"} & set(docstring.sections):
@@ -176,6 +178,11 @@ def method_problems(cls: type[Any]) -> list[str]:
     return found
 
 
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Whether a function was defined in a class."""
+    return "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+
+
 def _summary_problems(name: str, text: str | None) -> list[str]:
     """A docstring opens with one line that ends with a period, and an empty line follows."""
     lines = inspect.cleandoc(text or "").split("\n")
@@ -217,6 +224,8 @@ def _text_problems(name: str, entry: Entry) -> list[str]:
 
 def _default_problems(name: str, entry: Entry, parameter: inspect.Parameter) -> list[str]:
     default = parameter.default
+    if repr(default) == "<factory>":  # a field of a dataclass whose default is made by a function
+        return []
     if default is parameter.empty:
         return [] if entry.default is None else [f"{name}: has no default, but default={entry.default} is documented"]
     if entry.default is None:

@@ -18,11 +18,11 @@ class Entry:
     ----------
     name : str
         What stands before the colon; several names if they share an entry (``"a, b"``).
-    type : str
+    type : str, default=""
         What stands after the colon, without the default; empty if there is no colon.
-    default : str or None
+    default : str or None, default=None
         What follows ``default=``, as it is written; None if no default is written.
-    description : str
+    description : str, default=""
         The indented lines below, joined by spaces.
     """
 
