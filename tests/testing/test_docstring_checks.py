@@ -297,6 +297,8 @@ def test_types_name_what_constraints_allow():
     """Whole words only; a choice among many names may be called str."""
     assert missing_from_type("int, Generator or None", RandomState()) == []
     assert missing_from_type("int", RandomState()) == ["Generator", "None"]
+    assert missing_from_type("int, numpy.random.Generator or None", RandomState()) == []
+    assert missing_from_type('bool or "auto"', OneOf((True, False, "auto"))) == []
     assert missing_from_type("point", Number(whole=True)) == ["int"]
     assert missing_from_type("tuple of int", Sizes()) == []
     names = NameOr(("mlp", "resnet"), "__call__", "a function")

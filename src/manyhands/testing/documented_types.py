@@ -104,9 +104,13 @@ def _words_of(constraint: Constraint) -> Iterator[tuple[str, ...]]:
 
 
 def _spellings(value: Any) -> tuple[str, ...]:
-    return (f'"{value}"', f"'{value}'") if isinstance(value, str) else (repr(value),)
+    """The ways to write a value in a type; `bool` stands for True and False."""
+    if isinstance(value, str):
+        return f'"{value}"', f"'{value}'"
+    return (repr(value), "bool") if isinstance(value, bool) else (repr(value),)
 
 
 def _contains(text: str, word: str) -> bool:
-    """Whether the word stands in the text, and not as a part of a longer word."""
-    return re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", text) is not None
+    """Whether the text contains the word, and not only as a part of a longer one; it may follow a dotted module."""
+    before = r"(?<!\w)" if word[0].isalpha() else r"(?<![\w.])"
+    return re.search(rf"{before}{re.escape(word)}(?!\w)", text) is not None
