@@ -17,11 +17,14 @@ def test_aggregator_passes_check(method, check):
 # Six trainings each, compared by accuracy: `make test` runs them for one EM classifier, one network and one embedding.
 SLOW = {"perfect_workers_equal_supervised_training", "training_separates_classes"}
 QUICK = {"raykar", "crowd-layer", "triplet"}
+# One class with four imputers, of which `make test` runs one.
+IMPUTED = {"crowd-layer-self", "crowd-layer-graph", "crowd-layer-gan"}
 
 
 def case(method, name, check):
     """A test case; marked as slow where it takes seconds."""
-    marks = pytest.mark.slow if name in SLOW and method not in QUICK else ()
+    is_slow = method in IMPUTED or (name in SLOW and method not in QUICK)
+    marks = pytest.mark.slow if is_slow else ()
     return pytest.param(method, check, id=f"{method}-{name}", marks=marks)
 
 

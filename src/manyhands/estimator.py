@@ -1,59 +1,106 @@
-"""What makes an object an estimator in scikit-learn's eyes, without importing scikit-learn.
+"""The base of all estimators: constructor parameters that can be listed, set, validated and printed.
 
-`sklearn.base` costs over a second of CPU at import; `manyhands aggregate` on a small file would spend most of its
-time there. `sklearn.base.clone`, `GridSearchCV` and `Pipeline` only ask for the methods below.
+scikit-learn's `clone`, `GridSearchCV` and `Pipeline` ask for the methods below and nothing else. `sklearn.base` itself
+is not imported: that takes over a second of CPU, most of the time of `manyhands aggregate` on a small file.
 """
 
 from __future__ import annotations
 
 import inspect
+from dataclasses import is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from manyhands.exceptions import NotFittedError, ParameterError
+from manyhands.options import with_nested_options
+from manyhands.spelling import did_you_mean
 from manyhands.validation import Constraint, check_parameters
 
 
 class BaseEstimator:
-    """Constructor parameters that can be listed, set, checked and printed."""
+    """Base of every aggregator, classifier and representation learner.
+
+    The constructor of a subclass names every parameter explicitly and only assigns; `fit` validates the parameters
+    against `_constraints`. Attributes that `fit` computes end in an underscore.
+
+    A parameter may itself be an estimator, or a frozen dataclass that groups several options. Parameters of either
+    are addressed as `name__parameter` in `set_params`, as in scikit-learn.
+    """
 
     _constraints: ClassVar[dict[str, Constraint]] = {}
     _fit_takes: ClassVar[str] = "(annotations)"
 
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse parameters that the constructor does not have, with the nearest name, before `__init__` runs."""
+        known = cls._parameter_names()
+        for name in parameters:
+            if name not in known:
+                raise ParameterError(f"{cls.__name__} has no parameter {name!r}.{_suggestion(name, known)}")
+        return super().__new__(cls)
+
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Every constructor parameter with its default; what `**others` passes up is the next class's to name."""
-        found: dict[str, Any] = {}
-        for owner in cls.__mro__[:-1]:  # all but `object`
-            if "__init__" in vars(owner):
-                parameters = list(inspect.signature(owner.__init__).parameters.values())[1:]  # type: ignore[misc]
-                named = {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
-                found |= {name: default for name, default in named.items() if name not in found}
-                if all(p.kind is not p.VAR_KEYWORD for p in parameters):
-                    break
-        return found
+        """Every constructor parameter with its default value, in the order of the signature."""
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # all but `self`
+        return {p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
         return list(cls._defaults())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor parameters by name; `deep` adds those of wrapped estimators as `name__parameter`."""
+        """Return the constructor parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also return the parameters of nested estimators and option groups, as `name__parameter`.
+
+        Returns
+        -------
+        dict of str to object
+            Parameter names and their values.
+        """
         own = {name: getattr(self, name) for name in self._parameter_names()}
-        wrapped = {n: v for n, v in own.items() if deep and hasattr(v, "get_params") and not isinstance(v, type)}
-        return own | {f"{name}__{inner}": v for name, e in wrapped.items() for inner, v in e.get_params().items()}
+        if not deep:
+            return own
+        nested = {f"{name}__{inner}": v for name, value in own.items() for inner, v in _nested(value).items()}
+        return own | nested
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set constructor parameters by name; `name__parameter` sets one of a wrapped estimator."""
+        """Set constructor parameters by name.
+
+        Parameters
+        ----------
+        **parameters : object
+            New values; `name__parameter` sets one of a nested estimator or option group.
+
+        Returns
+        -------
+        self
+        """
         known = self._parameter_names()
         for name, value in parameters.items():
             outer, _, inner = name.partition("__")
-            if outer not in known or (inner and not hasattr(getattr(self, outer), "set_params")):
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(known)}.")
-            if inner:
-                getattr(self, outer).set_params(**{inner: value})
-            else:
-                setattr(self, name, value)
+            if outer not in known or (inner and not self._can_set(outer, inner)):
+                possible = known if outer not in known else [f"{outer}__{n}" for n in _nested(getattr(self, outer))]
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{_suggestion(name, possible)}")
+            self._set(outer, inner, value)
         return self
+
+    def _can_set(self, outer: str, inner: str) -> bool:
+        current = getattr(self, outer)
+        if _is_options(current):
+            return inner in _nested(current)
+        return hasattr(current, "set_params")
+
+    def _set(self, outer: str, inner: str, value: Any) -> None:
+        current = getattr(self, outer)
+        if not inner:
+            setattr(self, outer, value)
+        elif _is_options(current):
+            setattr(self, outer, replace(current, **{inner: value}))
+        else:
+            current.set_params(**{inner: value})
 
     def __repr__(self) -> str:
         defaults = self._defaults()
@@ -61,14 +108,33 @@ class BaseEstimator:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's own machinery asks before a search or a pipeline; it is loaded by then."""
+        """Return the tags that scikit-learn asks for before a search or a pipeline; it is loaded by then."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def _check_parameters(self) -> None:
-        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
+        parameters, constraints = with_nested_options(self.get_params(deep=False), self._constraints)
+        check_parameters(type(self).__name__, parameters, constraints)
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit{self._fit_takes} first.")
+
+
+def _is_options(value: Any) -> bool:
+    """Whether a parameter is a group of options: an instance of a frozen dataclass."""
+    return is_dataclass(value) and not isinstance(value, type) and not hasattr(value, "get_params")
+
+
+def _nested(value: Any) -> dict[str, Any]:
+    """The parameters of a nested estimator or option group; none for any other value."""
+    if _is_options(value):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return dict(value.get_params())
+    return {}
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    return did_you_mean(name, known) or f" It has: {', '.join(known)}."

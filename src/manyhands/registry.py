@@ -1,14 +1,20 @@
-"""Table of contents: method name -> "module:Class" and, for a variant, its fixed parameters; one line each."""
+"""The registry: method name -> where its constructor lives, and the fixed parameters of a variant; one line each.
+
+A constructor is a class (`module:Class`) or a class method (`module:Class.plus`). Nothing is imported before a method
+is asked for, and nothing registers itself: this file is the complete list.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.spelling import did_you_mean
 
 DEFAULT = "pooled-dawid-skene"
 
@@ -25,11 +31,11 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
-_IMPUTED = "manyhands.classifiers.imputation.imputed_crowd_layer:ImputedCrowdLayer"  # four ways of filling in
-_NEUCROWD = "manyhands.representation.neucrowd.neucrowd:NeuCrowd"  # a learner of representations that classifies too
+_IMPUTED = "manyhands.classifiers.imputation.imputed_crowd_layer:ImputedCrowdLayer"  # four models that impute
+_NEUCROWD = "manyhands.representation.neucrowd.neucrowd:NeuCrowd"  # a representation learner that classifies too
 
+# A paper's name gives the paper's method; "-plus" names ours, which is built on it.
 _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "adaptive-difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM", {}),
     "aggnet": ("manyhands.classifiers.aggnet:AggNet", {}),
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "cpc": ("manyhands.classifiers.cpc.cpc:CPC", {}),
@@ -39,15 +45,21 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "crowd-layer-graph": (_IMPUTED, {"imputer": "graph"}),
     "crowd-layer-self": (_IMPUTED, {"imputer": "self"}),
     "crowding": ("manyhands.classifiers.crowding.crowding:CrowdInG", {}),
+    "crowding-plus": ("manyhands.classifiers.crowding.crowding:CrowdInG.plus", {}),
+    "difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM", {}),
+    "difficulty-em-plus": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM.plus", {}),
     "difficulty-network": ("manyhands.classifiers.difficulty.difficulty_network:DifficultyNetwork", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
     "fixed-difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:FixedDifficultyEM", {}),
     "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
+    "iced-plus": ("manyhands.classifiers.iced.iced:ICED.plus", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
     "neucrowd": (_NEUCROWD, {}),
+    "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
     "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
     "self-crowd": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd", {}),
+    "self-crowd-plus": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd.plus", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
     "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
     "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),
@@ -58,6 +70,7 @@ _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "contrastive": ("manyhands.representation.contrastive:Contrastive", {}),
     "lifted": ("manyhands.representation.lifted:Lifted", {}),
     "neucrowd": (_NEUCROWD, {}),
+    "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
     "rll": ("manyhands.representation.rll:RLL", {}),
     "triplet": ("manyhands.representation.triplet:Triplet", {}),
 }
@@ -69,27 +82,69 @@ _EXTRA_OF = {"torch": "learn"}
 
 
 def names(kind: str | None = None) -> list[str]:
-    """All method names, or those of one kind ("aggregator", "classifier", "representation"), sorted."""
+    """Return the names of all methods, sorted.
+
+    Parameters
+    ----------
+    kind : {"aggregator", "classifier", "representation"} or None, default=None
+        Only methods of this kind; None returns all.
+
+    Returns
+    -------
+    list of str
+    """
     if kind is not None and kind not in _KINDS:
         raise ParameterError(f"There is no kind of method called {kind!r}. There are: {', '.join(_KINDS)}.")
     return list(_METHODS if kind is None else _KINDS[kind])
 
 
 def get(name: str) -> type[Any]:
-    """The class behind a name; its module is imported now and not before."""
-    module, _, class_name = _entry(name)[0].partition(":")
+    """Return the class behind a name; its module is imported now and not before.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+
+    Returns
+    -------
+    type
+        The class, also where the name stands for a class method such as `ICED.plus`.
+    """
+    module, class_name, _ = _place(name)
     found: type[Any] = getattr(load_module(module), class_name)
     return found
 
 
 def name_of(cls: type[Any]) -> str | None:
-    """The name of a class, or None; no other method is imported to find it."""
+    """Return the name under which a class is registered, or None; no method is imported to find it.
+
+    Parameters
+    ----------
+    cls : type
+        A class of estimators.
+
+    Returns
+    -------
+    str or None
+        The first name whose constructor is the class itself.
+    """
     home = f"{cls.__module__}:{cls.__qualname__}"
     return next((name for name, (place, _) in _METHODS.items() if place == home), None)
 
 
 def load_module(module: str) -> ModuleType:
-    """Import a module of ours; where a library of an extra is missing, one sentence names the extra."""
+    """Import a module of the package; where the library of an extra is missing, the error names the extra.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name.
+
+    Returns
+    -------
+    module
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -102,30 +157,80 @@ def load_module(module: str) -> ModuleType:
 
 
 def summary(name: str) -> str:
-    """The first line of a method's docstring, read from its source: no method is imported to be listed."""
-    module, _, class_name = _entry(name)[0].partition(":")
+    """Return the first line of a method's docstring, read from its source: no method is imported to be listed.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+
+    Returns
+    -------
+    str
+        The summary of the class or, for `Class.plus`, of the class method.
+    """
+    module, class_name, constructor = _place(name)
     path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
-    return (ast.get_docstring(found) or "").partition("\n")[0]
+    node: ast.AST = ast.parse(path.read_text(encoding="utf-8"))
+    for wanted in filter(None, (class_name, constructor)):
+        inside = ast.iter_child_nodes(node)
+        node = next(n for n in inside if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == wanted)
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+    return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
 def create(name: str, **parameters: Any) -> Any:
-    """A new estimator by name.
+    """Return a new estimator by name.
 
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+    **parameters : object
+        Constructor parameters.
+
+    Returns
+    -------
+    BaseEstimator
+
+    Examples
+    --------
     >>> create("dawid-skene", smoothing=0.1)
     DawidSkene(smoothing=0.1)
     """
-    return get(name)(**(_entry(name)[1] | parameters))
+    _, _, constructor = _place(name)
+    cls = get(name)
+    make: Callable[..., Any] = getattr(cls, constructor) if constructor else cls
+    return make(**(_entry(name)[1] | parameters))
 
 
 def create_seeded(name: str, seed: int) -> Any:
-    """A new estimator by name, with the seed where it draws anything at random."""
+    """Return a new estimator by name, with this seed where it has a `random_state`.
+
+    Parameters
+    ----------
+    name : str
+        A name of the registry.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    BaseEstimator
+    """
     model = create(name)
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
 
 
+def _place(name: str) -> tuple[str, str, str]:
+    """Module, class and constructor of a name; the constructor is "" where it is the class itself."""
+    module, _, rest = _entry(name)[0].partition(":")
+    class_name, _, constructor = rest.partition(".")
+    return module, class_name, constructor
+
+
 def _entry(name: str) -> tuple[str, dict[str, Any]]:
     if name not in _METHODS:
-        raise ParameterError(f"There is no method called {name!r}. There are: {', '.join(_METHODS)}.")
+        hint = did_you_mean(name, _METHODS) or f" There are: {', '.join(_METHODS)}."
+        raise ParameterError(f"There is no method called {name!r}.{hint}")
     return _METHODS[name]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands import AggNet, Annotations, Raykar
-from manyhands.classifiers.aggnet import Belief, Rounds
+from manyhands.classifiers.aggnet import EMState, Rounds
 from manyhands.em.classifier_em import initial_posterior, posterior_of
 from manyhands.em.kernels import pack
 from manyhands.testing.learners import QUICK
@@ -37,7 +37,7 @@ def test_a_round_of_em_is_that_of_plain_loops():
     """From the votes: confusion matrices; then the posterior with the network's probabilities, and matrices from it."""
     _, votes, _ = feature_crowd(3, accuracy=0.7)
     proba = np.random.default_rng(0).dirichlet(np.ones(3), votes.n_items)
-    belief = Belief(Stand(votes), 0.3)
+    belief = EMState(Stand(votes), 0.3)
     table = confusions(initial_posterior(votes, None), triples_of(votes), 10, 0.3)
     np.testing.assert_allclose(np.exp(belief.table()), table, atol=1e-12)
     belief.update(np.log(proba))
@@ -51,7 +51,7 @@ def test_gold_stands_in_the_posterior():
     _, votes, _ = feature_crowd(3, accuracy=0.7)
     gold = np.full(votes.n_items, -1, np.int32)
     gold[5] = 2
-    belief = Belief(Stand(votes, gold), 0.3)
+    belief = EMState(Stand(votes, gold), 0.3)
     assert belief.posterior[5].tolist() == [0, 0, 1]
     belief.update(np.log(np.full((60, 3), 1 / 3)))
     assert belief.posterior[5].tolist() == [0, 0, 1] and belief.posterior[6].max() < 1
@@ -60,14 +60,14 @@ def test_gold_stands_in_the_posterior():
 def test_the_belief_moves_when_an_epoch_ends(monkeypatch):
     """Once per epoch and behind its last batch: every batch of an epoch has targets of one and the same round."""
     happened = []
-    update, walk = Belief.update, Rounds.__iter__
+    update, walk = EMState.update, Rounds.__iter__
 
     def noted_walk(self):
         for batch in walk(self):
             happened.append("batch")
             yield batch
 
-    monkeypatch.setattr(Belief, "update", lambda self, log_f: (happened.append("update"), update(self, log_f))[1])
+    monkeypatch.setattr(EMState, "update", lambda self, log_f: (happened.append("update"), update(self, log_f))[1])
     monkeypatch.setattr(Rounds, "__iter__", noted_walk)
     X, votes, _ = feature_crowd(3)
     quick(max_epochs=2, patience=None).fit(X, votes)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manyhands import Annotations, MaxMIG, TwoStage
-from manyhands.classifiers.max_mig import Aggregating, FullBatches, mig_loss
+from manyhands.classifiers.max_mig import FullBatches, LabelAggregator, mig_loss
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
@@ -47,7 +47,7 @@ def test_the_loss_is_its_plain_loop(n_items):
     confusion, prior = rng.dirichlet(np.ones(3), (4, 3)), np.array([0.2, 0.3, 0.5])
     triples = [(0, 0, 1), (0, 3, 2), (0, 3, 2), (1, 2, 0), (2, 1, 1), (4, 0, 0)]  # (row, worker, label)
     triples = [t for t in triples if t[0] < n_items]
-    aggregator = Aggregating(confusion, prior)
+    aggregator = LabelAggregator(confusion, prior)
     batch = Batch(np.arange(n_items), *(torch.tensor(column) for column in zip(*triples)))
     h = rng.dirichlet(np.ones(3), n_items)
     log_g = aggregator(batch)
@@ -70,7 +70,7 @@ def test_the_loss_is_least_where_both_tell_the_truth():
 
 def test_gold_takes_the_place_of_labels():
     """Its class is forecast whatever was said; -1 means that there is none; gradients stay finite."""
-    aggregator = Aggregating(np.full((1, 2, 2), 0.5), np.array([0.4, 0.6]))
+    aggregator = LabelAggregator(np.full((1, 2, 2), 0.5), np.array([0.4, 0.6]))
     batch = Batch(np.arange(2), torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
     log_g = aggregator(batch, torch.tensor([0, -1]))
     np.testing.assert_allclose(log_g.exp().detach(), [[1, 0], [0.4, 0.6]], atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 from manyhands import MBEM, Annotations
 from manyhands.classifiers import mbem
-from manyhands.classifiers.mbem import see_labels
+from manyhands.classifiers.mbem import posterior_by_predictions
 from manyhands.features import as_rows
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, with_silence
@@ -24,7 +24,7 @@ def test_worked_numbers():
     """The network answers 0, 0, 1; Ann says 0, 1, 1 and Bob 0, -, 0: counts, frequencies and posterior by hand."""
     votes = Annotations.from_matrix([[0, 0], [1, -1], [1, 0]])
     proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-    posterior, confusion, prior = see_labels(proba, votes, None, 0.5)
+    posterior, confusion, prior = posterior_by_predictions(proba, votes, None, 0.5)
     np.testing.assert_allclose(prior, [2.5 / 4, 1.5 / 4])
     np.testing.assert_allclose(confusion[0], [[0.5, 0.5], [0.25, 0.75]])  # Ann: one right, one wrong; one right
     np.testing.assert_allclose(confusion[1], [[0.75, 0.25], [0.75, 0.25]])  # Bob: one right; one wrong
@@ -38,7 +38,7 @@ def test_gold_and_silence_in_the_posterior():
     """Gold counts as the answer; an item without labels has the network's word and is no part of the frequencies."""
     votes = Annotations.from_matrix([[0], [1], [-1]])
     proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
-    posterior, confusion, prior = see_labels(proba, votes, np.array([1, -1, -1], np.int32), 0.5)
+    posterior, confusion, prior = posterior_by_predictions(proba, votes, np.array([1, -1, -1], np.int32), 0.5)
     np.testing.assert_allclose(prior, [0.5 / 3, 2.5 / 3])
     np.testing.assert_allclose(confusion[0, 1], [0.5, 0.5])
     np.testing.assert_allclose(confusion[0, 0], [0.5, 0.5])  # the network never answers 0: nothing is known
@@ -64,7 +64,7 @@ def test_each_round_trains_afresh_on_the_posterior(monkeypatch):
     share = np.array([np.bincount(votes.label[votes.item == i], minlength=3) / 5 for i in range(60)])
     np.testing.assert_allclose(trained[0][1], share)
     for (network, _, _), (_, posterior, _) in pairwise(trained):
-        expected = see_labels(model._proba(network, as_rows(X)), votes, None, 0.01)[0]
+        expected = posterior_by_predictions(model._proba(network, as_rows(X)), votes, None, 0.01)[0]
         np.testing.assert_array_equal(posterior, expected)
     assert [epoch["round"] for epoch in model.history_] == [0.0] * 25 + [1.0] * 25 + [2.0] * 25 + [3.0] * 25
 
@@ -73,7 +73,7 @@ def test_what_is_said_is_the_last_networks_view_of_all_labels():
     """Confusion matrices, frequencies and posterior, with the labels that were held out."""
     X, votes, _ = feature_crowd(3, accuracy=0.7)
     model = quick(smoothing=0.2).fit(X, votes)
-    posterior, confusion, prior = see_labels(model.predict_proba(X), votes, None, 0.2)
+    posterior, confusion, prior = posterior_by_predictions(model.predict_proba(X), votes, None, 0.2)
     np.testing.assert_array_equal(model.posterior_, posterior)
     np.testing.assert_array_equal(model.confusion_, confusion)
     np.testing.assert_array_equal(model.class_prior_, prior)

@@ -22,7 +22,7 @@ def on_bench(use, X, votes, **changes):
     found = []
 
     class Using(NetworkClassifier):
-        def _learn_network(self, context):
+        def _learn(self, context):
             found.append(use(context))
             return FitResult(context.network())
 

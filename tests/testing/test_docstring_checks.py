@@ -16,7 +16,7 @@ from manyhands.testing.docstring_checks import (
 from manyhands.testing.docstring_problems import class_problems, method_problems
 from manyhands.testing.documented_types import is_default, missing_from_type
 from manyhands.testing.numpydoc import parse_docstring
-from manyhands.validation import Maybe, NameOr, Number, OneOf, RandomState, Sizes, Switch
+from manyhands.validation import Boolean, LayerSizes, NameOr, NoneOr, Number, OneOf, RandomState
 
 ATTRIBUTES = """
     Attributes
@@ -77,8 +77,8 @@ def toy(docstring):
         _constraints: ClassVar = {
             "kind": OneOf(("a", "b")),
             "rate": Number(above=0),
-            "times": Maybe(Number(whole=True)),
-            "loud": Switch(),
+            "times": NoneOr(Number(whole=True)),
+            "loud": Boolean(),
         }
 
         def __init__(self, kind="a", *, rate=0.001, times=None, loud=False):
@@ -289,7 +289,7 @@ def test_classes_and_their_methods_are_checked():
 def test_defaults_are_compared_by_value():
     """Literals by their value and kind, functions by name, groups of options by their constructor."""
     assert is_default("1e-3", 0.001) and is_default("(128,)", (128,)) and is_default("None", None)
-    assert is_default("mean", mean) and is_default("Switch()", Switch())
+    assert is_default("mean", mean) and is_default("Boolean()", Boolean())
     assert not is_default("1", True) and not is_default("128", (128,)) and not is_default("mlp", "mlp")
 
 
@@ -300,7 +300,7 @@ def test_types_name_what_constraints_allow():
     assert missing_from_type("int, numpy.random.Generator or None", RandomState()) == []
     assert missing_from_type('bool or "auto"', OneOf((True, False, "auto"))) == []
     assert missing_from_type("point", Number(whole=True)) == ["int"]
-    assert missing_from_type("tuple of int", Sizes()) == []
+    assert missing_from_type("tuple of int", LayerSizes()) == []
     names = NameOr(("mlp", "resnet"), "__call__", "a function")
     assert missing_from_type("str or callable", names) == [] and missing_from_type('"mlp"', names) == ['"resnet"']
 

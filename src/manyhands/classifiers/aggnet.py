@@ -1,27 +1,26 @@
-"""AggNet: a network and the workers' confusion matrices by EM, an epoch at a time.
+"""AggNet: a network and the workers' confusion matrices by EM, one epoch per iteration.
 
-    E: r_ik ~ f_k(x_i) prod_w confusion[w, k, label_iw]
-    M: confusion[w, k, l] ~ smoothing + sum of r_ik over the items that w called l;   f by one epoch on the targets r
+    E step: r_ik ~ f_k(x_i) prod_w confusion[w, k, label_iw]
+    M step: confusion[w, k, l] ~ smoothing + sum of r_ik over the items that w labelled l;   f by one epoch on targets r
 
-EM begins with r = the vote shares. This is `raykar` with a network where its logistic regression stands, and with an
-M step of the network that is not carried to its end: the likelihood may fall.
-
-Reference: S. Albarqouni et al. (2016), AggNet: deep learning from crowds for mitosis detection in breast cancer
-histology images, IEEE Transactions on Medical Imaging 35. The paper has two classes; this is its form for many.
+EM starts with r = the vote shares. This is `Raykar` with a network in place of logistic regression. The M step of the
+network is only one epoch (generalised EM), so the likelihood may fall.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.epoch_updates import EpochThenUpdate
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import initial_posterior, log_confusions, posterior_of
 from manyhands.em.kernels import Array, pack
 from manyhands.nn.batches import Batch
@@ -29,24 +28,70 @@ from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 
 
-class AggNet(NetworkClassifier):
-    """A network that learns from a posterior, and a posterior that learns from the network, epoch by epoch.
+class AggNet(CrowdClassifier):
+    """Network trained on a posterior that EM updates after every epoch, with a confusion matrix per worker.
 
-    Gold is part of the posterior. The posterior at the end is that of all labels, held-out ones included.
+    Gold enters the posterior. The final posterior uses all labels, held-out ones included. Use it where features need
+    a network and workers have different confusion matrices; for linear classifiers `Raykar` is exact EM and faster.
 
     Parameters
     ----------
-    smoothing : labels added to every cell of every confusion matrix
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    smoothing : float, default=0.1
+        Pseudo-count added to every cell of every confusion matrix.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrix of each worker; rows (over the label) sum to 1.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    S. Albarqouni et al. (2016), AggNet: deep learning from crowds for mitosis detection in breast cancer histology
+    images, IEEE Transactions on Medical Imaging 35. The paper has two classes; this is its form for many.
 
     Examples
     --------
@@ -61,36 +106,71 @@ class AggNet(NetworkClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {"smoothing": Number(above=0)}
 
-    def __init__(self, smoothing: float = 0.1, **network: Unpack[NetworkParameters]) -> None:
-        super().__init__(**network)
+    def __init__(
+        self,
+        smoothing: float = 0.1,
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.smoothing = smoothing
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         network = context.network()
         optimizer = context.adam(network)
-        belief = Belief(context, self.smoothing)
+        state = EMState(context, self.smoothing)
 
         def step(batch: Batch) -> torch.Tensor:
-            return descend(optimizer, soft_cross_entropy(network(context.x(batch)), belief.target(batch)))
+            return descend(optimizer, soft_cross_entropy(network(context.x(batch)), state.target(batch)))
 
         def log_label(batch: Batch) -> torch.Tensor:
             log_proba = network(context.x(batch)).log_softmax(1)[batch.row]
-            return log_mixture(log_proba, belief.log_column(batch))
+            return log_mixture(log_proba, state.log_column(batch))
 
-        modules = {"network": network, "belief": belief}  # the best epoch has its own confusion matrices
+        modules = {"network": network, "state": state}  # the best epoch has its own confusion matrices
         evaluate = context.heldout_score(log_label, network)
-        rounds = Rounds(context, network, belief)
-        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=rounds)
-        table = belief.table()
+        epochs = EpochThenUpdate(context.batches(), lambda: state.update(_log_f(network, context)))
+        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=epochs)
+        table = state.table()
         posterior = posterior_of(pack(context.data.annotations), table, _log_f(network, context), context.data.gold)[0]
         return FitResult(network, history, posterior, {"confusion_": np.exp(table)})
 
 
-class Belief(nn.Module):
-    """What EM believes between epochs: buffers, so that checkpoints and early stopping keep them."""
+class EMState(nn.Module):
+    """Posterior and confusion matrices between epochs: buffers, so that checkpoints and early stopping keep them.
+
+    Parameters
+    ----------
+    context : TrainingContext
+        Labels and gold.
+    smoothing : float
+        Pseudo-count of every cell.
+    """
 
     posterior: torch.Tensor  # (n_items, n_classes)
-    log_table: torch.Tensor  # (n_workers, n_classes of the truth, n_classes of the label)
+    log_table: torch.Tensor  # [worker, truth, label]
 
     def __init__(self, context: TrainingContext, smoothing: float) -> None:
         super().__init__()
@@ -101,35 +181,25 @@ class Belief(nn.Module):
         self.to(context.device)
 
     def update(self, log_f: Array) -> None:
-        """An E step, then the M step of the confusion matrices."""
+        """Do an E step with log f(x), (n_items, n_classes), then the M step of the confusion matrices."""
         posterior, _ = posterior_of(self.packed, self.table(), log_f, self.gold)
         table = log_confusions(self.packed, posterior, self.smoothing)
         self.posterior.copy_(torch.from_numpy(posterior))
         self.log_table.copy_(torch.from_numpy(table))
 
     def table(self) -> Array:
+        """Return the log confusion matrices, [worker, truth, label]."""
         return self.log_table.double().cpu().numpy()
 
     def target(self, batch: Batch) -> torch.Tensor:
+        """Return the posterior of the items of a mini-batch, (n_rows, n_classes)."""
         return self.posterior[torch.from_numpy(batch.item)].float()
 
     def log_column(self, batch: Batch) -> torch.Tensor:
-        """(n_labels, n_classes) log p(label | truth) of the labels of a batch."""
+        """Return log p(label | truth) of the labels of a mini-batch, (n_labels, n_classes)."""
         return self.log_table[batch.worker, :, batch.label].float()
 
 
-class Rounds:
-    """The batches of an epoch, at whose end the belief is brought up to date."""
-
-    def __init__(self, context: TrainingContext, network: nn.Module, belief: Belief) -> None:
-        self.context, self.network, self.belief = context, network, belief
-        self.batches = context.batches()
-
-    def __iter__(self) -> Iterator[Batch]:
-        yield from self.batches
-        self.belief.update(_log_f(self.network, self.context))
-
-
 def _log_f(network: nn.Module, context: TrainingContext) -> Array:
-    """(n_items, n_classes) what the network says of the training items."""
+    """Log f(x) of the training items, (n_items, n_classes)."""
     return safe_log(probabilities(network, context.data.rows))

@@ -1,58 +1,112 @@
-"""CoNAL: some mistakes are everybody's, the others are a worker's own.
+"""CoNAL: a mistake is either common to all workers or the worker's own.
 
-    p = softmax(network(x)),   omega_iw = sigmoid( <unit(V x_i), unit(u_w)> )   how far worker w errs with all on item i
-    logits of worker w = omega_iw p W_common + (1 - omega_iw) p W_w             mixed are logits, not probabilities
+    p = softmax(network(x)),   omega_iw = sigmoid( <unit(V x_i), unit(u_w)> )   weight of the common noise
+    logits of worker w = omega_iw p W_common + (1 - omega_iw) p W_w             logits are mixed, not probabilities
     loss = mean over observed labels of -log softmax(logits)[label]  -  penalty * sum_w ||W_w - W_common||_F
 
-V is two linear layers with nothing between them. All matrices start at twice the identity, and the penalty drives a
-worker's own away from the common one. With both vectors of length one, omega stays between 0.27 and 0.73.
-
-Reference: Z. Chu, J. Ma and H. Wang (2021), Learning from crowds by modeling common confusions, AAAI.
+V consists of two linear layers without an activation between them. All matrices start at twice the identity, and the
+penalty drives a worker's own matrix away from the common one. As both vectors have length one, omega lies between 0.27
+and 0.73.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import log_softmax_at
 from manyhands.nn.worker_layers import CrowdLogits
-from manyhands.validation import Constraint, Number, Switch
+from manyhands.randomness import Seed
+from manyhands.validation import Boolean, Constraint, Number
 
 if TYPE_CHECKING:
-    from manyhands.classifiers.noise_layer import AnswersTo
+    from manyhands.classifiers.noise_layer import LabelDistribution
 
 
-class CoNAL(NoiseLayerClassifier):
-    """A crowd layer in which a matrix common to all workers and one of each worker's own share the blame.
+class CoNAL(CrowdClassifier):
+    """Crowd layer with a noise matrix common to all workers and one of each worker's own.
 
-    The penalty sums over the workers of a batch: it costs the same in any crowd, and silent workers change nothing.
+    Use it where many workers make the same mistakes, for instance because some items are ambiguous. The penalty sums
+    over the workers of a mini-batch: its cost does not grow with the crowd, and workers without labels have no effect.
 
     Parameters
     ----------
-    embedding : length of the vectors of items and workers, whose product decides who is to blame
-    embedding_hidden : size of the layer between an item's features and its vector
-    unit_items : bring the vectors of items to length one; those of workers always are
-    penalty : how much the distance of workers' matrices from the common one counts
-    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    embedding : int, default=20
+        Length of the vectors of items and workers whose product gives omega.
+    embedding_hidden : int, default=128
+        Size of the layer between an item's features and its vector.
+    unit_items : bool, default=True
+        Whether the items' vectors are normalised to length one; the workers' always are.
+    penalty : float, default=1e-05
+        Weight of the distance between the workers' matrices and the common one.
+    init : str or Aggregator, default="identity"
+        Initial layers: twice the identity, or the confusion matrices estimated by this aggregator.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    common_confusion_ : (n_classes, n_classes) the mistakes of everybody, were the network sure of the truth
-    common_share_ : (n_workers,) mean of omega over the items that each worker labelled; 0.5 where there are none
-    confusion_ : (n_workers, n_classes, n_classes) how each worker would answer at his mean omega
+    common_confusion_ : ndarray of shape (n_classes, n_classes)
+        Label distribution under the common noise given the true class.
+    common_share_ : ndarray of shape (n_workers,)
+        Mean of omega over the items that each worker labelled; 0.5 without labels.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Label distribution of each worker given the true class, at their mean omega.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Z. Chu, J. Ma and H. Wang (2021), Learning from crowds by modeling common confusions, AAAI.
 
     Examples
     --------
@@ -68,7 +122,7 @@ class CoNAL(NoiseLayerClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "embedding": Number(whole=True, least=1),
         "embedding_hidden": Number(whole=True, least=1),
-        "unit_items": Switch(),
+        "unit_items": Boolean(),
         "penalty": Number(least=0),
     }
 
@@ -78,35 +132,106 @@ class CoNAL(NoiseLayerClassifier):
         embedding_hidden: int = 128,
         unit_items: bool = True,
         penalty: float = 1e-5,
-        **others: Unpack[NoiseLayerParameters],
+        *,
+        init: Any = "identity",
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**others)
         self.embedding = embedding
         self.embedding_hidden = embedding_hidden
         self.unit_items = unit_items
         self.penalty = penalty
+        self.init = init
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _noise_layer(self, context: TrainingContext) -> Any:
+    def noise_model(self) -> NoiseModel:
+        """Return the label-noise model, for methods that are built on this one."""
+        return CommonNoise(self.embedding, self.embedding_hidden, self.unit_items, self.penalty)
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return fit_noise_model(context, self.noise_model(), self.init)
+
+
+@dataclass(frozen=True)
+class CommonNoise(NoiseModel):
+    """Logits of a worker's label as a mixture of a common matrix and the worker's own.
+
+    Attributes
+    ----------
+    embedding : int
+        Length of the vectors of items and workers.
+    embedding_hidden : int
+        Size of the layer between an item's features and its vector.
+    unit_items : bool
+        Whether the items' vectors are normalised.
+    penalty : float
+        Weight of the distance between own and common matrices.
+    """
+
+    embedding: int
+    embedding_hidden: int
+    unit_items: bool
+    penalty: float
+
+    def new_layer(self, context: TrainingContext) -> CommonNoiseLayer:
+        """Return the layer with all matrices at twice the identity."""
         sizes = int(np.prod(context.data.rows.shape)), self.embedding_hidden, self.embedding
-        return CommonNoise(_worker_vectors(context, self.embedding), context.n_classes, sizes, self.unit_items)
+        return CommonNoiseLayer(_worker_vectors(context, self.embedding), context.n_classes, sizes, self.unit_items)
 
-    def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        found: torch.Tensor = noise(log_proba, x, batch)
+    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the log-probability of each label; omega depends on the features."""
+        found: torch.Tensor = layer(log_proba, x, batch)
         return found
 
-    def _answers_of(self, noise: Any, worker: torch.Tensor) -> AnswersTo:
-        answers = noise.answers_of(worker)
-        return lambda log_proba, x: answers(log_proba, x())
+    def loss(self, layer: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the negative log-likelihood minus the penalty on the distance of the matrices."""
+        return super().loss(layer, log_label, batch) - self.penalty * layer.distance(batch.worker)
 
-    def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
-        return super()._loss(noise, log_label, batch) - self.penalty * noise.distance(batch.worker)
+    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
+        """Return the label distribution of these workers as a function of log p(k | x) and x."""
+        distribution = layer.answers_of(worker)
+        return lambda log_proba, x: distribution(log_proba, x())
 
-    def _results(self, context: TrainingContext, noise: Any) -> dict[str, Array]:
-        return _results(noise, context)
+    def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
+        """Return `common_confusion_`, `confusion_` and `common_share_`."""
+        return _results(layer, context)
 
 
-class CommonNoise(nn.Module):
-    """The layer: a common matrix, a matrix per worker, and omega, which weighs them for each item and worker."""
+class CommonNoiseLayer(nn.Module):
+    """The common matrix, a matrix per worker, and omega, which weights them for each item and worker.
+
+    Parameters
+    ----------
+    vectors : torch.Tensor of shape (n_workers, embedding)
+        Initial worker vectors.
+    n_classes : int
+        Number of classes.
+    sizes : tuple of int
+        Number of features, hidden size and embedding size of the item network.
+    unit_items : bool
+        Whether item vectors are normalised.
+    """
 
     def __init__(self, vectors: torch.Tensor, n_classes: int, sizes: tuple[int, int, int], unit_items: bool) -> None:
         super().__init__()
@@ -118,31 +243,31 @@ class CommonNoise(nn.Module):
 
     @torch.no_grad()
     def start_at(self, confusion: Array) -> None:
-        """Begin with these matrices as the workers' own, and with their mean as the common one."""
+        """Initialise the workers' own matrices with these confusion matrices and the common one with their mean."""
         self.own.start_at(confusion)
         assert self.own.weight is not None
         self.common.copy_(self.own.weight.view(-1, *self.common.shape).exp().mean(0).log())
 
     def forward(self, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) log-probability of each label of the batch, given log p(k | x) and x of its rows."""
+        """Return the log-probability of each label of the mini-batch, (n_labels,)."""
         proba, omega = log_proba.exp(), self.omega(x, batch).unsqueeze(1)
         own = self.own.logits(proba.index_select(0, batch.row), batch.worker)
         common = (proba @ self.common).index_select(0, batch.row)
         return log_softmax_at(own + omega * (common - own), batch.label)
 
     def answers_of(self, worker: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-        """From log p(k | x) and x of some rows to the log-probability of every answer of each of these workers."""
+        """Return a function from log p(k | x) and x to the log-probability of every label of each of these workers."""
         own_logits, vector = self.own.logits_of(worker), F.normalize(self.workers.index_select(0, worker)).t()
 
-        def answers(log_proba: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        def distribution(log_proba: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
             own, omega = own_logits(log_proba), (self._items(x) @ vector).sigmoid().unsqueeze(1)
             common = (log_proba.exp() @ self.common).unsqueeze(2)
             return (own + omega * (common - own)).log_softmax(1)
 
-        return answers
+        return distribution
 
     def omega(self, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) the weight of the common matrix in each label."""
+        """Return the weight of the common matrix in each label, (n_labels,)."""
         worker = F.normalize(self.workers.index_select(0, batch.worker))
         return (self._items(x).index_select(0, batch.row) * worker).sum(1).sigmoid()
 
@@ -151,32 +276,32 @@ class CommonNoise(nn.Module):
         return F.normalize(item) if self.unit_items else item
 
     def away(self, worker: torch.Tensor) -> torch.Tensor:
-        """(n, n_classes, n_classes) W_w - W_common of these workers."""
+        """Return W_w - W_common of these workers, (n, n_classes, n_classes)."""
         assert self.own.weight is not None
         return self.own.weight.index_select(0, worker).view(-1, *self.common.shape) - self.common
 
     def distance(self, worker: torch.Tensor) -> torch.Tensor:
-        """The sum of ||W_w - W_common||_F over the distinct ones of these workers."""
+        """Return the sum of ||W_w - W_common||_F over the distinct ones of these workers."""
         return torch.linalg.vector_norm(self.away(torch.unique(worker)).flatten(1), dim=1).sum()
 
 
 def _worker_vectors(context: TrainingContext, length: int) -> torch.Tensor:
-    """Random starts from a generator of their own; one without labels has 0, so that nobody's draw depends on him."""
-    heard = np.unique(context.annotations.worker)
+    """Random initial vectors; a worker without labels gets 0, so that no other worker's draw depends on them."""
+    active = np.unique(context.annotations.worker)
     vectors = np.zeros((context.n_workers, length), np.float32)
-    vectors[heard] = np.random.default_rng(context.rng.integers(2**63)).normal(size=(len(heard), length))
+    vectors[active] = np.random.default_rng(context.rng.integers(2**63)).normal(size=(len(active), length))
     return torch.from_numpy(vectors)
 
 
 @torch.no_grad()
-def _results(noise: CommonNoise, context: TrainingContext) -> dict[str, Array]:
+def _results(layer: CommonNoiseLayer, context: TrainingContext) -> dict[str, Array]:
     votes, total = context.data.annotations, np.zeros(context.n_workers)
     for batch in AnnotationBatches(votes, 1024, device=context.device):
-        omega = noise.omega(context.x(batch), batch).double().cpu().numpy()
+        omega = layer.omega(context.x(batch), batch).double().cpu().numpy()
         total += np.bincount(batch.worker.cpu().numpy(), omega, context.n_workers)
     n_labels = np.bincount(votes.worker, minlength=context.n_workers)
     share = np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
-    common, everybody = noise.common.double().cpu(), torch.arange(context.n_workers, device=context.device)
-    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * noise.away(everybody).double().cpu()
+    common, all_workers = layer.common.double().cpu(), torch.arange(context.n_workers, device=context.device)
+    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * layer.away(all_workers).double().cpu()
     confusions = {"common_confusion_": common.softmax(1).numpy(), "confusion_": logits.softmax(2).numpy()}
     return confusions | {"common_share_": share}

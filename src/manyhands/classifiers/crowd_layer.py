@@ -1,38 +1,90 @@
-"""Crowd layer: behind the network, a layer for each worker turns what is true into what the worker says.
+"""Crowd layer: behind the network, one layer per worker maps class probabilities to the logits of the worker's label.
 
-    p = softmax(network(x)),   logits of worker w = p W_w  (MW),  p * v_w  (VW),  p + b_w  (VB),  p * v_w + b_w  (VW-B)
-    loss = mean over observed labels of -log softmax(logits of worker w)[label]
-
-Reference: F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI.
+p = softmax(network(x)),   logits of worker w = p W_w  (MW),  p * v_w  (VW),  p + b_w  (VB),  p * v_w + b_w  (VW-B)
+loss = mean over observed labels of -log softmax(logits of worker w)[label]
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.worker_layers import FORMS, CrowdLogits
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, OneOf
 
 
-class CrowdLayer(NoiseLayerClassifier):
-    """A network with a layer per worker behind it, trained through both by the labels alone.
+class CrowdLayer(CrowdClassifier):
+    """Neural network with one noise layer per worker, trained end to end on the crowd's labels.
 
-    Nothing ties the network's classes to the labels but the start: keep trainings short, or stop them by held-out
-    labels as the defaults do, and where many workers may be spammers, start at what an aggregator says of them.
+    The network outputs class probabilities p(x); worker w's layer maps them to the distribution of w's label. Only
+    observed labels enter the loss. Nothing but the initialisation ties the network's outputs to class names: start
+    from an aggregator (``init="dawid-skene"``) where many workers may be spammers, and keep early stopping on.
+
+    Use it where items have features and several workers label, with a few labels per worker and class at least. With
+    very few labels per worker a method with fewer parameters per worker (``form="vw"``, or `TwoStage`) is safer.
 
     Parameters
     ----------
-    form : "mw" a matrix per worker, "vw" a weight for each class, "vb" a bias, "vw-b" both, "sw" one weight
-    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    form : {"mw", "vw", "vb", "vw-b", "sw"}, default="mw"
+        Shape of a worker's layer: a full matrix, a weight per class, a bias per class, both, or one scalar.
+    init : str or Aggregator, default="identity"
+        Initial layers: the identity (workers are assumed to be correct), or the confusion matrices estimated by this
+        aggregator.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes) how each worker would answer were the network sure of the truth
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Label distribution of each worker given the true class: the layer's output where the network is certain.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI.
 
     Examples
     --------
@@ -47,9 +99,59 @@ class CrowdLayer(NoiseLayerClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"form": OneOf(FORMS)}
 
-    def __init__(self, form: str = "mw", **others: Unpack[NoiseLayerParameters]) -> None:
-        super().__init__(**others)
+    def __init__(
+        self,
+        form: str = "mw",
+        *,
+        init: Any = "identity",
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.form = form
+        self.init = init
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _noise_layer(self, context: TrainingContext) -> Any:
+    def noise_model(self) -> NoiseModel:
+        """Return the label-noise model, for methods that are built on this one."""
+        return CrowdLayerNoise(self.form)
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return fit_noise_model(context, self.noise_model(), self.init)
+
+
+@dataclass(frozen=True)
+class CrowdLayerNoise(NoiseModel):
+    """Logits of a worker's label as a linear function of the class probabilities.
+
+    Attributes
+    ----------
+    form : {"mw", "vw", "vb", "vw-b", "sw"}
+        Shape of a worker's layer.
+    """
+
+    form: str
+
+    def new_layer(self, context: TrainingContext) -> CrowdLogits:
+        """Return the layers of all workers at the identity."""
         return CrowdLogits(context.n_workers, context.n_classes, self.form)

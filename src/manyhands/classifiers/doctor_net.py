@@ -1,17 +1,15 @@
-"""Doctor net: every worker is modelled by a head of one network, and the heads' opinions are averaged.
+"""Doctor Net: each worker is modelled by a head of one network, and the heads' predictions are averaged.
 
-    p_w(x) = softmax(V_w trunk(x) + b_w),   first: mean over observed labels of -log p_w(x)[label]
-    p(x) = sum_w s_w p_w(x),   s uniform (DN) or s = softmax(a) (WDN)
-    then, trunk and heads at rest: mean over items of -sum_k t_ik log p(x_i)[k] over a, where t_i is the vote and
-    the average of item i leaves out the heads of those who labelled it
-
-Reference: M. Guan, V. Gulshan, A. Dai and G. Hinton (2018), Who said what: modeling individual labelers improves
-classification, AAAI.
+p_w(x) = softmax(V_w trunk(x) + b_w),   first training: mean over observed labels of -log p_w(x)[label]
+p(x) = sum_w s_w p_w(x),   s uniform (DN) or s = softmax(a) (WDN)
+second training, trunk and heads fixed: min over a of the mean over items of -sum_k t_ik log p(x_i)[k], where t_i is
+the vote and the average of item i leaves out the heads of the workers who labelled it
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,38 +17,85 @@ from torch import nn
 from torch.nn import functional as F
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch, Codes
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
 
-_WIDTH = 128  # what the heads read where `hidden` is empty
-_NUMBERS = 1 << 22  # of probabilities of heads held at a time in prediction
+_WIDTH = 128  # inputs of the heads where `hidden` is empty
+_NUMBERS = 1 << 22  # probabilities of heads held at a time in prediction
 
 
-class DoctorNet(NetworkClassifier):
-    """A network with a head per worker that learns this worker's labels; it predicts the heads' average.
+class DoctorNet(CrowdClassifier):
+    """Network with a softmax head per worker, trained on that worker's labels; it predicts the heads' average.
 
-    Heads of workers without labels have no weight. Where every worker labelled every item, no head could be left
-    out, and weights stay as they start: by the number of labels.
+    Heads of workers without labels have no weight. Where every worker labelled every item, no head can be left out, and
+    the weights stay at their initial values, proportional to the number of labels. Use it where each worker has many
+    labels.
 
     Parameters
     ----------
-    weights : "learned" (WDN) in a second training, or "uniform" (DN)
-    weight_learning_rate : of Adam in that second training
-    backbone, hidden, dropout, batch_norm : the trunk, as in `NetworkClassifier`; heads read its last hidden layer, and
-        a function given as backbone must make a module with hidden[-1] outputs
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    weights : {"learned", "uniform"}, default="learned"
+        Weights of the heads: learned in a second training (WDN), or uniform (DN).
+    weight_learning_rate : float, default=0.03
+        Step size of Adam in that second training.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Trunk of the network: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, hidden[-1]) -> torch.nn.Module: the heads read the last hidden layer.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    worker_weight_ : (n_workers,) the weight of each head in the average; they sum to 1
+    worker_weight_ : ndarray of shape (n_workers,)
+        Weight of each head in the average; they sum to 1.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    M. Guan, V. Gulshan, A. Dai and G. Hinton (2018), Who said what: modeling individual labelers improves
+    classification, AAAI.
 
     Examples
     --------
@@ -69,11 +114,37 @@ class DoctorNet(NetworkClassifier):
     }
 
     def __init__(
-        self, weights: str = "learned", weight_learning_rate: float = 3e-2, **network: Unpack[NetworkParameters]
+        self,
+        weights: str = "learned",
+        weight_learning_rate: float = 3e-2,
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**network)
         self.weights = weights
         self.weight_learning_rate = weight_learning_rate
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> Heads:
         *first, width = self.hidden or (_WIDTH,)
@@ -83,7 +154,7 @@ class DoctorNet(NetworkClassifier):
         trunk += [nn.BatchNorm1d(width)] if self.batch_norm else []
         return Heads(nn.Sequential(*trunk, nn.ReLU(), nn.Dropout(self.dropout)), width, n_classes, n_workers)
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         network = context.network()
         assert isinstance(network, Heads)
         n_labels = np.bincount(context.annotations.worker, minlength=context.n_workers)
@@ -104,7 +175,7 @@ class DoctorNet(NetworkClassifier):
             loss = negative_log_likelihood(network.log_label(seen, batch))
             gold = context.gold(batch)
             if gold is not None:
-                known = gold >= 0  # gold teaches the average: it is nobody's own label
+                known = gold >= 0  # gold trains the average: it is no worker's label
                 loss = loss + gold_cross_entropy(network.average(seen[known]), gold[known])
             return descend(optimizer, loss)
 
@@ -120,8 +191,8 @@ class DoctorNet(NetworkClassifier):
         target = torch.from_numpy(initial_posterior(context.annotations, context.data.gold)).float().to(context.device)
 
         def average(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-            """log p(x) without the heads of those who labelled x, and which rows have a head left."""
-            network.eval()  # heads and trunk are at rest
+            """Log p(x) without the heads of the workers who labelled x, and the rows that have a head left."""
+            network.eval()  # heads and trunk are fixed
             row, worker = labellers(context.data.annotations, batch.item)
             away = torch.zeros(len(batch.item), context.n_workers, dtype=torch.bool, device=context.device)
             away[row, worker] = True
@@ -145,32 +216,57 @@ class DoctorNet(NetworkClassifier):
 
 
 class Heads(nn.Module):
-    """A trunk and a softmax head for each worker; called with features, it gives the log of the heads' average."""
+    """A trunk and a softmax head per worker; called with features, it returns the log of the heads' average.
+
+    Parameters
+    ----------
+    trunk : torch.nn.Module
+        From features to `width` numbers.
+    width : int
+        Inputs of a head.
+    n_classes : int
+        Outputs of a head.
+    n_workers : int
+        Number of heads.
+    """
 
     def __init__(self, trunk: nn.Module, width: int, n_classes: int, n_workers: int) -> None:
         super().__init__()
         self.trunk, self.width, self.n_classes = trunk, width, n_classes
-        one = nn.Linear(width, n_classes)  # all heads start alike, so that a worker without labels changes nothing
+        one = nn.Linear(width, n_classes)  # equal initial heads: a worker without labels changes nothing
         start = torch.cat([one.weight.detach().T, one.bias.detach().unsqueeze(0)])
         self.head = nn.Parameter(start.flatten().repeat(n_workers, 1))  # (n_workers, (width + 1) * n_classes)
         self.log_weight = nn.Parameter(torch.zeros(n_workers))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return log p(x), (n_rows, n_classes)."""
         return self.average(self.trunk(x))
 
     def log_label(self, seen: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) log p_w(x)[label] of each label of a batch, whose workers' heads alone are gathered."""
+        """Return log p_w(x)[label] of each label of a mini-batch, (n_labels,); only its heads are used."""
         head = F.embedding(batch.worker, self.head).view(-1, self.width + 1, self.n_classes)
         logits = torch.baddbmm(head[:, -1:], seen[batch.row].unsqueeze(1), head[:, :-1]).squeeze(1)
         return -F.cross_entropy(logits, batch.label, reduction="none")
 
     def average(self, seen: torch.Tensor, away: torch.Tensor | None = None) -> torch.Tensor:
-        """(n_rows, n_classes) log sum_w s_w p_w; `away` (n_rows, n_workers) are heads that are left out of a row."""
+        """Return log sum_w s_w p_w.
+
+        Parameters
+        ----------
+        seen : torch.Tensor of shape (n_rows, width)
+            Outputs of the trunk.
+        away : torch.Tensor of bool of shape (n_rows, n_workers), default=None
+            Heads that are left out of a row.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_rows, n_classes)
+        """
         weight = self.log_weight.expand(len(seen), -1)
         weight = (weight if away is None else weight.masked_fill(away, -torch.inf)).softmax(1)
         total = seen.new_zeros(len(seen), self.n_classes)
-        stretch = max(1, _NUMBERS // max(1, len(seen) * self.n_classes))
-        for heads, share in zip(torch.split(self.head, stretch), torch.split(weight, stretch, dim=1)):
+        chunk = max(1, _NUMBERS // max(1, len(seen) * self.n_classes))
+        for heads, share in zip(torch.split(self.head, chunk), torch.split(weight, chunk, dim=1)):
             table = heads.view(-1, self.width + 1, self.n_classes)
             proba = (torch.einsum("rd,wdk->rwk", seen, table[:, :-1]) + table[:, -1]).softmax(2)
             total = total + torch.einsum("rw,rwk->rk", share, proba)
@@ -178,7 +274,7 @@ class Heads(nn.Module):
 
 
 def labellers(annotations: Annotations, item: Codes) -> tuple[Codes, Codes]:
-    """Who labelled these items: pairs of a place in `item` and a worker."""
+    """Return the workers who labelled these items, as pairs of a position in `item` and a worker."""
     size = annotations.n_labels[item]
     place = np.repeat(np.arange(len(item)), size)
     position = np.arange(len(place)) - np.repeat(np.cumsum(size) - size, size) + annotations.start[item][place]

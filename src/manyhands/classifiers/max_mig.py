@@ -1,28 +1,28 @@
-"""Max-MIG: a classifier of features and an aggregator of labels are trained to tell the same about each item.
+"""Max-MIG: a classifier of features and an aggregator of labels are trained to agree about each item.
 
     h(x) = softmax(network(x)),   g(y) = softmax( sum over the item's labels of A_w[., label]  +  log p )
-    m_ij = sum_c h_c(x_i) g_c(y_j) / p_c        features of item i beside labels of item j
+    m_ij = sum_c h_c(x_i) g_c(y_j) / p_c        features of item i with labels of item j
     loss = -mean_i (1 + log m_ii)  +  mean over i != j of m_ij
 
-Minus the loss is a lower bound of the mutual information of features and labels (in its KL form). It is largest where
-both forecast the truth, also where workers err together. For items with labels, h_c g_c / p_c joins both forecasts.
-
-Reference: P. Cao, Y. Xu, Y. Kong and Y. Wang (2019), Max-MIG: an information theoretic approach for joint learning
-from crowds, ICLR.
+The negative loss is a lower bound of the mutual information of features and labels (in its KL form). It is largest
+where both predict the truth, also where workers make correlated errors. The posterior of a labelled item is
+proportional to h_c g_c / p_c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import initial_posterior, posterior_of
 from manyhands.em.kernels import Array, pack
 from manyhands.heldout import class_shares, worker_confusions
@@ -31,29 +31,75 @@ from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
 
-_FLOOR = 0.01  # added to the confusions from which A starts
-_NEVER = -100.0  # logit of a class that gold excludes: finite, so that its gradient is
+_FLOOR = 0.01  # added to the confusion matrices from which A starts
+_EXCLUDED = -100.0  # logit of a class that gold excludes; finite, so that gradients are
 
 
-class MaxMIG(NetworkClassifier):
-    """A network and a weighing of labels that inform each other as much as they can.
+class MaxMIG(CrowdClassifier):
+    """Network and label aggregator trained jointly by mutual information, for workers with correlated errors.
 
-    The aggregator starts from the vote; without that start, constant forecasts would be a place to end. Gold stands in
-    place of an item's aggregated labels.
+    The aggregator starts from the vote; without that, constant predictions would be a local optimum. Gold replaces the
+    aggregated labels of an item. Use it where workers' errors are not independent given the truth.
 
     Parameters
     ----------
-    prior : "votes", the share of each class among the labels, or "uniform"; it is not learnt
-    aggregator_learning_rate : of Adam for the aggregator; `learning_rate` is the network's
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    prior : {"votes", "uniform"}, default="votes"
+        Class prior p: the share of each class among the votes, or uniform; it is not learned.
+    aggregator_learning_rate : float, default=0.0001
+        Step size of Adam for the aggregator; `learning_rate` is the network's.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes) what the aggregator's weights say of each worker, as probabilities
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        The aggregator's weights as label distributions given the true class; rows sum to 1.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    P. Cao, Y. Xu, Y. Kong and Y. Wang (2019), Max-MIG: an information theoretic approach for joint learning from
+    crowds, ICLR.
 
     Examples
     --------
@@ -72,18 +118,44 @@ class MaxMIG(NetworkClassifier):
     }
 
     def __init__(
-        self, prior: str = "votes", aggregator_learning_rate: float = 1e-4, **network: Unpack[NetworkParameters]
+        self,
+        prior: str = "votes",
+        aggregator_learning_rate: float = 1e-4,
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**network)
         self.prior = prior
         self.aggregator_learning_rate = aggregator_learning_rate
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         network = context.network()
         votes = initial_posterior(context.annotations, context.data.gold)
         shares = class_shares(context.annotations, votes)
         prior = shares if self.prior == "votes" else np.full(context.n_classes, 1 / context.n_classes)
-        aggregator = Aggregating(worker_confusions(context.annotations, votes, strength=1.0)[:-1], prior)
+        aggregator = LabelAggregator(worker_confusions(context.annotations, votes, strength=1.0)[:-1], prior)
         aggregator.to(context.device)
         optimizer = context.adam(network)
         optimizer.add_param_group({"params": list(aggregator.parameters()), "lr": self.aggregator_learning_rate})
@@ -102,39 +174,61 @@ class MaxMIG(NetworkClassifier):
         history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=batches)
         weight = aggregator.weight.detach().double().cpu().transpose(1, 2)  # [worker, truth, label]
         log_h = safe_log(probabilities(network, context.data.rows))
-        posterior, _ = posterior_of(
-            pack(context.data.annotations), weight.numpy(), log_h, context.data.gold
-        )  # ~ h g / p
+        # The posterior ~ h g / p.
+        posterior, _ = posterior_of(pack(context.data.annotations), weight.numpy(), log_h, context.data.gold)
         return FitResult(network, history, posterior, {"confusion_": weight.softmax(2).numpy()})
 
 
-class Aggregating(nn.Module):
-    """g(y): an item's forecast from its labels, starting at what the vote says of each worker."""
+class LabelAggregator(nn.Module):
+    """g(y): class distribution of an item from its labels, starting at confusion matrices.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Initial confusion matrices, from the vote.
+    prior : ndarray of shape (n_classes,)
+        Class prior p.
+    """
 
     def __init__(self, confusion: Array, prior: Array) -> None:
         super().__init__()
-        start = np.log(confusion + _FLOOR).transpose(0, 2, 1)  # the label first: its column is one stretch of memory
+        start = np.log(confusion + _FLOOR).transpose(0, 2, 1)  # label first, so that a column is contiguous
         self.weight = nn.Parameter(torch.from_numpy(start.copy()).float())  # [worker, label, truth]
         self.log_prior: torch.Tensor
         self.register_buffer("log_prior", torch.from_numpy(np.log(prior)).float())
 
     def forward(self, batch: Batch, gold: torch.Tensor | None = None) -> torch.Tensor:
-        """(n_rows, n_classes) log g(y) of a batch; a row without labels has the prior, one with gold its class."""
+        """Return log g(y) of a mini-batch, (n_rows, n_classes): the prior without labels, the known class with gold."""
         n_classes = len(self.log_prior)
-        said = self.weight.view(-1, n_classes).index_select(0, batch.worker * n_classes + batch.label)
-        logits = self.log_prior.repeat(len(batch.item), 1).index_add(0, batch.row, said)
+        columns = self.weight.view(-1, n_classes).index_select(0, batch.worker * n_classes + batch.label)
+        logits = self.log_prior.repeat(len(batch.item), 1).index_add(0, batch.row, columns)
         if gold is not None:
-            sure = torch.full_like(logits, _NEVER).scatter(1, gold.clamp(min=0).unsqueeze(1), 0.0)
-            logits = torch.where((gold >= 0).unsqueeze(1), sure, logits)
+            certain = torch.full_like(logits, _EXCLUDED).scatter(1, gold.clamp(min=0).unsqueeze(1), 0.0)
+            logits = torch.where((gold >= 0).unsqueeze(1), certain, logits)
         return logits.log_softmax(1)
 
     def log_confusion(self) -> torch.Tensor:
-        """[worker, truth, label]"""
+        """Return the weights as log label distributions, [worker, truth, label]."""
         return self.weight.transpose(1, 2).log_softmax(2)
 
 
 def mig_loss(log_h: torch.Tensor, log_g: torch.Tensor, log_prior: torch.Tensor) -> torch.Tensor:
-    """-mean_i (1 + log m_ii) + mean over i != j of m_ij; with a single row, nothing stands against it."""
+    """Return -mean_i (1 + log m_ii) + mean over i != j of m_ij.
+
+    Parameters
+    ----------
+    log_h : torch.Tensor of shape (n_rows, n_classes)
+        log h(x).
+    log_g : torch.Tensor of shape (n_rows, n_classes)
+        log g(y).
+    log_prior : torch.Tensor of shape (n_classes,)
+        log p.
+
+    Returns
+    -------
+    torch.Tensor
+        A scalar; with a single row the second term is 0.
+    """
     n = len(log_h)
     ratio = log_g - log_prior
     log_same = torch.logsumexp(log_h + ratio, 1)  # log m_ii
@@ -143,7 +237,13 @@ def mig_loss(log_h: torch.Tensor, log_g: torch.Tensor, log_prior: torch.Tensor) 
 
 
 class FullBatches:
-    """Batches without a short last one, in which few items stand against each other; a single batch stays."""
+    """Mini-batches without a short last one, which would have too few pairs i != j; a single mini-batch stays.
+
+    Parameters
+    ----------
+    batches : AnnotationBatches
+        All mini-batches.
+    """
 
     def __init__(self, batches: AnnotationBatches) -> None:
         self.batches = batches

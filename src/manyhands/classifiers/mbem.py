@@ -1,48 +1,97 @@
-"""MBEM: the network's own view of the items says how workers err, even where each item has a single label.
+"""MBEM: confusion matrices from the network's own predictions, even where each item has a single label.
 
-    1. train f on the vote shares, 2. t_i = argmax f(x_i), 3. confusion matrices and class frequencies q by counting
-    the labels against t, 4. r_ik ~ q_k prod_w confusion[w, k, label_iw], 5. train f afresh on r; from 2. again
-
-Reference: A. Khetan, Z. Lipton, A. Anandkumar (2018), Learning from noisy singly-labeled data, ICLR. Their program
-leaves out q in step 4; here it is as in the paper.
+1. train f on the vote shares
+2. t_i = argmax f(x_i)
+3. confusion matrices and class frequencies q by counting the labels against t
+4. r_ik ~ q_k prod_w confusion[w, k, label_iw]
+5. train a new f on r, and continue with step 2
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import Gold, initial_posterior, log_confusions, posterior_of
 from manyhands.em.kernels import Array, pack
 from manyhands.nn.inference import probabilities
 from manyhands.noise import safe_log
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 
 
-class MBEM(NetworkClassifier):
-    """Networks trained one after the other, each on the labels as seen through the eyes of the one before.
+class MBEM(CrowdClassifier):
+    """Model-bootstrapped EM: networks trained in rounds, each on the posterior that the one before implies.
 
-    Made for one label per item. A class that the network never answers leaves rows of the confusion matrices empty,
-    and these say nothing: where classes are rare, look at `confusion_` first.
+    Made for one label per item, where aggregators cannot learn about workers. A class that the network never predicts
+    leaves its rows of the confusion matrices at the pseudo-counts: where classes are rare, look at `confusion_` first.
 
     Parameters
     ----------
-    rounds : how often the network is trained afresh after the first time
-    smoothing : labels added to every cell of every confusion matrix, and items added to every class
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how each is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    rounds : int, default=2
+        How often a new network is trained after the first.
+    smoothing : float, default=0.01
+        Pseudo-count added to every cell of every confusion matrix, and to every class frequency.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1; the last network's view
-    class_prior_ : (n_classes,) the class frequencies, the last network's view
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrix of each worker by the last network's predictions; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies by the last network's predictions.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    A. Khetan, Z. Lipton and A. Anandkumar (2018), Learning from noisy singly-labeled data, ICLR. The authors' code
+    leaves out q in step 4; here it is as in the paper.
 
     Examples
     --------
@@ -60,35 +109,81 @@ class MBEM(NetworkClassifier):
         "smoothing": Number(above=0),
     }
 
-    def __init__(self, rounds: int = 2, smoothing: float = 0.01, **network: Unpack[NetworkParameters]) -> None:
-        super().__init__(**network)
+    def __init__(
+        self,
+        rounds: int = 2,
+        smoothing: float = 0.01,
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.rounds = rounds
         self.smoothing = smoothing
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         gold = context.data.gold
         target = initial_posterior(context.annotations, gold)
         network, history = _train(context, target, 0)
         for number in range(1, self.rounds + 1):
             proba = probabilities(network, context.data.rows)
-            target, _, _ = see_labels(proba, context.annotations, gold, self.smoothing)
+            target, _, _ = posterior_by_predictions(proba, context.annotations, gold, self.smoothing)
             network, found = _train(context, target, number)
             history += found
         proba = probabilities(network, context.data.rows)
-        posterior, confusion, prior = see_labels(proba, context.data.annotations, gold, self.smoothing)
+        posterior, confusion, prior = posterior_by_predictions(proba, context.data.annotations, gold, self.smoothing)
         return FitResult(network, history, posterior, {"confusion_": confusion, "class_prior_": prior})
 
 
-def see_labels(proba: Array, annotations: Annotations, gold: Gold, smoothing: float) -> tuple[Array, Array, Array]:
-    """Steps 2 to 4: the posterior, confusion matrices and class frequencies that follow from a network's answers.
+def posterior_by_predictions(
+    proba: Array, annotations: Annotations, gold: Gold, smoothing: float
+) -> tuple[Array, Array, Array]:
+    """Steps 2 to 4: posterior, confusion matrices and class frequencies from a network's predictions.
 
-    Gold is known better than any answer; of an item without labels, what the network says is all there is.
+    Parameters
+    ----------
+    proba : ndarray of shape (n_items, n_classes)
+        The network's probabilities.
+    annotations : Annotations
+        The labels.
+    gold : ndarray of shape (n_items,) or None
+        Known classes, which replace the predictions.
+    smoothing : float
+        Pseudo-count.
+
+    Returns
+    -------
+    posterior : ndarray of shape (n_items, n_classes)
+        For an item without labels, the network's probabilities.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+    prior : ndarray of shape (n_classes,)
     """
     packed, n_classes = pack(annotations), annotations.n_classes
-    answer = proba.argmax(axis=1) if gold is None else np.where(gold >= 0, gold, proba.argmax(axis=1))
-    table = log_confusions(packed, np.eye(n_classes)[answer], smoothing)
+    predicted = proba.argmax(axis=1) if gold is None else np.where(gold >= 0, gold, proba.argmax(axis=1))
+    table = log_confusions(packed, np.eye(n_classes)[predicted], smoothing)
     labelled = annotations.n_labels > 0
-    prior: Array = np.bincount(answer[labelled], minlength=n_classes) + np.float64(smoothing)
+    prior: Array = np.bincount(predicted[labelled], minlength=n_classes) + np.float64(smoothing)
     prior /= prior.sum()
     before = np.where(labelled[:, None], np.log(prior), safe_log(proba))
     posterior, _ = posterior_of(packed, table, before, gold)

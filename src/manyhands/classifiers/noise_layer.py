@@ -1,22 +1,27 @@
-"""What all methods with a layer per worker behind the network share: where the layers start, and how both are trained.
+"""Noise-layer methods: a network, and behind it one layer per worker that models the worker's label noise.
 
-    network(x) -> p(k | x) -> layer of worker w -> log p(label | x, w)
+    network(x) -> p(k | x) -> noise layer of worker w -> log p(label | x, w)
 
-Labels alone do not tie the network's classes to their names: any layer may undo what the network renames. Only the
-start does. At the identity, every worker is believed, and where most workers always give one answer, the network learns
-to give it too. Started at what an aggregator says of each worker, the layers know the spammers before training begins.
+The labels alone do not identify the network's classes: a noise layer can undo any permutation of them. Only the initial
+layers tie the outputs to class names. Initialised at the identity (workers are assumed to be correct), the network
+learns to repeat a spammer's label where most workers are spammers; initialised with the confusion matrices of an
+aggregator (``init="dawid-skene"``), the layers know the spammers before training begins.
+
+A `NoiseModel` holds what differs between methods. `fit_noise_model` and the functions below train any of them; they
+also serve the methods that are built on a noise-layer method (Self-Crowd, imputation, CrowdInG).
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from manyhands import registry
-from manyhands.classifiers.base import FitResult, infer_truth
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.fitting import infer_truth
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.heldout import worker_confusions
 from manyhands.validation import Constraint, NameOr
@@ -28,96 +33,209 @@ if TYPE_CHECKING:
     from manyhands.nn.batches import Batch
     from manyhands.nn.train import History
 
-    # (n, n_classes) log p(k | x), and a function that reads x -> (n, n_classes, n_workers)
-    AnswersTo = Callable[[torch.Tensor, Callable[[], torch.Tensor]], torch.Tensor]
+    # log p(k | x) of shape (n, n_classes), and a function that returns x -> (n, n_classes, n_workers)
+    LabelDistribution = Callable[[torch.Tensor, Callable[[], torch.Tensor]], torch.Tensor]
 
-# What the parameters of every method with a layer per worker may be.
-NOISE_LAYER_CONSTRAINTS: dict[str, Constraint] = NETWORK_CONSTRAINTS | {
-    "start": NameOr(("identity", *registry.names("aggregator")), "fit_predict", "an aggregator"),
-}
+# What the parameter `init` of a noise-layer method may be.
+INIT: Constraint = NameOr(("identity", *registry.names("aggregator")), "fit_predict", "an aggregator")
 
-
-class NoiseLayerParameters(NetworkParameters, total=False):
-    """The parameters of every method with a layer per worker, for `**others: Unpack[NoiseLayerParameters]`."""
-
-    start: Any
+# What the parameters of every noise-layer method may be.
+NOISE_LAYER_CONSTRAINTS: dict[str, Constraint] = NETWORK_CONSTRAINTS | {"init": INIT}
 
 
-class NoiseLayerClassifier(NetworkClassifier):
-    """A network and a layer per worker behind it; a method implements `_noise_layer`.
+class NoiseModel(ABC):
+    """The label-noise model of a noise-layer method.
 
-    Where more than log p(k | x) enters the layer, or more than the likelihood the loss, it also implements `_log_label`
-    and `_answers_of`, or `_loss` and `_learn_layers`.
-
-    Parameters
-    ----------
-    start : "identity", where workers are believed, or the aggregator whose confusion matrices the layers start at
-    network : the parameters of `NetworkClassifier`
+    A method implements `new_layer`; it overrides the others where more than log p(k | x) enters its layer, or more
+    than the log-likelihood its loss. Instances hold the method's own parameters and no tensors.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS
-
-    def __init__(self, *, start: Any = "identity", **network: Any) -> None:
-        super().__init__(**network)
-        self.start = start
-
     @abstractmethod
-    def _noise_layer(self, context: TrainingContext) -> Any:
-        """The layer at the identity: log p(label | x, w) from log p(k | x) and a batch; `start_at`, `confusion`."""
+    def new_layer(self, context: TrainingContext) -> Any:
+        """Return the noise layer of all workers at its initial values.
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
-        network, noise = context.network(), self._started_layer(context)
-        history = self._learn_layers(context, network, noise)
-        return FitResult(network, history, results=self._results(context, noise))
+        Parameters
+        ----------
+        context : TrainingContext
+            Sizes and random generator.
 
-    def _learn_layers(self, context: TrainingContext, network: nn.Module, noise: Any, *, warm: bool = False) -> History:
-        """Train both; `warm` where they were trained before, on fewer labels."""
-        from manyhands.nn.losses import gold_cross_entropy
-        from manyhands.nn.train import descend
+        Returns
+        -------
+        torch.nn.Module
+            With `start_at(confusion)` and `confusion()`; called with log p(k | x) and a mini-batch it returns the
+            log-probability of each label.
+        """
 
-        optimizer = context.adam(network, noise)
+    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the log-probability of each label of a mini-batch.
 
-        def step(batch: Batch) -> torch.Tensor:
-            x = context.x(batch)
-            logits = network(x)  # (n_rows, n_classes)
-            loss = self._loss(noise, self._log_label(noise, logits.log_softmax(1), x, batch), batch)
-            return descend(optimizer, loss + gold_cross_entropy(logits, context.gold(batch)))
+        Parameters
+        ----------
+        layer : torch.nn.Module
+            The noise layer.
+        log_proba : torch.Tensor of shape (n_rows, n_classes)
+            log p(k | x) of the items.
+        x : torch.Tensor of shape (n_rows, ...)
+            Features of the items.
+        batch : Batch
+            The labels.
 
-        evaluate = self._evaluate(context, network, noise)
-        return context.train(step, {"network": network, "noise": noise}, {"adam": optimizer}, evaluate=evaluate)
-
-    def _log_label(self, noise: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) log-probability of each label of a batch, given log p(k | x) and x of its rows."""
-        found: torch.Tensor = noise(log_proba, batch)
+        Returns
+        -------
+        torch.Tensor of shape (n_labels,)
+        """
+        found: torch.Tensor = layer(log_proba, batch)
         return found
 
-    def _answers_of(self, noise: Any, worker: torch.Tensor) -> AnswersTo:
-        """From log p(k | x), and x if asked for, to the log-probability of every answer of each of these workers."""
-        answers = noise.answers_of(worker)
-        return lambda log_proba, x: answers(log_proba)
+    def loss(self, layer: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the loss of a mini-batch: by default the mean negative log-likelihood of its labels.
 
-    def _loss(self, noise: Any, log_label: torch.Tensor, batch: Batch) -> torch.Tensor:
+        Parameters
+        ----------
+        layer : torch.nn.Module
+            The noise layer, for penalties on it.
+        log_label : torch.Tensor of shape (n_labels,)
+            Log-probability of each label.
+        batch : Batch
+            The labels and their weights.
+
+        Returns
+        -------
+        torch.Tensor
+            A scalar.
+        """
         from manyhands.nn.losses import negative_log_likelihood
 
         return negative_log_likelihood(log_label, batch.weight)
 
-    def _results(self, context: TrainingContext, noise: Any) -> dict[str, Array]:
-        """What the layer says of the workers."""
-        return {"confusion_": noise.confusion()}
+    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
+        """Return a function that computes the label distribution of each of these workers on given items.
 
-    def _started_layer(self, context: TrainingContext) -> Any:
-        noise = self._noise_layer(context)
-        if not (isinstance(self.start, str) and self.start == "identity"):
-            # Held-out labels are unknown to the aggregator too.
-            believed = infer_truth(self.start, context.data, context.annotations, context.rng).posterior_
-            noise.start_at(worker_confusions(context.annotations, believed)[:-1])
-        return noise.to(context.device)
+        Parameters
+        ----------
+        layer : torch.nn.Module
+            The noise layer.
+        worker : torch.Tensor of int
+            Codes of the workers.
 
-    def _evaluate(self, context: TrainingContext, network: nn.Module, noise: nn.Module) -> Callable[[], float]:
-        """The mean log-likelihood of held-out labels."""
+        Returns
+        -------
+        callable (log_proba, x) -> torch.Tensor of shape (n_rows, n_classes, n_workers)
+            Log-probability of every label, given log p(k | x) and a function that returns the features.
+        """
+        distribution = layer.answers_of(worker)
+        return lambda log_proba, x: distribution(log_proba)
 
-        def log_label(batch: Batch) -> torch.Tensor:
+    def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
+        """Return the fitted attributes that the layer yields: by default `confusion_`."""
+        return {"confusion_": layer.confusion()}
+
+    def train(self, context: TrainingContext, network: nn.Module, layer: Any, *, resumed: bool = False) -> History:
+        """Train network and noise layer jointly on the labels of the context.
+
+        Parameters
+        ----------
+        context : TrainingContext
+            Labels, options and generator.
+        network : torch.nn.Module
+            From features to logits.
+        layer : torch.nn.Module
+            The noise layer.
+        resumed : bool, default=False
+            Whether both were trained before, on fewer labels.
+
+        Returns
+        -------
+        list of dict
+            The history.
+        """
+        from manyhands.nn.losses import gold_cross_entropy
+        from manyhands.nn.train import descend
+
+        optimizer = context.adam(network, layer)
+
+        def step(batch: Batch) -> torch.Tensor:
             x = context.x(batch)
-            return self._log_label(noise, network(x).log_softmax(1), x, batch)
+            logits = network(x)  # (n_rows, n_classes)
+            loss = self.loss(layer, self.log_label(layer, logits.log_softmax(1), x, batch), batch)
+            return descend(optimizer, loss + gold_cross_entropy(logits, context.gold(batch)))
 
-        return context.heldout_score(log_label, network, noise)
+        evaluate = heldout_metric(context, self, network, layer)
+        return context.train(step, {"network": network, "noise": layer}, {"adam": optimizer}, evaluate=evaluate)
+
+
+class NoiseLayerMethod(Protocol):
+    """A classifier that other methods can build on: it has a noise model."""
+
+    def noise_model(self) -> NoiseModel:
+        """Return the label-noise model with the method's parameters."""
+
+
+def fit_noise_model(context: TrainingContext, model: NoiseModel, init: Any) -> FitResult:
+    """Train a new network and a new noise layer.
+
+    Parameters
+    ----------
+    context : TrainingContext
+        Data, options, generator.
+    model : NoiseModel
+        The label-noise model.
+    init : str or Aggregator
+        Initial noise layers: "identity", or the aggregator whose confusion matrices they take.
+
+    Returns
+    -------
+    FitResult
+    """
+    network, layer = context.network(), initial_layer(context, model, init)
+    history = model.train(context, network, layer)
+    return FitResult(network, history, results=model.results(layer, context))
+
+
+def initial_layer(context: TrainingContext, model: NoiseModel, init: Any) -> Any:
+    """Return a new noise layer on the device, at the identity or at the confusion matrices of an aggregator.
+
+    Parameters
+    ----------
+    context : TrainingContext
+        Held-out labels are hidden from the aggregator too.
+    model : NoiseModel
+        The label-noise model.
+    init : str or Aggregator
+        "identity", or the aggregator.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
+    layer = model.new_layer(context)
+    if not (isinstance(init, str) and init == "identity"):
+        posterior = infer_truth(init, context.data, context.annotations, context.rng).posterior_
+        layer.start_at(worker_confusions(context.annotations, posterior)[:-1])
+    return layer.to(context.device)
+
+
+def heldout_metric(context: TrainingContext, model: NoiseModel, network: nn.Module, layer: Any) -> Callable[[], float]:
+    """Return a function that computes the mean held-out log-likelihood by network and noise layer.
+
+    Parameters
+    ----------
+    context : TrainingContext
+        With held-out labels.
+    model : NoiseModel
+        The label-noise model.
+    network : torch.nn.Module
+        From features to logits.
+    layer : torch.nn.Module
+        The noise layer.
+
+    Returns
+    -------
+    callable () -> float
+    """
+
+    def log_label(batch: Batch) -> torch.Tensor:
+        x = context.x(batch)
+        return model.log_label(layer, network(x).log_softmax(1), x, batch)
+
+    return context.heldout_score(log_label, network, layer)

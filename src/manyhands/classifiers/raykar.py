@@ -1,11 +1,10 @@
-"""Learning from crowds: logistic regression and the workers' confusion matrices, found together by EM.
+"""Raykar's method: logistic regression and the workers' confusion matrices, estimated jointly by EM.
 
     p(k | x) = softmax(x V + b)[k],   p(label = l | truth = k, worker = w) = confusion[w, k, l]
-    E: r_ik ~ p(k | x_i) prod_w confusion[w, k, label_iw];   M: V, b by Newton steps on r, confusion by counting
+    E step: r_ik ~ p(k | x_i) prod_w confusion[w, k, label_iw]
+    M step: V, b by Newton steps on targets r;   confusion by expected counts
 
 With two classes, confusion[w, 1, 1] is the paper's sensitivity and confusion[w, 0, 0] its specificity.
-
-Reference: V. Raykar et al. (2010), Learning from crowds, Journal of Machine Learning Research 11.
 """
 
 from __future__ import annotations
@@ -17,42 +16,77 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.classifiers.base import CrowdClassifier, FitResult, TrainingData
+from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.regression import as_module, module_proba, n_columns, regression_data
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import Gold, class_names, log_confusions, posterior_of
 from manyhands.em.driver import EMResult, run_em
 from manyhands.em.kernels import Array, Packed, pack
 from manyhands.features import Rows
-from manyhands.linear.softmax_regression import as_matrix, climb, log_proba, penalty
+from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
 from manyhands.noise import labels_beforehand
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, RandomState
 
 
 class Raykar(CrowdClassifier):
-    """Logistic regression learnt together with a confusion matrix per worker, by EM.
+    """Logistic regression with a confusion matrix per worker, estimated jointly by EM.
 
-    The paper's two coins where there are two classes, full matrices where there are more. Items without labels and
-    gold teach nothing. Features are standardised inside, and `module_` takes them as given.
+    Sensitivity and specificity per worker with two classes, as in the paper; full confusion matrices with more. Use it
+    where a linear classifier fits the features: EM is exact, fast and needs no torch. Items without labels and gold
+    are not used. Features are standardised internally; `module_` takes them as given.
 
     Parameters
     ----------
-    ridge : penalty of the weights, `ridge / 2` times their squares; intercepts are free. None is a tenth of the
-        features' variances together, a tenth of their number where they are standardised
-    standardise : divide features by their spreads; False is better where all have one unit: pixels, words, activations
-    right, wrong : labels added to each worker's count of right and of wrong ones, in every class; Beta and Dirichlet
-        priors that keep a worker who never met a class from an undefined matrix
-    newton_steps : of the regression in each M step, at most
-    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
-    n_init : starts; the first is from the vote shares, the others are random. Where the vote is wrong on most gold
-        items beyond chance, what gold says of the workers is one more
-    random_state : seed of the random starts
+    ridge : float or None, default=None
+        L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
+        features' variances.
+    standardise : bool, default=True
+        Whether features are divided by their standard deviations; False is better where all have one unit, such as
+        pixels, word counts or activations.
+    right : float, default=1.0
+        Pseudo-count added to each worker's correct labels in every class (Beta or Dirichlet prior).
+    wrong : float, default=0.5
+        Pseudo-count added to each worker's wrong labels in every class.
+    newton_steps : int, default=5
+        Maximal number of Newton steps of the regression in each M step.
+    max_iter : int, default=200
+        Maximal number of EM iterations.
+    tol : float, default=1e-06
+        Stop when the objective is estimated to be within this share of its optimum.
+    n_init : int, default=1
+        Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
+        beyond chance, a start from gold is added.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the random starts.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1
-    objective_ : (n_passes,) the penalised log-likelihood after each pass; it never falls; also in `history_`
-    ridge_, module_ : the ridge in use, and a LogisticRegression of scikit-learn with the weights found
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrix of each worker; rows (over the label) sum to 1.
+    objective_ : ndarray of shape (n_iterations,)
+        Penalised log-likelihood after each iteration; it never decreases. Also in `history_`.
+    ridge_ : float
+        The penalty in use.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per iteration.
+    module_ : sklearn.linear_model.LogisticRegression
+        The weights found, for features as they were given.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    V. Raykar et al. (2010), Learning from crowds, Journal of Machine Learning Research 11.
 
     Examples
     --------
@@ -64,8 +98,8 @@ class Raykar(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "ridge": Maybe(Number(above=0)),
-        "standardise": Switch(),
+        "ridge": NoneOr(Number(above=0)),
+        "standardise": Boolean(),
         "right": Number(above=0),
         "wrong": Number(above=0),
         "newton_steps": Number(whole=True, least=1),
@@ -100,19 +134,23 @@ class Raykar(CrowdClassifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _learn(self, data: TrainingData) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
+        data = context.data
         X, n_classes = as_matrix(data.rows), data.annotations.n_classes
-        lesson = regression_data(data, X, self)
-        active = np.bincount(lesson.votes.worker, minlength=lesson.votes.n_workers) > 0
-        packed, ridge = pack(lesson.votes), lesson.ridge
-        steps = RaykarSteps(lesson.rows.X, packed, lesson.gold, active, n_columns(n_classes), ridge, self)
-        runs = [steps.run(start) for start in lesson.starts(steps.pseudo, self)]
+        problem = regression_data(data, X, self)
+        active = np.bincount(problem.votes.worker, minlength=problem.votes.n_workers) > 0
+        packed, ridge = pack(problem.votes), problem.ridge
+        steps = RaykarSteps(problem.rows.X, packed, problem.gold, active, n_columns(n_classes), ridge, self)
+        runs = [steps.run(start) for start in problem.starts(steps.pseudo, self)]
         best = max(runs, key=lambda run: run.history[-1])
-        weights, table = lesson.rows.in_raw_features(best.params.weights), best.params.log_table
+        weights, table = problem.rows.in_raw_features(best.params.weights), best.params.log_table
         posterior, _ = posterior_of(pack(data.annotations), table, log_proba(X, weights, n_classes), data.gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
         history = [{"objective": value} for value in best.history]
         return FitResult(as_module(weights, n_classes, ridge), history, posterior, results)
+
+    def _trains_network(self) -> bool:
+        return False
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
@@ -120,33 +158,69 @@ class Raykar(CrowdClassifier):
 
 @dataclass(frozen=True)
 class RaykarParams:
-    """What EM estimates."""
+    """What EM estimates.
 
-    weights: Array  # (n_features + 1, n_columns), the intercept last
-    log_table: Array  # (n_workers, n_classes, n_classes)
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features + 1, n_columns)
+        Weights of the regression, the intercept last.
+    log_table : ndarray of shape (n_workers, n_classes, n_classes)
+        Log confusion matrices.
+    """
+
+    weights: Array
+    log_table: Array
 
 
 @dataclass(frozen=True, eq=False)
 class RaykarSteps:
-    """The two steps of `run_em`; the statistics are the posterior of the items with a label or gold."""
+    """E step and M step for `run_em`; the statistics are the posterior of the items with a label or gold.
 
-    X: Any  # (n, n_features), array or scipy matrix
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        Features.
+    packed : Packed
+        Labels.
+    gold : ndarray of shape (n,) or None
+        Known classes.
+    active : ndarray of bool of shape (n_workers,)
+        Workers with labels; only their priors are part of the objective.
+    n_columns : int
+        Columns of the weights: 1 for two classes, otherwise n_classes.
+    ridge : float
+        L2 penalty.
+    method : Raykar
+        The estimator with its parameters.
+    """
+
+    X: Any
     packed: Packed
     gold: Gold
-    active: npt.NDArray[np.bool_]  # (n_workers,) who gave labels: what is believed of others is no objective
-    n_columns: int  # of the weights: 1 is the binary form, n_classes the general one
+    active: npt.NDArray[np.bool_]
+    n_columns: int
     ridge: float
     method: Raykar
 
     @cached_property
     def pseudo(self) -> Array:
+        """Pseudo-counts of the cells of a confusion matrix, (n_classes, n_classes)."""
         return labels_beforehand(self.packed.n_classes, self.method.right, self.method.wrong)
 
     def run(self, start: Array) -> EMResult[RaykarParams]:
-        """EM from this posterior; where that ends with classes under each other's names, again from the right ones.
+        """Run EM from a posterior; if it ends with permuted classes, run it again from the permuted posterior.
 
-        Labels alone tie the truth to its name: workers who, all told, are right less often than by chance mean that
-        names were exchanged. Gold ties them better.
+        The likelihood does not depend on class names. If the workers' expected accuracy is highest under another
+        assignment of names, the classes were permuted. With gold the names are identified.
+
+        Parameters
+        ----------
+        start : ndarray of shape (n, n_classes)
+            Initial posterior.
+
+        Returns
+        -------
+        EMResult
         """
         max_iter, tol = self.method.max_iter, self.method.tol
         found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
@@ -158,17 +232,19 @@ class RaykarSteps:
         return again if again.history[-1] >= found.history[-1] else found
 
     def maximise(self, statistics: Array, previous: RaykarParams | None) -> RaykarParams:
+        """M step: weights and confusion matrices given the posterior."""
         posterior = statistics.reshape(-1, self.packed.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
         before = np.zeros((self.X.shape[1] + 1, self.n_columns)) if previous is None else previous.weights
-        weights = climb(self.X, posterior, before, self.ridge, self.method.newton_steps)
+        weights = newton_ascent(self.X, posterior, before, self.ridge, self.method.newton_steps)
         return RaykarParams(weights, log_confusions(self.packed, posterior, self.pseudo))
 
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
+        """E step: the posterior given weights and confusion matrices, and the objective."""
         log_f = log_proba(self.X, params.weights, self.packed.n_classes)
         posterior, found = posterior_of(self.packed, params.log_table, log_f, self.gold)
         objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
-        if self.gold is not None:  # items that only gold speaks of are no part of the evidence yet
+        if self.gold is not None:  # items with gold but without labels are not in the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())
         return posterior.ravel(), objective + float((self.pseudo * params.log_table[self.active]).sum())

@@ -1,4 +1,4 @@
-"""What a method keeps that learns from its own guesses: labels with guesses among them, and how each round went."""
+"""Self-training: labels and pseudo-annotations together, and the choice of the best round by held-out labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 
 from manyhands.annotations import Annotations
 from manyhands.class_balance import Counts
-from manyhands.classifiers.base import combine
+from manyhands.classifiers.fitting import combine
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
@@ -24,80 +24,136 @@ from manyhands.nn.train import History
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
-    """What workers said, what is held out of it, and the guesses so far."""
+class LabelPool:
+    """The observed labels, the held-out labels and the pseudo-annotations selected so far.
+
+    Attributes
+    ----------
+    observed : Annotations
+        Labels to learn from.
+    heldout : Annotations or None
+        Labels by which rounds are compared.
+    pseudo : tuple of ndarray of shape (n, 3)
+        Item, worker and label of the pseudo-annotations, one array per round.
+    """
 
     observed: Annotations
     heldout: Annotations | None
-    guesses: tuple[npt.NDArray[np.int64], ...] = ()  # one (n, 3) per round: item, worker, label
+    pseudo: tuple[npt.NDArray[np.int64], ...] = ()
 
     @cached_property
     def all(self) -> Annotations:
-        """Labels and guesses together."""
-        return self.observed.with_more(*np.concatenate(self.guesses).T) if self.guesses else self.observed
+        """Observed labels and pseudo-annotations together."""
+        return self.observed.with_more(*np.concatenate(self.pseudo).T) if self.pseudo else self.observed
 
     @cached_property
     def workers(self) -> npt.NDArray[np.intp]:
-        """Those of whom anything is known."""
+        """The workers who have a label; of the others nothing can be learned."""
         return np.unique(self.observed.worker).astype(np.intp)
 
     @property
     def taken(self) -> list[Annotations]:
-        """Pairs for which there is no guess to make."""
+        """Annotations whose pairs of item and worker get no pseudo-annotation."""
         return [self.all] if self.heldout is None else [self.all, self.heldout]
 
     @property
     def counts(self) -> Counts:
-        """(n_classes,) of labels and guesses together."""
+        """Number of labels and pseudo-annotations of each class, (n_classes,)."""
         return np.bincount(self.all.label, minlength=self.all.n_classes)
 
-    def wanted(self, per_round: float) -> int:
-        """How many guesses are to be added in a round."""
+    def n_per_round(self, per_round: float) -> int:
+        """Return the number of pseudo-annotations to add in a round.
+
+        Parameters
+        ----------
+        per_round : float
+            A share of the pairs of item and worker without a label, if below 1; otherwise the number itself.
+
+        Returns
+        -------
+        int
+        """
         if per_round >= 1:
             return int(per_round)
-        known = np.isin(np.concatenate([a.worker for a in self.taken]), self.workers)
-        n_taken = len(np.unique(np.concatenate([_pairs(a) for a in self.taken])[known]))
+        active = np.isin(np.concatenate([a.worker for a in self.taken]), self.workers)
+        n_taken = len(np.unique(np.concatenate([_pair_codes(a) for a in self.taken])[active]))
         return max(1, round(per_round * (self.all.n_items * len(self.workers) - n_taken)))
 
-    def with_guesses(self, chosen: npt.NDArray[np.int64]) -> Labels:
-        return replace(self, guesses=(*self.guesses, chosen))
+    def with_pseudo(self, selected: npt.NDArray[np.int64]) -> LabelPool:
+        """Return a pool with these further pseudo-annotations, (n, 3)."""
+        return replace(self, pseudo=(*self.pseudo, selected))
 
     def weight(self, pseudo_weight: float) -> npt.NDArray[np.float64]:
-        """(n_annotations,) 1 for a label, and this for a guess."""
-        return np.where(np.isin(_pairs(self.all), _pairs(self.observed)), 1.0, pseudo_weight)
+        """Return the weight in the loss of each annotation of `all`: 1 for a label, `pseudo_weight` otherwise."""
+        return np.where(np.isin(_pair_codes(self.all), _pair_codes(self.observed)), 1.0, pseudo_weight)
 
 
-def _pairs(annotations: Annotations) -> npt.NDArray[np.int64]:
+def _pair_codes(annotations: Annotations) -> npt.NDArray[np.int64]:
     return annotations.item.astype(np.int64) * annotations.n_workers + annotations.worker
 
 
 @dataclass(frozen=True, eq=False)
 class HeldoutMetric:
-    """How well a network foretells held-out labels: one measure for all rounds, made when the first has ended.
+    """Class-balanced held-out log-likelihood of a classifier: one metric for all rounds, fixed after the first.
 
-    It rests on the classifier and on what workers said, not on layers that learnt guesses: these are the surer of a
-    worker's answers, the more of his guesses they have seen. A label counts by how rare its item's class is believed
-    to be, so that all classes count the same: of rare ones there are few labels, and it is about them.
+    It uses the classifier's p(k | x) and confusion matrices from the observed labels, not the noise layers: those
+    become overconfident about a worker the more pseudo-annotations of that worker they were trained on. Each label
+    is weighted by the inverse of the posterior frequency of its item's class, so that all classes count the same.
+
+    Attributes
+    ----------
+    heldout : Annotations
+        Held-out labels.
+    confusion : ndarray of shape (n_workers + 1, n_classes, n_classes)
+        Confusion matrices from the observed labels.
+    shares : ndarray of shape (n_classes,)
+        Class frequencies.
+    weight : ndarray of shape (n_annotations,)
+        Weight of each held-out label; the mean is 1.
     """
 
     heldout: Annotations
     confusion: Array
-    shares: Array  # (n_classes,)
-    weight: Array  # (n_annotations,) of each held-out label; their mean is 1
+    shares: Array
+    weight: Array
 
     @classmethod
-    def made(cls, context: TrainingContext, network: nn.Module) -> HeldoutMetric | None:
-        """By what the network of the first round believes; None where nothing is held out."""
+    def from_network(cls, context: TrainingContext, network: nn.Module) -> HeldoutMetric | None:
+        """Return the metric that follows from the posterior of a first network; None without held-out labels.
+
+        Parameters
+        ----------
+        context : TrainingContext
+            With observed and held-out labels.
+        network : torch.nn.Module
+            The network of the first round.
+
+        Returns
+        -------
+        HeldoutMetric or None
+        """
         if context.heldout is None:
             return None
         votes = context.annotations
-        believed = combine(probabilities(network, context.data.rows), votes, context.data.gold)
-        shares = class_shares(votes, believed)
-        weight = (believed / shares).sum(axis=1)[context.heldout.item]
-        return cls(context.heldout, worker_confusions(votes, believed), shares, weight / weight.mean())
+        posterior = combine(probabilities(network, context.data.rows), votes, context.data.gold)
+        shares = class_shares(votes, posterior)
+        weight = (posterior / shares).sum(axis=1)[context.heldout.item]
+        return cls(context.heldout, worker_confusions(votes, posterior), shares, weight / weight.mean())
 
     def measure(self, network: nn.Module, rows: Rows) -> Array:
-        """(n_annotations,) the log-likelihood of each label, weighted."""
+        """Return the weighted log-likelihood of each held-out label, (n_annotations,).
+
+        Parameters
+        ----------
+        network : torch.nn.Module
+            From features to logits.
+        rows : Rows
+            Features of all items.
+
+        Returns
+        -------
+        ndarray of shape (n_annotations,)
+        """
         item = np.unique(self.heldout.item).astype(np.intp)
         proba = np.zeros((self.heldout.n_items, len(self.shares)))
         proba[item] = probabilities(network, rows, item)
@@ -105,11 +161,28 @@ class HeldoutMetric:
 
 
 @dataclass
-class Record:
-    """How each round went, and the network of the last one that is as good as any.
+class RoundRecord:
+    """The history of self-training rounds, and the network of the last round that is as good as the best.
 
-    Held-out labels are few: a round is as good as the best where the mean difference, label by label, is within its
-    standard error. Without any, nothing can compare rounds.
+    Held-out labels are few, so a round counts as as good as the best where the mean difference in log-likelihood,
+    label by label, is within one standard error. Without held-out labels rounds cannot be compared.
+
+    Attributes
+    ----------
+    patience : int or None
+        Stop after this many rounds that are worse; None keeps the last round.
+    metric : HeldoutMetric or None
+        Compares rounds.
+    rows : Rows
+        Features of all items.
+    heldout : list of ndarray
+        Log-likelihood of each held-out label, per round.
+    history : list of dict
+        Epochs of all rounds.
+    best : int
+        Number of the round that is kept.
+    kept : tuple of torch.nn.Module
+        Network and noise layer of that round.
     """
 
     patience: int | None
@@ -118,28 +191,29 @@ class Record:
     heldout: list[Array] = field(default_factory=list)
     history: History = field(default_factory=list)
     best: int = 0
-    kept: Any = None  # network and noise of the round `best`
+    kept: Any = None
 
     def __len__(self) -> int:
         return len(self.heldout)
 
-    def add(self, epochs: History, network: nn.Module, noise: nn.Module) -> None:
-        """Take note of a round."""
+    def add(self, epochs: History, network: nn.Module, layer: nn.Module) -> None:
+        """Record a round: its epochs, its network and its noise layer."""
         self.history += [epoch | {"round": float(len(self))} for epoch in epochs]
-        nothing = np.zeros(0)
-        self.heldout.append(nothing if self.metric is None else self.metric.measure(network, self.rows))
+        empty = np.zeros(0)
+        self.heldout.append(empty if self.metric is None else self.metric.measure(network, self.rows))
         if self.patience is None or _is_as_good(self.heldout[-1], self.heldout):
-            self.best, self.kept = len(self) - 1, copy.deepcopy((network, noise))
+            self.best, self.kept = len(self) - 1, copy.deepcopy((network, layer))
 
     @property
     def is_over(self) -> bool:
-        """Whether too many rounds have passed since the one that is kept."""
+        """Whether `patience` rounds have passed since the one that is kept."""
         return self.patience is not None and len(self) - 1 - self.best >= self.patience
 
 
 def _is_as_good(this: Array, rounds: list[Array]) -> bool:
+    """Whether a round is within one standard error of the best one."""
     if len(this) < 2:
         return True
     best = max(rounds, key=lambda found: float(found.mean()))
-    less = best - this
-    return bool(less.mean() <= less.std(ddof=1) / math.sqrt(len(less)))
+    difference = best - this
+    return bool(difference.mean() <= difference.std(ddof=1) / math.sqrt(len(difference)))

@@ -1,40 +1,88 @@
-"""SpeeLFC: what a worker says is a mixture of the rows of his confusion matrix, weighted by what the network believes.
+"""SpeeLFC: a worker's label distribution is a mixture of the rows of their confusion matrix, weighted by p(k | x).
 
     f = softmax(network(x)),   Pi_w[k, .] = softmax(A_w[k, .]),   p(label | x, w) = sum_k f_k(x) Pi_w[k, label]
     loss = mean over observed labels of -log p(label | x, w)
 
-Unlike the crowd layer's logits, all of this are probabilities: no second softmax follows.
-
-Reference: Z. Chen, H. Wang, H. Sun, P. Chen, T. Han, X. Liu and J. Yang (2020), Structured probabilistic end-to-end
-learning from crowds, IJCAI.
+Unlike the crowd layer's logits, f and Pi are probabilities: no second softmax follows.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier, NoiseLayerParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.worker_layers import Confusion
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
 
 
-class SpeeLFC(NoiseLayerClassifier):
-    """A network and a confusion matrix per worker, trained together by the likelihood of the labels.
+class SpeeLFC(CrowdClassifier):
+    """Neural network with one confusion matrix per worker, trained jointly by the likelihood of the labels.
 
-    The paper's variant with a difficulty for each item is not built.
+    The probabilistic form of the crowd layer: the confusion matrices are proper, which makes them easy to interpret.
+    The paper's variant with a difficulty for each item (SpeeLFC-D) is not implemented.
 
     Parameters
     ----------
-    diagonal : what the diagonal of every worker's matrix starts at where the start is "identity"
-    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    diagonal : float, default=0.8
+        Initial diagonal of every confusion matrix where `init` is "identity".
+    init : str or Aggregator, default="identity"
+        Initial confusion matrices: `diagonal` for every worker, or those estimated by this aggregator.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes) Pi, how each worker answers to each true class; rows sum to 1
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Pi: label distribution of each worker given the true class; rows sum to 1.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Z. Chen, H. Wang, H. Sun, P. Chen, T. Han, X. Liu and J. Yang (2020), Structured probabilistic end-to-end learning
+    from crowds, IJCAI.
 
     Examples
     --------
@@ -49,9 +97,59 @@ class SpeeLFC(NoiseLayerClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"diagonal": Number(above=0, most=0.999)}
 
-    def __init__(self, diagonal: float = 0.8, **others: Unpack[NoiseLayerParameters]) -> None:
-        super().__init__(**others)
+    def __init__(
+        self,
+        diagonal: float = 0.8,
+        *,
+        init: Any = "identity",
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.diagonal = diagonal
+        self.init = init
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _noise_layer(self, context: TrainingContext) -> Any:
+    def noise_model(self) -> NoiseModel:
+        """Return the label-noise model, for methods that are built on this one."""
+        return SoftmaxConfusionNoise(self.diagonal)
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return fit_noise_model(context, self.noise_model(), self.init)
+
+
+@dataclass(frozen=True)
+class SoftmaxConfusionNoise(NoiseModel):
+    """A confusion matrix per worker whose rows are softmaxes of free parameters.
+
+    Attributes
+    ----------
+    diagonal : float
+        Initial diagonal of every matrix.
+    """
+
+    diagonal: float
+
+    def new_layer(self, context: TrainingContext) -> Confusion:
+        """Return the matrices of all workers with the initial diagonal."""
         return Confusion(context.n_workers, context.n_classes, "softmax", self.diagonal)

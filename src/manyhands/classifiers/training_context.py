@@ -1,20 +1,21 @@
-"""The bench on which a network method trains: data, device, generators, and the loop as its parameters say.
+"""The training context of a fit: data, held-out labels, device, random generator, and the one training loop.
 
-torch is imported when a fit begins, not before.
+torch is imported when a network is trained, not before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import TrainingData
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_data import TrainingData
 from manyhands.em.kernels import Array
 from manyhands.heldout import worker_confusions
 
@@ -27,48 +28,110 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TrainingContext:
-    """What a method needs at hand while it trains; the torch generator is its own for that time.
+    """All that a method needs while it learns. Methods without a network use `data` and `rng` only.
 
-    `annotations` are those to learn from; `heldout` are those that only the stop rule sees, or None.
+    Attributes
+    ----------
+    data : TrainingData
+        Features, all labels, gold.
+    annotations : Annotations
+        The labels to learn from: those that are not held out.
+    heldout : Annotations or None
+        The labels that only early stopping sees.
+    rng : numpy.random.Generator
+        The generator of this fit; torch's global generator is seeded from it for the duration of the fit.
+    options : NetworkOptions
+        Network, optimizer and stopping parameters.
+    new_network : callable () -> torch.nn.Module
+        Returns a new, untrained network.
+    device : torch.device or str
+        Where networks are trained.
+    identity : mapping of str to str
+        Data and parameters of this fit as text; a checkpoint belongs to one identity.
+    folder : Path or None
+        Folder of this fit's checkpoints.
+    weight : ndarray of shape (n_annotations,) or None
+        Weight of each label in the loss; None means 1 each.
+    stage : str
+        Prefix of the names of trainings, where several follow each other in one fit.
     """
 
-    method: Any  # a NetworkMethod
     data: TrainingData
     annotations: Annotations
     heldout: Annotations | None
     rng: np.random.Generator
-    device: torch.device
-    identity: Mapping[str, str]  # what makes this fit this one
-    folder: Path | None = None  # of its checkpoints
-    weight: Array | None = None  # (n_annotations,) how much each label counts; None is 1
-    stage: str = ""  # goes before the name of every training, where several of them follow each other
+    options: NetworkOptions = field(default_factory=NetworkOptions)
+    new_network: Callable[[], nn.Module] | None = None
+    device: torch.device | str = "cpu"
+    identity: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    weight: Array | None = None
+    stage: str = ""
 
     @property
     def n_workers(self) -> int:
+        """Number of workers."""
         return self.annotations.n_workers
 
     @property
     def n_classes(self) -> int:
+        """Number of classes."""
         return self.annotations.n_classes
 
+    def with_options(self, **changes: Any) -> Self:
+        """Return a context in which some of the options differ.
+
+        Parameters
+        ----------
+        **changes : object
+            Options of `NetworkOptions` by name.
+
+        Returns
+        -------
+        TrainingContext
+        """
+        return replace(self, options=replace(self.options, **changes))
+
     def network(self) -> nn.Module:
-        """A new network from features to logits, on the device."""
-        return self.method._new_module(self.data.rows.shape, self.n_classes, self.n_workers).to(self.device)
+        """Return a new, untrained network on the device."""
+        assert self.new_network is not None
+        return self.new_network().to(self.device)
 
     def adam(self, *modules: nn.Module) -> torch.optim.Adam:
-        """Adam over the parameters of these modules, at the method's learning rate."""
+        """Return Adam over the parameters of these modules, at the method's learning rate.
+
+        Parameters
+        ----------
+        *modules : torch.nn.Module
+            The modules to be trained.
+
+        Returns
+        -------
+        torch.optim.Adam
+        """
         import torch
 
-        return torch.optim.Adam([p for m in modules for p in m.parameters()], lr=self.method.learning_rate)
+        return torch.optim.Adam([p for m in modules for p in m.parameters()], lr=self.options.learning_rate)
 
     def x(self, batch: Batch) -> torch.Tensor:
-        """(n_rows, ...) the features of a batch."""
+        """Return the features of the items of a mini-batch, of shape (n_rows, ...)."""
         from manyhands.nn.inference import as_tensor
 
         return as_tensor(self.data.rows, batch.item, self.device)
 
     def gold(self, batch: Batch) -> torch.Tensor | None:
-        """(n_rows,) the known classes of a batch, -1 where none is known; None without any gold."""
+        """Return the known classes of a mini-batch.
+
+        Parameters
+        ----------
+        batch : Batch
+            A mini-batch.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_rows,) or None
+            Class codes, -1 where the class is unknown; None without any gold.
+        """
         import torch
 
         if self.data.gold is None:
@@ -76,9 +139,18 @@ class TrainingContext:
         return torch.from_numpy(self.data.gold[batch.item].astype(np.int64)).to(self.device)
 
     def batches(self, items: npt.NDArray[np.intp] | None = None, batch_size: int | None = None) -> AnnotationBatches:
-        """Shuffled batches of these items, each with its training labels; None is those with a label or gold.
+        """Return shuffled mini-batches of items, each with its training labels.
 
-        They are as large as the method says, or as `batch_size` does.
+        Parameters
+        ----------
+        items : ndarray of int, default=None
+            Codes of the items; None takes those with a label or gold.
+        batch_size : int, default=None
+            Items per mini-batch; None takes the method's.
+
+        Returns
+        -------
+        AnnotationBatches
         """
         from manyhands.nn.batches import AnnotationBatches
 
@@ -88,7 +160,7 @@ class TrainingContext:
             items = np.flatnonzero(wanted)
         return AnnotationBatches(
             self.annotations,
-            self.method.batch_size if batch_size is None else batch_size,
+            self.options.batch_size if batch_size is None else batch_size,
             self.rng,
             items=items,
             device=self.device,
@@ -96,7 +168,19 @@ class TrainingContext:
         )
 
     def heldout_score(self, log_label: Callable[[Batch], torch.Tensor], *modules: nn.Module) -> Callable[[], float]:
-        """A function: the mean of `log_label(batch)` over held-out labels, with these modules in evaluation mode."""
+        """Return a function that computes the mean held-out log-likelihood.
+
+        Parameters
+        ----------
+        log_label : callable (Batch) -> torch.Tensor of shape (n_labels,)
+            Log-probability of each label of a mini-batch.
+        *modules : torch.nn.Module
+            The modules to be put into evaluation mode.
+
+        Returns
+        -------
+        callable () -> float
+        """
         import torch
 
         from manyhands.nn.batches import AnnotationBatches
@@ -124,19 +208,41 @@ class TrainingContext:
         batches: Any = None,
         max_epochs: int | None = None,
         name: str = "training",
-        start_counts: bool = False,
+        score_initial_weights: bool = False,
     ) -> list[dict[str, float]]:
-        """`nn.train` as the method's parameters say: early stopping by `evaluate`, a checkpoint under `name`.
+        """Run the training loop (`nn.train.train`) with the method's options.
 
-        `modules` and `optimizers` are all that steps change; several trainings of one fit differ in `name`.
+        Parameters
+        ----------
+        step : callable (Batch) -> loss or dict of losses
+            One optimisation step.
+        modules : mapping of str to torch.nn.Module
+            All modules that steps change, for early stopping and checkpoints.
+        optimizers : mapping of str to torch.optim.Optimizer
+            All optimizers that steps use.
+        evaluate : callable () -> float, default=None
+            Held-out log-likelihood, by which early stopping decides.
+        batches : iterable of mini-batches, default=None
+            None takes `self.batches()`.
+        max_epochs : int, default=None
+            None takes the method's.
+        name : str, default="training"
+            Name of this training; trainings of one fit have different names.
+        start_counts : bool, default=False
+            Whether the state before the first epoch is a candidate of early stopping.
+
+        Returns
+        -------
+        list of dict
+            The history: mean losses of each epoch.
         """
         from manyhands.nn.checkpoint import Checkpoint
         from manyhands.nn.train import EarlyStopping, train
 
         name = self.stage + name
         stop = None
-        if evaluate is not None and self.heldout is not None and self.method.patience is not None:
-            stop = EarlyStopping(evaluate, modules, self.method.patience)
+        if evaluate is not None and self.heldout is not None and self.options.patience is not None:
+            stop = EarlyStopping(evaluate, modules, self.options.patience)
         checkpoint = None
         if self.folder is not None:
             path = self.folder / f"{name}.checkpoint"
@@ -144,17 +250,32 @@ class TrainingContext:
         return train(
             step,
             self.batches() if batches is None else batches,
-            max_epochs=self.method.max_epochs if max_epochs is None else max_epochs,
+            max_epochs=self.options.max_epochs if max_epochs is None else max_epochs,
             stop=stop,
             checkpoint=checkpoint,
             what=name,
-            start_counts=start_counts,
+            score_initial_weights=score_initial_weights,
         )
 
     def train_on(
         self, target: Array, posterior: Array, *, name: str = "training"
     ) -> tuple[nn.Module, list[dict[str, float]]]:
-        """A new network that learns `target` (n_items, n_classes), and by what `posterior` says of workers stops."""
+        """Train a new network on soft targets by cross-entropy.
+
+        Parameters
+        ----------
+        target : ndarray of shape (n_items, n_classes)
+            Target distribution of each item.
+        posterior : ndarray of shape (n_items, n_classes)
+            Posterior from which the workers' confusion matrices are computed for the held-out log-likelihood.
+        name : str, default="training"
+            Name of this training.
+
+        Returns
+        -------
+        network : torch.nn.Module
+        history : list of dict
+        """
         import torch
 
         from manyhands.nn.losses import log_mixture, soft_cross_entropy

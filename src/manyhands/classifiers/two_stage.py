@@ -1,53 +1,97 @@
-"""Two stages: infer the truth of the training items, then train any classifier on it.
+"""Two stages: infer the truth of the training items with an aggregator, then train a classifier on it.
 
-    r_i = posterior of an aggregator,  then  min sum_i -log f(x_i)[argmax r_i]  (hard)  or  sum_ik -r_ik log f(x_i)[k]
+    r_i = posterior of the aggregator,  then  min sum_i -log f(x_i)[argmax r_i]  (hard)  or  sum_ik -r_ik log f(x_i)[k]
 
-This gives the usual baselines: majority vote or Dawid-Skene followed by logistic regression or a network; votes with
-soft labels are known as SoftProb.
+This gives the usual baselines: majority vote or Dawid-Skene followed by logistic regression or a network; with vote
+shares as soft labels it is known as SoftProb.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
-from manyhands.annotations import Annotations
-from manyhands.classifiers.base import AGGREGATOR, FitResult, TrainingData, infer_truth
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.fitting import AGGREGATOR, infer_truth
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.decisions import pick_classes
 from manyhands.em.kernels import Array
 from manyhands.exceptions import ParameterError
 from manyhands.features import Rows
-from manyhands.randomness import make_generator, seed_unset
-from manyhands.validation import Constraint, NameOr, Switch
+from manyhands.randomness import Seed, seed_unset
+from manyhands.validation import Boolean, Constraint, NameOr
 
 if TYPE_CHECKING:
     from manyhands.aggregation.base import Aggregator
 
-_SOME = 1e-6  # a class less probable than this gets no copy of the row
+_LEAST = 1e-6  # a class of lower probability gets no copy of the row
 
 
-class TwoStage(NetworkClassifier):
+class TwoStage(CrowdClassifier):
     """Aggregate the labels, then train a network or a scikit-learn classifier on the result.
 
-    Items without labels and gold teach nothing. The posterior is the aggregator's.
+    The simplest way from labels to a classifier, and the baseline for all others. Items without labels and gold are not
+    used. The posterior is the aggregator's.
 
     Parameters
     ----------
-    aggregator : the first stage, by its name or as an instance, whose own random_state then counts
-    classifier : "network", "logistic-regression", or any scikit-learn classifier with predict_proba
-    soft : train on the posterior rather than on its largest class; rows are repeated with weights for scikit-learn
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    aggregator : str or Aggregator, default="pooled-dawid-skene"
+        The first stage, by name or as an instance; the `random_state` of an instance is kept.
+    classifier : {"network", "logistic-regression"} or scikit-learn classifier, default="network"
+        The second stage; a classifier needs `predict_proba`.
+    soft : bool, default=False
+        Train on the posterior rather than on its most probable class; for scikit-learn, rows are repeated with weights.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    aggregator_ : the first stage, fitted
+    aggregator_ : Aggregator
+        The fitted first stage.
+    module_ : torch.nn.Module or scikit-learn classifier
+        The fitted second stage.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
 
     Examples
     --------
@@ -61,7 +105,7 @@ class TwoStage(NetworkClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "aggregator": AGGREGATOR,
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
-        "soft": Switch(),
+        "soft": Boolean(),
     }
 
     def __init__(
@@ -69,43 +113,63 @@ class TwoStage(NetworkClassifier):
         aggregator: Any = registry.DEFAULT,
         classifier: Any = "network",
         soft: bool = False,
-        **network: Unpack[NetworkParameters],
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**network)
         self.aggregator = aggregator
         self.classifier = classifier
         self.soft = soft
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn(self, data: TrainingData) -> FitResult:
-        if isinstance(self.classifier, str) and self.classifier == "network":
-            return super()._learn(data)
-        rng = make_generator(self.random_state)
-        first = self._aggregate(data, data.annotations, rng)
-        items = np.flatnonzero(~first.unlabelled_)  # those that teach something
-        model = fit_classifier(self._new_classifier(rng), data.rows.whole(), items, self._target(first)[items])
-        return _learned(model, [], first)
+    def _trains_network(self) -> bool:
+        return isinstance(self.classifier, str) and self.classifier == "network"
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        if self._trains_network():
+            return self._learn_network(context)
+        data = context.data
+        first = infer_truth(self.aggregator, data, data.annotations, context.rng)
+        items = np.flatnonzero(~first.unlabelled_)
+        model = fit_classifier(self._new_classifier(context.rng), data.rows.whole(), items, self._target(first)[items])
+        return _result(model, [], first)
 
     def _learn_network(self, context: TrainingContext) -> FitResult:
-        first = self._aggregate(
-            context.data, context.annotations, context.rng
-        )  # held-out labels are unknown to both stages
+        # Held-out labels are hidden from both stages.
+        first = infer_truth(self.aggregator, context.data, context.annotations, context.rng)
         network, history = context.train_on(self._target(first), first.posterior_)
-        if context.heldout is not None:
-            first = self._aggregate(
-                context.data, context.data.annotations, context.rng
-            )  # for the posterior of all items
-        return _learned(network, history, first)
+        if context.heldout is not None:  # the posterior is that of all labels
+            first = infer_truth(self.aggregator, context.data, context.data.annotations, context.rng)
+        return _result(network, history, first)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         if hasattr(module, "predict_proba"):
             return classifier_proba(module, rows.whole(), len(self.classes_))
         return super()._proba(module, rows)
 
-    def _aggregate(self, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
-        return infer_truth(self.aggregator, data, annotations, rng)
-
     def _target(self, first: Aggregator) -> Array:
-        """(n_items, n_classes) what the second stage learns; rows sum to 1."""
+        """Targets of the second stage, (n_items, n_classes); rows sum to 1."""
         if self.soft:
             return first.posterior_
         code, _ = pick_classes(first.posterior_, first.unlabelled_)
@@ -120,16 +184,33 @@ class TwoStage(NetworkClassifier):
         return seed_unset(clone(self.classifier), rng)
 
 
-def _learned(module: Any, history: list[dict[str, float]], first: Aggregator) -> FitResult:
+def _result(module: Any, history: list[dict[str, float]], first: Aggregator) -> FitResult:
     return FitResult(module, history, first.posterior_, {"aggregator_": first}, first.notes_)
 
 
 def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Array) -> Any:
-    """Fit a scikit-learn classifier on class codes; soft targets become repeated rows with weights."""
+    """Fit a scikit-learn classifier on class codes; soft targets become repeated rows with weights.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier
+        Not fitted.
+    X : array or sparse matrix
+        Features of all items.
+    items : ndarray of int
+        The training items.
+    target : ndarray of shape (len(items), n_classes)
+        Their target distributions.
+
+    Returns
+    -------
+    scikit-learn classifier
+        Fitted; a `DummyClassifier` where there is only one class.
+    """
     from sklearn.dummy import DummyClassifier
     from sklearn.utils.validation import has_fit_parameter
 
-    row, label = np.nonzero(target > _SOME)
+    row, label = np.nonzero(target > _LEAST)
     if len(np.unique(label)) < 2:
         model = DummyClassifier()  # scikit-learn's linear models refuse a single class
     rows = X[items[row]]
@@ -146,7 +227,7 @@ def fit_classifier(model: Any, X: Any, items: npt.NDArray[np.intp], target: Arra
 
 
 def classifier_proba(model: Any, X: Any, n_classes: int) -> Array:
-    """(n_rows, n_classes) a scikit-learn classifier's probabilities, with 0 for classes it never met."""
+    """Return the probabilities of a scikit-learn classifier, (n_rows, n_classes), with 0 for classes it never saw."""
     proba = np.zeros((X.shape[0], n_classes))
     proba[:, model.classes_] = model.predict_proba(X if X.ndim == 2 else X.reshape(len(X), -1))
     return np.asarray(proba / proba.sum(axis=1, keepdims=True))

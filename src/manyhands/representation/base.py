@@ -1,83 +1,205 @@
-"""The base of all learners of representations: their parameters, and `transform`."""
+"""The base of all representation learners: `fit` validates, lets the method learn and stores; `transform` embeds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import AGGREGATOR, FeatureMethod
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkMethod, NetworkParameters
+from manyhands.classifiers.fitting import AGGREGATOR, FeatureMethod, fit_method, rows_as_fitted, store_results
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, default_hold_out, new_backbone
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult, TrainingData, check_training_data
 from manyhands.em.kernels import Array
+from manyhands.estimator import BaseEstimator
 from manyhands.validation import Constraint, Number
 
 if TYPE_CHECKING:
     from torch import nn
 
-# What the parameters of every learner of representations may be.
+# What the parameters of every representation learner may be.
 REPRESENTATION_CONSTRAINTS: dict[str, Constraint] = NETWORK_CONSTRAINTS | {
     "labels": AGGREGATOR,
     "embedding_size": Number(whole=True, least=1),
 }
 
 
-class RepresentationParameters(NetworkParameters, total=False):
-    """The parameters of every learner of representations, for `**others: Unpack[RepresentationParameters]`."""
+class Embedder(Protocol):
+    """What every registered representation has: the learners below, and `NeuCrowd`, which also classifies."""
 
-    labels: Any
-    embedding_size: int
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor parameters by name."""
+
+    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+        """Learn an embedding from features and labels."""
+
+    def transform(self, X: Any) -> Array:
+        """Return the embedding of each row."""
+
+    def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
+        """Learn an embedding, and return that of each training row."""
 
 
-class RepresentationLearner(NetworkMethod, FeatureMethod):
-    """A network that puts items of a class near each other, learnt from a crowd's labels.
+class RepresentationLearner(BaseEstimator, ABC):
+    """Network from features to embeddings in which items of one class are near each other.
 
-    Any classifier can follow, in a scikit-learn `Pipeline` for instance. A method implements `_learn_network`.
-
-    Parameters
-    ----------
-    labels : the aggregator that gives items their classes, by its name or as an instance; "one-coin" is "+EM"
-    embedding_size : numbers in an embedding
-    network : the parameters of `NetworkMethod`; a batch holds about batch_size items, in equal shares of its classes
+    A method implements `_learn(context) -> FitResult`, whose module is the network, and has at least the parameters of
+    `REPRESENTATION_CONSTRAINTS`.
 
     Attributes
     ----------
-    aggregator_, posterior_ : the aggregator, fitted to all labels, and what it says of the training items
-    module_ : the network from features to embeddings
-    others : as in `FeatureMethod`
+    aggregator_ : Aggregator
+        The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items by the aggregator; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to embeddings.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
+    _fit_takes: ClassVar[str] = "(X, annotations)"
+    _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to embed
 
-    def __init__(
-        self,
-        *,
-        labels: Any = "majority-vote",
-        embedding_size: int = 32,
-        dropout: float = 0.2,
-        **network: Any,
-    ) -> None:
-        super().__init__(dropout=dropout, **network)
-        self.labels = labels
-        self.embedding_size = embedding_size
+    embedding_size: int
+    classes_: npt.NDArray[Any]
+    worker_ids_: npt.NDArray[Any]
+    worker_accuracy_: Array
+    posterior_: Array
+    history_: list[dict[str, float]]
+    module_: Any
+    notes_: dict[str, str]
+    _row_shape: tuple[int, ...]
+
+    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+        """Learn an embedding from features and labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
+            Features; row i belongs to item i of the annotations.
+        annotations : Annotations
+            The crowd's labels; items without labels are allowed.
+        gold : mapping of item id to class, default=None
+            Known classes of some items. The labels on gold items count as all others do.
+
+        Returns
+        -------
+        self
+        """
+        fit_method(self, check_training_data(self, X, annotations, gold))
+        return self
 
     def transform(self, X: Any) -> Array:
-        """(n_rows, embedding_size) the embedding of each row."""
-        from manyhands.nn.inference import outputs
+        """Return the embedding of each row.
 
-        rows = self._like_fitted(X)
-        if len(rows) == 0:
-            return np.zeros((0, self.embedding_size))
-        return np.hstack([outputs(embedder, rows).numpy() for embedder in self._embedders()])
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, ...)
+            Features, of the same shape per row as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, embedding_size)
+        """
+        self._check_fitted()
+        return embed(self, [self.module_], self.embedding_size, X)
 
     def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
-        """`fit`, then the embedding of each row."""
+        """Learn an embedding, and return that of each training row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, ...)
+            Features; row i belongs to item i of the annotations.
+        annotations : Annotations
+            The crowd's labels.
+        gold : mapping of item id to class, default=None
+            Known classes of some items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, embedding_size)
+        """
         return self.fit(X, annotations, gold).transform(X)
 
-    def _embedders(self) -> list[nn.Module]:
-        """The networks whose outputs, side by side, are the embedding; a method whose module is more overrides it."""
-        return [self.module_]
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+        force : bool, default=False
+            Replace the folder if it exists.
+        """
+        from manyhands.persistence.models import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
+
+    @abstractmethod
+    def _learn(self, context: TrainingContext) -> FitResult:
+        """Learn from the data of the context, which are validated."""
+
+    def _trains_network(self) -> bool:
+        """Whether `_learn` needs a context with a device, held-out labels and seeded torch generators."""
+        return True
+
+    def _uses_heldout(self) -> bool:
+        """Whether held-out labels decide anything, such as when to stop."""
+        return NetworkOptions.of(self).patience is not None
+
+    def _hold_out(
+        self, data: TrainingData, share: float, rng: np.random.Generator
+    ) -> tuple[Annotations, Annotations | None]:
+        """Split into labels to learn from and held-out labels, or None."""
+        return default_hold_out(data, share, rng)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        return super()._new_module(row_shape, self.embedding_size, n_workers)
+        """Return an untrained `module_`, for a fit and for `load_model`."""
+        return new_backbone(NetworkOptions.of(self), row_shape, self.embedding_size)
+
+    def _store(self, data: TrainingData, result: FitResult) -> None:
+        store_results(self, data, result)
+
+
+def embed(method: FeatureMethod, networks: Sequence[nn.Module], embedding_size: int, X: Any) -> Array:
+    """Return the outputs of networks side by side.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        A fitted estimator; rows of X must have the shape that it was fitted with.
+    networks : sequence of torch.nn.Module
+        Networks from features to parts of the embedding.
+    embedding_size : int
+        Size of the whole embedding.
+    X : array-like of shape (n_rows, ...)
+        Features.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, embedding_size)
+    """
+    from manyhands.nn.inference import outputs
+
+    rows = rows_as_fitted(method, X)
+    if len(rows) == 0:
+        return np.zeros((0, embedding_size))
+    return np.hstack([outputs(network, rows).numpy() for network in networks])

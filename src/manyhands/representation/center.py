@@ -2,54 +2,99 @@
 
     loss = mean of  max(0, D(e_i, c_y) + m - min_{k != y} D(e_i, c_k)),   D half the squared distance
 
-The centres c_k are learnt along with the network, at a rate of their own. NeuCrowd's tables call this "Center"; it is
-not the center loss that stands beside a softmax.
-
-Reference: X. He, Y. Zhou, Z. Zhou, S. Bai and X. Bai (2018), Triplet-center loss for multi-view 3D object retrieval,
-CVPR.
+The centres c_k are trained along with the network, at a learning rate of their own. NeuCrowd's tables call this
+"Center"; it is not the center loss that is added to a softmax loss.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch
 from manyhands.nn.metric_losses import triplet_center_loss
-from manyhands.representation.base import (
-    REPRESENTATION_CONSTRAINTS,
-    RepresentationLearner,
-    RepresentationParameters,
-)
+from manyhands.randomness import Seed
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number
 
 
 class Center(RepresentationLearner):
-    """An embedding around a learnt centre for each class, nearer to one's own than to any other by a margin.
+    """Embedding around a learned centre for each class; an item is nearer to its own than to any other, by a margin.
 
-    pytorch-metric-learning has no such loss.
+    Items have the class that an aggregator infers from the labels. pytorch-metric-learning has no such loss.
 
     Parameters
     ----------
-    margin : between halves of squared distances; None is 1 for normalised embeddings, and 5 for others
-    center_learning_rate : of plain gradient descent, for the centres
-    normalise : embeddings have length 1; centres are free
-    labels, embedding_size : the aggregator that gives items their classes; numbers in an embedding
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    margin : float or None, default=None
+        Margin between halves of squared distances; None is 1 for normalised embeddings, and 5 for others.
+    center_learning_rate : float, default=0.1
+        Step size of plain gradient descent, for the centres.
+    normalise : bool, default=True
+        Whether embeddings are scaled to length 1; centres are not.
+    labels : str or Aggregator, default="majority-vote"
+        The aggregator that gives items their classes, by its registry name or as an instance.
+    embedding_size : int, default=32
+        Size of an embedding.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to embeddings: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, embedding_size) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.2
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Approximate number of items per mini-batch, in equal shares of its classes.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    centers_ : (n_classes, embedding_size) the centres; NaN for a class that no item was given
+    centers_ : ndarray of shape (n_classes, embedding_size)
+        The centres; NaN for a class without items.
+    aggregator_ : Aggregator
+        The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items by the aggregator; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to embeddings.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    X. He, Y. Zhou, Z. Zhou, S. Bai and X. Bai (2018), Triplet-center loss for multi-view 3D object retrieval, CVPR.
 
     Examples
     --------
@@ -62,9 +107,9 @@ class Center(RepresentationLearner):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
-        "margin": Maybe(Number(above=0)),
+        "margin": NoneOr(Number(above=0)),
         "center_learning_rate": Number(above=0),
-        "normalise": Switch(),
+        "normalise": Boolean(),
     }
 
     def __init__(
@@ -72,22 +117,49 @@ class Center(RepresentationLearner):
         margin: float | None = None,
         center_learning_rate: float = 0.1,
         normalise: bool = True,
-        **others: Unpack[RepresentationParameters],
+        *,
+        labels: Any = "majority-vote",
+        embedding_size: int = 32,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.2,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**others)
         self.margin = margin
         self.center_learning_rate = center_learning_rate
         self.normalise = normalise
+        self.labels = labels
+        self.embedding_size = embedding_size
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         training_set = TrainingSet(context, self.labels)
         network = context.network()
-        present = training_set.batches.classes  # a centre where there is no item would only stand in the way
+        present = training_set.batches.classes  # a centre of a class without items would only repel others
         centres = nn.Embedding(len(present), self.embedding_size).to(context.device)
         with torch.no_grad():
             centres.weight.div_(centres.weight.norm(dim=1, keepdim=True))
-        place = torch.zeros(context.n_classes, dtype=torch.long, device=context.device)
-        place[torch.from_numpy(present).long()] = torch.arange(len(present), device=context.device)
+        index = torch.zeros(context.n_classes, dtype=torch.long, device=context.device)
+        index[torch.from_numpy(present).long()] = torch.arange(len(present), device=context.device)
         optimizers = {
             "adam": context.adam(network),
             "centres": torch.optim.SGD(centres.parameters(), lr=self.center_learning_rate),
@@ -95,7 +167,7 @@ class Center(RepresentationLearner):
         margin = (1.0 if self.normalise else 5.0) if self.margin is None else self.margin
 
         def step(batch: ClassBatch) -> torch.Tensor:
-            loss = triplet_center_loss(network(training_set.x(batch)), place[batch.target], centres.weight, margin)
+            loss = triplet_center_loss(network(training_set.x(batch)), index[batch.target], centres.weight, margin)
             for optimizer in optimizers.values():
                 optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -108,7 +180,8 @@ class Center(RepresentationLearner):
             found[present] = centres.weight.detach().double().cpu().numpy()
             return found
 
-        return training_set.train(step, {"network": network, "centres": centres}, optimizers, centers_=all_centres)
+        modules = {"network": network, "centres": centres}
+        return training_set.train(step, modules, optimizers, {"centers_": all_centres})
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

@@ -1,16 +1,17 @@
-"""How far the class of an item is to be trusted, by the labels on it.
+"""Confidence in the class of an item, computed from its labels.
 
-Of d labels v name the item's class, and u the class named most often among the others:
+An item has d labels; v of them are the item's class, and u the most frequent one of the other classes:
 
     mle        v / d
-    assurance  (v - u) / d, at least 0: 0 at a tie, 1 where all agree; with two classes it is |1 - 2 v / d|
+    assurance  (v - u) / d, at least 0: 0 at a tie, 1 for unanimous labels; |1 - 2 v / d| with two classes
     bayesian   (v + pi d) / (2 d), with pi the share of that class among the items
-    posterior  how far its class is ahead of the next one in what the aggregator believes
+    posterior  margin of the class over the second most probable one in the aggregator's posterior
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.em.kernels import Array
 from manyhands.representation.training_set import TrainingSet
@@ -18,24 +19,35 @@ from manyhands.representation.training_set import TrainingSet
 CONFIDENCES = ("assurance", "mle", "bayesian", "posterior")
 
 
-def confidence_of(training_set: TrainingSet, kind: str, *, shrink: bool = False) -> Array:
-    """(n_items,) how far the class of each item is to be trusted; 1 where it is gold, NaN where there is none.
+def label_confidence(training_set: TrainingSet, kind: str, *, shrink: bool = False) -> Array:
+    """Return the confidence in the class of each item.
 
-    Where it is to `shrink`, it is multiplied by d / (d + 1): a single label is no unanimous crowd.
+    Parameters
+    ----------
+    training_set : TrainingSet
+        Labels, gold and the classes of the items.
+    kind : {"assurance", "mle", "bayesian", "posterior"}
+        The formula, as in the docstring of this module.
+    shrink : bool, default=False
+        Multiply by d / (d + 1), so that a single label is less certain than several that agree.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        1 for gold items, NaN for items without label and gold.
     """
     votes, gold = training_set.context.annotations, training_set.context.data.gold
     code = np.full(votes.n_items, -1)
     code[training_set.items] = training_set.target
     if kind == "posterior":
-        found = _lead(training_set.aggregator.posterior_, code)
+        found = _margin(training_set.aggregator.posterior_, code)
     else:
         count = np.zeros((votes.n_items, votes.n_classes))
         np.add.at(count, (votes.item, votes.label), 1.0)
-        found = (_lead(count, code) if kind == "assurance" else _own(count, code)) / np.maximum(votes.n_labels, 1)
+        found = (_margin(count, code) if kind == "assurance" else _own(count, code)) / np.maximum(votes.n_labels, 1)
     if kind == "bayesian":
-        found = (
-            found + np.bincount(training_set.target, minlength=votes.n_classes)[code] / len(training_set.items)
-        ) / 2
+        share = np.bincount(training_set.target, minlength=votes.n_classes)[code] / len(training_set.items)
+        found = (found + share) / 2
     if shrink:
         found = found * votes.n_labels / (votes.n_labels + 1)
     if gold is not None:
@@ -43,13 +55,13 @@ def confidence_of(training_set: TrainingSet, kind: str, *, shrink: bool = False)
     return np.where(code >= 0, found, np.nan)
 
 
-def _own(count: Array, code: np.typing.NDArray[np.int_]) -> Array:
-    """(n_items,) what each row has in its own column."""
+def _own(count: Array, code: npt.NDArray[np.int_]) -> Array:
+    """Return the entry of each row in the column of its class, of shape (n_items,)."""
     return np.asarray(np.take_along_axis(count, code[:, None], axis=1)[:, 0])
 
 
-def _lead(count: Array, code: np.typing.NDArray[np.int_]) -> Array:
-    """(n_items,) by how much that is more than what the row has in any other, at least 0."""
+def _margin(count: Array, code: npt.NDArray[np.int_]) -> Array:
+    """Return the difference of that entry to the largest other one of the row, at least 0."""
     rest = count.copy()
     np.put_along_axis(rest, code[:, None], 0.0, axis=1)
     return np.maximum(_own(count, code) - rest.max(axis=1), 0.0)

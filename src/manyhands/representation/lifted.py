@@ -1,41 +1,88 @@
-"""Lifted structure embedding: every positive pair of a batch against all negatives of both its ends.
+"""Lifted structure embedding: every positive pair of a mini-batch against all negatives of both its items.
 
-    J_ij = log( sum_{k in N(i)} exp(m - D_ik) + sum_{l in N(j)} exp(m - D_jl) ) + D_ij
-    loss = 1 / (2 |P|) sum over positive pairs P of max(0, J_ij)^2
-
-Reference: H. O. Song, Y. Xiang, S. Jegelka and S. Savarese (2016), Deep metric learning via lifted structured feature
-embedding, CVPR.
+J_ij = log( sum_{k in N(i)} exp(m - D_ik) + sum_{l in N(j)} exp(m - D_jl) ) + D_ij
+loss = 1 / (2 |P|) sum over positive pairs P of max(0, J_ij)^2
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
-from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.metric_losses import lifted_loss
-from manyhands.representation.base import (
-    REPRESENTATION_CONSTRAINTS,
-    RepresentationLearner,
-    RepresentationParameters,
-)
+from manyhands.randomness import Seed
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Number
 
 
 class Lifted(RepresentationLearner):
-    """An embedding from all pairs of a batch at once: each positive pair against all negatives of its two ends.
+    """Embedding learned from all pairs of a mini-batch at once: each positive pair against all negatives of its items.
 
-    pytorch-metric-learning's LiftedStructureLoss is this one if its distance does not normalise; it takes an array of
-    positive x negative pairs, and here an array of items x items is enough.
+    Items have the class that an aggregator infers from the labels. The LiftedStructureLoss of pytorch-metric-learning
+    is this loss if its distance does not normalise; it needs an array of positive x negative pairs, where an array of
+    items x items is enough here.
 
     Parameters
     ----------
-    margin : m above, in Euclidean distance
-    labels, embedding_size : the aggregator that gives items their classes; numbers in an embedding
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    margin : float, default=1.0
+        m in the formula, in Euclidean distance.
+    labels : str or Aggregator, default="majority-vote"
+        The aggregator that gives items their classes, by its registry name or as an instance.
+    embedding_size : int, default=32
+        Size of an embedding.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to embeddings: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, embedding_size) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.2
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Approximate number of items per mini-batch, in equal shares of its classes.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
+
+    Attributes
+    ----------
+    aggregator_ : Aggregator
+        The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items by the aggregator; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to embeddings.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    H. O. Song, Y. Xiang, S. Jegelka and S. Savarese (2016), Deep metric learning via lifted structured feature
+    embedding, CVPR.
 
     Examples
     --------
@@ -49,9 +96,41 @@ class Lifted(RepresentationLearner):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {"margin": Number(above=0)}
 
-    def __init__(self, margin: float = 1.0, **others: Unpack[RepresentationParameters]) -> None:
-        super().__init__(**others)
+    def __init__(
+        self,
+        margin: float = 1.0,
+        *,
+        labels: Any = "majority-vote",
+        embedding_size: int = 32,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.2,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
+    ) -> None:
         self.margin = margin
+        self.labels = labels
+        self.embedding_size = embedding_size
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
-        return TrainingSet(context, self.labels).learn(lambda e, batch: lifted_loss(e, batch.target, self.margin))
+    def _learn(self, context: TrainingContext) -> FitResult:
+        training_set = TrainingSet(context, self.labels)
+        return training_set.fit_embedding(lambda e, batch: lifted_loss(e, batch.target, self.margin))

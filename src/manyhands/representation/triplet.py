@@ -1,50 +1,99 @@
-"""Triplet embedding: an anchor is nearer to an item of its class than to one of another, by a margin.
+"""Triplet embedding: an anchor is nearer to an item of its class than to one of another class, by a margin.
 
     loss = mean over triplets of  max(0, D(a, p)^2 - D(a, n)^2 + m)
 
-Triplets are drawn at random, or semi-hard: for every positive pair of a batch the closest negative with D_an > D_ap,
-and where there is none the farthest negative.
-
-Reference: F. Schroff, D. Kalenichenko and J. Philbin (2015), FaceNet: a unified embedding for face recognition and
-clustering, CVPR.
+Triplets are drawn at random, or semi-hard: for every positive pair of a mini-batch the closest negative with
+D_an > D_ap, or the farthest negative where there is none.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import FitResult
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
 from manyhands.nn.metric_losses import semi_hard_loss, triplet_loss
-from manyhands.representation.base import (
-    REPRESENTATION_CONSTRAINTS,
-    RepresentationLearner,
-    RepresentationParameters,
-)
+from manyhands.randomness import Seed
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
 
 class Triplet(RepresentationLearner):
-    """An embedding from triplets: nearer to one's own class than to another, by a margin.
+    """Embedding learned from triplets: an item is nearer to its own class than to another, by a margin.
 
-    pytorch-metric-learning's TripletMarginLoss is this one if its distance has power 2 and its reducer takes the plain
-    mean. Its semi-hard miner is not: it takes all negatives within the margin, and none where none is farther.
+    Items have the class that an aggregator infers from the labels. The TripletMarginLoss of pytorch-metric-learning is
+    this loss if its distance has power 2 and its reducer takes the plain mean. Its semi-hard miner is another one: it
+    takes all negatives within the margin, and none where none is farther than the positive.
 
     Parameters
     ----------
-    selection : "random", one triplet for each item of a batch; or "semi-hard", one for each positive pair
-    margin : between squared distances; None is 0.2 for random triplets of normalised embeddings, and 1 otherwise
-    normalise : embeddings have length 1
-    labels, embedding_size : the aggregator that gives items their classes; numbers in an embedding
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    selection : {"random", "semi-hard"}, default="random"
+        "random": one triplet for each item of a mini-batch. "semi-hard": one for each positive pair.
+    margin : float or None, default=None
+        Margin between squared distances; None is 0.2 for random triplets of normalised embeddings, and 1 otherwise.
+    normalise : bool, default=True
+        Whether embeddings are scaled to length 1.
+    labels : str or Aggregator, default="majority-vote"
+        The aggregator that gives items their classes, by its registry name or as an instance.
+    embedding_size : int, default=32
+        Size of an embedding.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to embeddings: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, embedding_size) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.2
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Approximate number of items per mini-batch, in equal shares of its classes.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
+
+    Attributes
+    ----------
+    aggregator_ : Aggregator
+        The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items by the aggregator; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to embeddings.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    F. Schroff, D. Kalenichenko and J. Philbin (2015), FaceNet: a unified embedding for face recognition and clustering,
+    CVPR.
 
     Examples
     --------
@@ -58,8 +107,8 @@ class Triplet(RepresentationLearner):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "selection": OneOf(("random", "semi-hard")),
-        "margin": Maybe(Number(above=0)),
-        "normalise": Switch(),
+        "margin": NoneOr(Number(above=0)),
+        "normalise": Boolean(),
     }
 
     def __init__(
@@ -67,14 +116,41 @@ class Triplet(RepresentationLearner):
         selection: str = "random",
         margin: float | None = None,
         normalise: bool = True,
-        **others: Unpack[RepresentationParameters],
+        *,
+        labels: Any = "majority-vote",
+        embedding_size: int = 32,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.2,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**others)
         self.selection = selection
         self.margin = margin
         self.normalise = normalise
+        self.labels = labels
+        self.embedding_size = embedding_size
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         margin = self.margin
         if margin is None:
             margin = 0.2 if self.selection == "random" and self.normalise else 1.0
@@ -85,7 +161,7 @@ class Triplet(RepresentationLearner):
             positive, negative = draw_tuplets(batch, 1, context.rng)
             return triplet_loss(embedding, embedding[positive], embedding[negative], margin)
 
-        return TrainingSet(context, self.labels).learn(loss)
+        return TrainingSet(context, self.labels).fit_embedding(loss)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         network = super()._new_module(row_shape, n_classes, n_workers)

@@ -8,19 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from manyhands.estimator import BaseEstimator
+from manyhands.options import OptionGroup, Options
 from manyhands.testing.documented_types import is_default, missing_from_type
 from manyhands.testing.numpydoc import Entry, parse_docstring
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def parameter_problems(cls: type[BaseEstimator]) -> list[str]:
-    """Compare the constructor of an estimator class with its constraints and its docstring.
+def parameter_problems(cls: type[BaseEstimator] | type[OptionGroup]) -> list[str]:
+    """Compare the constructor of a class with its constraints and its docstring.
 
     Parameters
     ----------
     cls : type
-        The estimator class.
+        A class of estimators or a group of options; the groups among the parameters of an estimator are compared too.
 
     Returns
     -------
@@ -44,7 +45,8 @@ def parameter_problems(cls: type[BaseEstimator]) -> list[str]:
             missing = missing_from_type(types[name], constraints[name])
             if missing:
                 found.append(f"{cls.__name__}.{name}: the type {types[name]!r} does not name {', '.join(missing)}")
-    return found
+    groups = [constraint.group for constraint in constraints.values() if isinstance(constraint, Options)]
+    return found + [problem for group in groups for problem in parameter_problems(group)]
 
 
 def use_problems(cls: type[BaseEstimator]) -> list[str]:

@@ -7,18 +7,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from manyhands.options import Options
 from manyhands.validation import (
-    Amount,
+    Boolean,
     Constraint,
     Folder,
-    Maybe,
+    FractionOrCount,
+    LayerSizes,
     NameOr,
+    NoneOr,
     Number,
     OneOf,
     Probabilities,
     RandomState,
-    Sizes,
-    Switch,
 )
 
 
@@ -80,18 +81,21 @@ def missing_from_type(text: str, constraint: Constraint) -> list[str]:
 
 def _words_of(constraint: Constraint) -> Iterator[tuple[str, ...]]:
     """For each word that a type must contain, the ways to write it."""
-    if isinstance(constraint, Maybe):
+    if isinstance(constraint, NoneOr):
         yield ("None",)
         yield from _words_of(constraint.other)
+    elif isinstance(constraint, Options):
+        yield (constraint.group.__name__,)
+        yield from [("None",)] if constraint.optional else []
     elif isinstance(constraint, Number):
         yield ("int",) if constraint.whole else ("float",)
-    elif isinstance(constraint, Amount):
+    elif isinstance(constraint, FractionOrCount):
         yield from (("int",), ("float",))
     elif isinstance(constraint, Folder):
         yield ("None",)
-    elif isinstance(constraint, Switch):
+    elif isinstance(constraint, Boolean):
         yield ("bool",)
-    elif isinstance(constraint, Sizes):
+    elif isinstance(constraint, LayerSizes):
         yield ("tuple of int",)
     elif isinstance(constraint, RandomState):
         yield from (("int",), ("Generator",), ("None",))

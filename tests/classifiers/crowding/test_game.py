@@ -7,7 +7,7 @@ import torch
 from manyhands.classifiers.crowding import crowding
 from manyhands.classifiers.crowding import game as adversaries
 from manyhands.classifiers.crowding.game import Game
-from manyhands.nn.item_worker_pairs import at
+from manyhands.nn.item_worker_pairs import select
 from manyhands.nn.losses import entropy
 from small_crowding import game_of, quick, sparse_crowd
 
@@ -28,9 +28,9 @@ def test_each_step_moves_one_network_and_no_other(monkeypatch):
     draw = game.draw(batch)
     look, inform = game.costs(draw)
     steps = {
-        "discriminator": lambda: game.learn_to_tell(draw),
-        "generator": lambda: game.learn_to_convince(draw, look + inform),
-        "network": lambda: game.learn_to_classify(draw, look),
+        "discriminator": lambda: game.train_discriminator(draw),
+        "generator": lambda: game.train_generator(draw, look + inform),
+        "network": lambda: game.train_classifier(draw, look),
     }
     for name, step in steps.items():
         before = {n: weights(module) for n, module in networks.items()}
@@ -52,11 +52,11 @@ def test_gold_is_learnt_in_the_game_and_believed(monkeypatch):
         batch = next(iter(game.crowd.context.batches(batch_size=1000)))
         draw = game.draw(batch)
         known = draw.gold >= 0
-        assert known.sum() == 20 and game.is_sure(draw)[known].all()
+        assert known.sum() == 20 and game.is_confident(draw)[known].all()
         told = draw.log_z[known].gather(1, draw.gold[known].unsqueeze(1))
         torch.testing.assert_close(told, torch.zeros(20, 1))
         before = game.network.eval()(draw.x[known]).log_softmax(1).gather(1, draw.gold[known].unsqueeze(1)).mean()
-        game.play(batch)
+        game.step(batch)
         after = game.network.eval()(draw.x[known]).log_softmax(1).gather(1, draw.gold[known].unsqueeze(1)).mean()
         assert after > before + 0.2
 
@@ -74,10 +74,10 @@ def test_the_discriminator_descends_what_is_written(monkeypatch):
         return seen["chosen"]
 
     monkeypatch.setattr(adversaries, "choose_pairs", chosen)
-    game.learn_to_tell(draw)
+    game.train_discriminator(draw)
     assert seen["adam"] is game.discriminator_adam and seen["adam"].param_groups[0]["weight_decay"] == 0.2
-    look = game.discriminator.see(draw.x)
-    fake, fake_label = draw.pairs.at(seen["chosen"]), draw.label[seen["chosen"]]
+    look = game.discriminator.inputs(draw.x)
+    fake, fake_label = draw.pairs.select(seen["chosen"]), draw.label[seen["chosen"]]
     answers = game.discriminator.logits(look, draw.authentic).sigmoid()
     real = answers.gather(1, draw.authentic_label.unsqueeze(1))
     drawn = game.discriminator.logit(look, fake, fake_label).sigmoid()
@@ -99,7 +99,7 @@ def test_the_discriminator_is_given_what_the_settings_say(monkeypatch):
 
     monkeypatch.setattr(crowding, "Discriminator", noted)
     learnt = {}
-    monkeypatch.setattr(crowding, "label_spread", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
+    monkeypatch.setattr(crowding, "label_adjacency", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
     X, votes, _ = sparse_crowd()
     quick(validation=0.2).fit(X, votes, worker_features=np.arange(votes.n_workers)[:, None] * 1e5)
     torch.testing.assert_close(made["spread"], torch.eye(3))
@@ -119,7 +119,7 @@ def test_multiplier_and_clip_are_those_given(monkeypatch):
         draw = game.draw(batch)
         look, _ = game.costs(draw)
         torch.testing.assert_close(look, game.costs(draw)[0])  # nothing is dropped out where costs are found
-        game.learn_to_convince(draw, look)
+        game.train_generator(draw, look)
         assert seen[-1][1] == given["clip"]
         assert float(seen[-1][0]) == pytest.approx(0.7 if given["multiplier"] else look.mean().item())
 
@@ -127,7 +127,7 @@ def test_multiplier_and_clip_are_those_given(monkeypatch):
 def test_in_one_step_generator_and_classifier_learn_together(monkeypatch):
     game, batch = game_of(monkeypatch, two_step=False)
     before = weights(game.network), weights(game.generator)
-    found = game.play(batch)
+    found = game.step(batch)
     assert not same(before[0], weights(game.network)) and not same(before[1], weights(game.generator))
     assert "classifier" not in found
 
@@ -136,11 +136,11 @@ def test_in_one_step_generator_and_classifier_learn_together(monkeypatch):
 def test_the_generator_learns_where_the_classifier_is_sure_and_the_classifier_elsewhere(monkeypatch, kind, threshold):
     game, batch = game_of(monkeypatch, threshold=threshold, threshold_is=kind)
     seen = {}
-    monkeypatch.setattr(Game, "learn_to_convince", lambda self, draw, cost: seen.setdefault("sure", draw) and {})
+    monkeypatch.setattr(Game, "train_generator", lambda self, draw, cost: seen.setdefault("sure", draw) and {})
     monkeypatch.setattr(
-        Game, "learn_to_classify", lambda self, draw, cost, known: seen.setdefault("unsure", draw) and {}
+        Game, "train_classifier", lambda self, draw, cost, known: seen.setdefault("unsure", draw) and {}
     )
-    game.play(batch)
+    game.step(batch)
     h = {name: entropy(draw.log_z) for name, draw in seen.items()}
     assert len(h["sure"]) and len(h["unsure"]) and h["sure"].max() <= h["unsure"].min()
     assert len(h["sure"]) + len(h["unsure"]) == len(batch.item)
@@ -150,7 +150,7 @@ def test_the_generator_learns_where_the_classifier_is_sure_and_the_classifier_el
         assert h["sure"].max() <= threshold < h["unsure"].min()
     for draw in seen.values():  # pairs still are those of their rows
         again = game.generator(game.generator.inputs(draw.x), draw.log_z.exp(), draw.pairs, draw.noise)
-        torch.testing.assert_close(at(again, draw.label), draw.log_p0)
+        torch.testing.assert_close(select(again, draw.label), draw.log_p0)
 
 
 def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
@@ -158,26 +158,26 @@ def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
     game, batch = game_of(monkeypatch, dropout=0.5, inner_steps=1)
     draw = game.draw(batch)
     look, inform = game.costs(draw)
-    assert game.learn_to_convince(draw, look)["generator_ratio"].item() == pytest.approx(1.0, abs=1e-5)
+    assert game.train_generator(draw, look)["generator_ratio"].item() == pytest.approx(1.0, abs=1e-5)
     draw = game.draw(batch)
-    assert game.learn_to_classify(draw, look)["classifier_ratio"].item() == pytest.approx(1.0, abs=1e-5)
+    assert game.train_classifier(draw, look)["classifier_ratio"].item() == pytest.approx(1.0, abs=1e-5)
     assert torch.isfinite(look).all() and torch.isfinite(inform).all() and (look >= 0).all() and (inform >= 0).all()
 
 
 def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_never_labelled_pairs(monkeypatch):
     game, batch = game_of(monkeypatch)
     chosen = {}
-    see = game.discriminator.logits
+    inputs = game.discriminator.logits
 
     def noted(seen, pairs):
         chosen["pairs"] = pairs
-        return see(seen, pairs)
+        return inputs(seen, pairs)
 
     game.discriminator.logits = noted
     draw = game.draw(batch)
-    game.learn_to_tell(draw)
+    game.train_discriminator(draw)
     n = len(draw.authentic_label)
-    authentic, fake = chosen["pairs"].at(slice(0, n)), chosen["pairs"].at(slice(n, None))
+    authentic, fake = chosen["pairs"].select(slice(0, n)), chosen["pairs"].select(slice(n, None))
     labelled = set(zip(authentic.row.tolist(), authentic.worker.tolist()))
     assert not labelled & set(zip(fake.row.tolist(), fake.worker.tolist()))
     counts = torch.bincount(authentic.worker, minlength=game.generator.n_workers)
@@ -195,7 +195,7 @@ def test_sure_labels_are_likelier_examples_unless_chosen_at_random(monkeypatch):
 
 def test_a_discriminator_tells_labels_that_nobody_would_give(monkeypatch):
     game, batch = game_of(monkeypatch, generator_epochs=0)
-    told = [game.learn_to_tell(game.draw(batch)) for _ in range(40)]
+    told = [game.train_discriminator(game.draw(batch)) for _ in range(40)]
     assert told[-1]["discriminator"] < told[0]["discriminator"]
     assert told[-1]["seen_as_authentic"] > 0.6 and told[-1]["seen_as_generated"] > 0.6
     assert told[-1]["information"] > told[0]["information"]
@@ -204,12 +204,12 @@ def test_a_discriminator_tells_labels_that_nobody_would_give(monkeypatch):
 def test_what_looks_authentic_becomes_more_probable(monkeypatch):
     """Labels that cost less than the mean gain in the generator's steps, and in the classifier's."""
     game, batch = game_of(monkeypatch, max_epochs=2)
-    for learn in (game.learn_to_convince, game.learn_to_classify):
+    for learn in (game.train_generator, game.train_classifier):
         draw = game.draw(batch)
         cost = (draw.label == 0).float()
         learn(draw, cost)
         with torch.no_grad():
             log_z = game.log_z(draw.x, None)
             log_p = game.generator(game.generator.inputs(draw.x), log_z.exp(), draw.pairs, draw.noise)
-        gain = at(log_p, draw.label) - draw.log_p0
+        gain = select(log_p, draw.label) - draw.log_p0
         assert gain[cost == 0].mean() > 0 > gain[cost == 1].mean()

@@ -6,7 +6,7 @@ import torch
 
 from manyhands import AggNet, DifficultyNetwork
 from manyhands.classifiers.base import TrainingData
-from manyhands.classifiers.difficulty.difficulty_network import Belief
+from manyhands.classifiers.difficulty.difficulty_network import EMState
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.exceptions import CrowdWarning
 from manyhands.features import as_rows
@@ -24,7 +24,7 @@ def belief_of(n_classes=3, **parameters):
     data = TrainingData(as_rows(X), votes, None)
     context = TrainingContext(method, data, votes, None, np.random.default_rng(0), torch.device("cpu"), {})
     proba = np.random.default_rng(1).dirichlet(np.ones(n_classes), votes.n_items)
-    return Belief(context, method), votes, proba
+    return EMState(context, method), votes, proba
 
 
 @pytest.mark.parametrize("difficulty", ["classifier", "votes", "constant"])

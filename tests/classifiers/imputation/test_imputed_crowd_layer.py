@@ -78,7 +78,7 @@ def test_all_missing_pairs_are_filled_in_and_nothing_else(imputer, benches):
     last = benches[-1]
     assert triples_of(last.annotations) | triples_of(last.heldout) >= triples_of(votes)
     assert pairs_of(last.heldout) and not pairs_of(last.annotations) & pairs_of(last.heldout)
-    filled, every = model.filled_annotations_, {(i, w) for i in range(60) for w in range(10) if w != 3}
+    filled, every = model.imputed_annotations_, {(i, w) for i in range(60) for w in range(10) if w != 3}
     assert pairs_of(filled) == every - pairs_of(votes)
     assert filled.n_annotations == len(pairs_of(filled))
     assert triples_of(last.annotations) == triples_of(filled) | (triples_of(votes) - triples_of(last.heldout))
@@ -89,7 +89,7 @@ def test_all_missing_pairs_are_filled_in_and_nothing_else(imputer, benches):
 @pytest.mark.parametrize("per_label", [1, 3])
 def test_so_many_for_every_label_of_a_worker(imputer, per_label):
     X, votes = sparse_crowd()
-    filled = quick(imputer, per_label=per_label, validation=0).fit(X, votes).filled_annotations_
+    filled = quick(imputer, per_label=per_label, validation=0).fit(X, votes).imputed_annotations_
     given = np.bincount(votes.worker, minlength=10)
     np.testing.assert_array_equal(
         np.bincount(filled.worker, minlength=10), np.minimum(per_label * given, (60 - given) * (given > 0))
@@ -99,7 +99,7 @@ def test_so_many_for_every_label_of_a_worker(imputer, per_label):
 
 def test_held_out_labels_do_not_count_for_per_label(benches):
     X, votes = sparse_crowd()
-    filled = quick(per_label=2, validation=0.3).fit(X, votes).filled_annotations_
+    filled = quick(per_label=2, validation=0.3).fit(X, votes).imputed_annotations_
     seen = triples_of(votes) - triples_of(benches[-1].heldout)
     given = np.bincount([w for _, w, _ in seen], minlength=10)
     np.testing.assert_array_equal(np.bincount(filled.worker, minlength=10), 2 * given)
@@ -110,17 +110,17 @@ def test_by_itself_it_is_self_crowd_with_one_round_over_all_pairs():
     ours = quick().fit(X, votes)
     once = {"rounds": 1, "per_round": 10**6, "round_patience": None, "pseudo_weight": 1, "start": "identity"}
     theirs = SelfCrowd(evidence="features", selection="confidence", **once, **NETWORK).fit(X, votes)
-    assert ours.filled_annotations_ == theirs.pseudo_annotations_
+    assert ours.imputed_annotations_ == theirs.pseudo_annotations_
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
 
 
 def test_labels_are_the_likeliest_or_drawn_and_stretches_do_not_show(monkeypatch):
     X, votes = sparse_crowd()
-    most_likely = quick().fit(X, votes).filled_annotations_
-    drawn = quick(most_likely=False).fit(X, votes).filled_annotations_
+    most_likely = quick().fit(X, votes).imputed_annotations_
+    drawn = quick(most_likely=False).fit(X, votes).imputed_annotations_
     assert pairs_of(drawn) == pairs_of(most_likely) and 0.05 < np.mean(drawn.label != most_likely.label) < 0.6
     monkeypatch.setattr(filled_in, "_NUMBERS", 200)
-    assert quick().fit(X, votes).filled_annotations_ == most_likely
+    assert quick().fit(X, votes).imputed_annotations_ == most_likely
 
 
 def test_gold_is_known_where_answers_are_foretold():
@@ -133,10 +133,10 @@ def test_gold_is_known_where_answers_are_foretold():
 @pytest.fixture
 def rivals(monkeypatch):
     """Layer and discriminator before their game, a batch, and the real game."""
-    play = AdversarialImputer.play
+    step = AdversarialImputer.step
     calls = kept_from(monkeypatch, AdversarialImputer, "play", {"reward": 0.0})
     quick("gan").fit(*sparse_crowd())
-    monkeypatch.setattr(AdversarialImputer, "play", play)
+    monkeypatch.setattr(AdversarialImputer, "play", step)
     torch.manual_seed(0)
     return calls[0]
 
@@ -154,10 +154,10 @@ def test_each_rival_leaves_the_other_alone(rivals):
     layer, judge = (game.layer.network, game.layer.noise), game.discriminator
     draw = game.draw(batch)
     before = weights(*layer), weights(judge)
-    game.learn_to_tell(draw)
+    game.train_discriminator(draw)
     assert same(before[0], weights(*layer)) and not same(before[1], weights(judge))
     before = weights(layer[0]), weights(layer[1]), weights(judge)
-    game.learn_to_convince(draw)
+    game.train_layer(draw)
     assert not same(before[0], weights(layer[0])) and not same(before[1], weights(layer[1]))
     assert same(before[2], weights(judge))
 
@@ -168,7 +168,7 @@ def test_drawn_labels_stand_against_as_many_authentic_ones(rivals):
     draw = game.draw(batch)
     asked = game.crowd.numbered(batch)
     assert draw.authentic.worker.tolist() == asked.worker.tolist() and draw.authentic_label is batch.label
-    chosen = draw.pairs.at(draw.chosen)
+    chosen = draw.pairs.select(draw.chosen)
     np.testing.assert_array_equal(torch.bincount(chosen.worker), torch.bincount(asked.worker))
     given = set(zip(asked.row.tolist(), asked.worker.tolist()))
     assert not given & set(zip(chosen.row.tolist(), chosen.worker.tolist()))
@@ -178,11 +178,11 @@ def test_the_discriminator_learns_to_tell(rivals):
     """Authentic labels look authentic, and drawn ones do not."""
     game, batch = rivals
     draw, judge = game.draw(batch), game.discriminator
-    losses = [float(game.learn_to_tell(draw)) for _ in range(30)]
+    losses = [float(game.train_discriminator(draw)) for _ in range(30)]
     assert losses[-1] < 0.9 * losses[0] and abs(losses[0] - np.log(2)) < 0.1
-    seen = judge.eval().see(draw.x)
+    seen = judge.eval().inputs(draw.x)
     real = judge.logit(seen, draw.authentic, draw.authentic_label)
-    drawn = judge.logit(seen, draw.pairs.at(draw.chosen), draw.label[draw.chosen])
+    drawn = judge.logit(seen, draw.pairs.select(draw.chosen), draw.label[draw.chosen])
     assert real.mean() > 0 > drawn.mean()
 
 
@@ -197,10 +197,10 @@ def test_what_looks_authentic_becomes_more_probable(rivals, monkeypatch):
     parts = [(float(r) - reward.mean()) * row[k] for r, row, k in zip(reward, log_p, draw.label)]
     (expected,) = torch.autograd.grad(-sum(parts) / len(parts), weight)
     before = log_p[:, 1].exp().mean().item()
-    game.learn_to_convince(draw)
+    game.train_layer(draw)
     torch.testing.assert_close(weight.grad, expected, rtol=1e-3, atol=1e-6)
     for _ in range(100):
-        game.learn_to_convince(game.draw(batch))
+        game.train_layer(game.draw(batch))
     assert game.layer.log_label(draw.x, None, draw.pairs)[:, 1].exp().mean().item() > before
 
 
@@ -279,7 +279,7 @@ def test_saved_it_keeps_who_filled_in(imputer, tmp_path):
     model = quick(imputer, per_label=1).fit(X, votes)
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
-    assert repr(again) == repr(model) and not hasattr(again, "filled_annotations_")
+    assert repr(again) == repr(model) and not hasattr(again, "imputed_annotations_")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 

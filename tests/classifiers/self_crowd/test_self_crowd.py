@@ -8,7 +8,7 @@ from manyhands import Annotations, CoNAL, CrowdLayer, SelfCrowd, SpeeLFC, TraceR
 from manyhands.class_balance import imbalance
 from manyhands.classifiers.base import combine
 from manyhands.classifiers.self_crowd import self_crowd
-from manyhands.classifiers.self_training import HeldoutMetric, Labels
+from manyhands.classifiers.self_training import HeldoutMetric, LabelPool
 from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.heldout import class_shares, worker_confusions
 from manyhands.nn.inference import probabilities
@@ -16,7 +16,7 @@ from manyhands.simulate import make_self_crowd, thin
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
 from manyhands.testing.training_invariances import check_a_killed_fit_goes_on_with_the_same_result
-from reference.slow_selection import slow_choice, slow_guesses, slow_quotas
+from reference.slow_selection import slow_choice, slow_pseudo_annotations, slow_quotas
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -54,18 +54,18 @@ def test_without_rounds_it_is_its_base_to_the_last_bit(base):
 def test_the_choice_is_its_slow_twin(monkeypatch, base, selection):
     """Of every pair without a label, the surest within the quota of its class; a loop over pairs finds the same."""
     asked = []
-    guess = self_crowd.guess_unanswered
+    guess = self_crowd.predict_pseudo_annotations
 
     def noted(log_answers, workers, n_classes, answered):
         with torch.no_grad():
             asked.append((log_answers(np.arange(60)).double().tolist(), workers.tolist(), answered))
         return guess(log_answers, workers, n_classes, answered)
 
-    monkeypatch.setattr(self_crowd, "guess_unanswered", noted)
+    monkeypatch.setattr(self_crowd, "predict_pseudo_annotations", noted)
     X, votes, _ = sparse_crowd()
     model = quick(base=base, selection=selection, rounds=1, per_round=40).fit(X, votes)
     log_answers, workers, answered = asked[0]
-    guesses = slow_guesses(log_answers, 60, workers, set.union(*map(pairs_of, answered)))
+    guesses = slow_pseudo_annotations(log_answers, 60, workers, set.union(*map(pairs_of, answered)))
     chosen = model.pseudo_annotations_
     found = [*zip(chosen.item.tolist(), chosen.worker.tolist(), chosen.label.tolist())]
     assert len(found) == 40
@@ -78,8 +78,8 @@ def test_the_choice_is_its_slow_twin(monkeypatch, base, selection):
     available = np.bincount([g[2] for g in guesses], minlength=3).tolist()
     quotas = model.selected_counts_[1].tolist()
     assert selection == "confidence" or np.abs(np.subtract(quotas, slow_quotas(available, 40))).max() <= 1
-    wanted = quotas if selection == "balanced" else [40]
-    expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=selection == "balanced")
+    n_per_round = quotas if selection == "balanced" else [40]
+    expected = slow_choice(guesses, [0] * len(guesses), n_per_round, by_class=selection == "balanced")
     assert found == [g[:3] for g in expected]
 
 
@@ -222,7 +222,7 @@ def test_quota_combined_levels_labels_and_guesses():
 def test_weights_are_those_of_guesses():
     """A label counts 1, a guess as told, wherever it stands among the sorted triples; so says the loss."""
     votes = Annotations.from_matrix([[0, -1, 1], [-1, 1, -1]])
-    labels = Labels(votes, None).with_guesses(np.array([[0, 1, 1], [1, 0, 0]]))
+    labels = LabelPool(votes, None).with_pseudo(np.array([[0, 1, 1], [1, 0, 0]]))
     assert labels.all.n_annotations == 5
     np.testing.assert_array_equal(labels.weight(0.25), [1, 0.25, 1, 0.25, 1])
 
@@ -301,14 +301,14 @@ def test_the_sheets_order_of_imbalance():
 def test_guesses_rest_on_the_evidence(monkeypatch, evidence):
     """What the network says of x, or that times what labels and gold say, mixes the rows of each worker's matrix."""
     asked = []
-    guess = self_crowd.guess_unanswered
+    guess = self_crowd.predict_pseudo_annotations
 
     def noted(log_answers, workers, n_classes, answered):
         with torch.no_grad():
             asked.append((log_answers(np.arange(60)).double().exp().numpy(), workers))
         return guess(log_answers, workers, n_classes, answered)
 
-    monkeypatch.setattr(self_crowd, "guess_unanswered", noted)
+    monkeypatch.setattr(self_crowd, "predict_pseudo_annotations", noted)
     X, votes, truth = sparse_crowd()
     gold = {votes.item_ids[0]: votes.classes[truth[0]], votes.item_ids[1]: votes.classes[(truth[1] + 1) % 3]}
     settings = {"base": "spee-lfc", "evidence": evidence, "validation": 0.0, "max_epochs": 5}
@@ -363,8 +363,8 @@ def test_a_share_is_one_of_the_pairs_without_a_label():
     more = Annotations(*np.zeros((3, 0), int), item_ids=range(8), worker_ids=range(3), classes=[0, 1])
     wide = more.with_more(votes.item, votes.worker, votes.label)
     out = more.with_more(heldout.item, heldout.worker, heldout.label)
-    assert Labels(wide, out).wanted(0.5) == 6  # half of 2 x 8 - 4
-    assert Labels(wide, None).wanted(7) == 7
+    assert LabelPool(wide, out).n_per_round(0.5) == 6  # half of 2 x 8 - 4
+    assert LabelPool(wide, None).n_per_round(7) == 7
 
 
 def test_rounds_are_judged_where_epochs_are_not():

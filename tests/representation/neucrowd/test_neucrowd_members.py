@@ -93,7 +93,7 @@ def test_predictions_are_the_mean_of_the_members():
     """Each classifies by a regression of its own, with the C that they share."""
     X, votes, _ = feature_crowd(3, accuracy=0.8)
     model = quick(members=3, patience=3).fit(X, votes)
-    rows = model._like_fitted(X)
+    rows = model.rows_as_fitted(X)
     each = [probabilities(network, rows) for network in model.module_.networks]
     np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-6)
 

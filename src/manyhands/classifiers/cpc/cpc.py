@@ -1,12 +1,10 @@
-"""CPC, clustering crowds: a classifier for each worker, pulled toward each other's and toward the one that is sought.
+"""CPC, clustering crowds: a classifier per worker, fused with each other and with the target classifier.
 
     min  sum over labels of log(1 + exp(w_j . x_i)) - y_ij w_j . x_i
          + (mu / W) sum over 0 <= j < k <= W of ||w_j - w_k||  +  eta / 2 ||w_0||^2,      w_0 is the target
 
-The pull has a constant force, so workers who err alike become one: a cluster. The problem is convex. More than two
-classes are taken one against the rest.
-
-Reference: H. Kajino, Y. Tsuboi and H. Kashima (2013), Clustering crowds, AAAI.
+The fusion penalty is a norm, not its square, so that workers with similar errors get exactly equal classifiers: a
+cluster. The problem is convex. More than two classes are treated one against the rest.
 """
 
 from __future__ import annotations
@@ -16,46 +14,80 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import CrowdClassifier, FitResult, TrainingData
+from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.cpc.fused_logistic import State, Step, longest, pooled_state, solve
 from manyhands.classifiers.cpc.worker_graph import Graph, choose_edges, clusters
 from manyhands.classifiers.cpc.worker_regressions import Nodes, labels_by_node
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
-from manyhands.linear.standardise import Standard, one_against_rest, standardised
+from manyhands.linear.one_vs_rest import one_vs_rest_proba
+from manyhands.linear.principal_axes import PrincipalAxes, standardise_and_rotate
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
+from manyhands.validation import Constraint, NoneOr, Number, OneOf, RandomState
 
-_STEPS, _EVEN = 6, 0.01  # how often mu is quartered at most; a loss per label that may be chance, near the start
-_ROUGHLY = 10.0  # so many times `tol` will do while mu is chosen
+_STEPS, _EVEN = 6, 0.01  # maximal number of values of mu; a difference in log-likelihood that may be chance
+_ROUGHLY = 10.0  # factor of `tol` while mu is chosen
 
 
 class CPC(CrowdClassifier):
-    """One logistic regression per worker, fused with each other and with a target that predicts.
+    """One logistic regression per worker, fused with each other and with a target classifier that predicts.
 
-    Features are standardised inside. Workers without labels take no part. Gold counts as the target's own labels.
+    Use it to find clusters of workers who label alike. Features are standardised internally. Workers without labels
+    take no part. Gold counts as labels of the target.
 
     Parameters
     ----------
-    mu : how strongly classifiers attract each other; 0 lets each go alone, much makes them one. None begins with the
-        mu that makes all one, and quarters it until that foretells held-out labels clearly worse
-    eta : ridge on the target
-    edges : "all" pairs attract; "target" only attracts and is attracted; "nearest" ties each worker besides to the five
-        whose labels pull the pooled classifier most nearly his way. "auto" means all up to 100 workers and 1 GB, else
-        nearest within 1 GB
-    validation : share of the labels held out to choose mu
-    rho : first step of the multipliers in ADMM; it follows the residuals
-    tol, max_iter : stop when both residuals of ADMM are at most this share, or after so many steps
-    random_state : seed of which labels are held out
+    mu : float or None, default=None
+        Strength of the fusion penalty: 0 leaves the classifiers independent, a large value makes all equal. None starts
+        with the value that makes all equal, and quarters it until the held-out log-likelihood is clearly lower.
+    eta : float, default=1.0
+        L2 penalty of the target.
+    edges : {"auto", "all", "nearest", "target"}, default="auto"
+        Pairs that are fused: all; each worker with the target only; or each worker also with the five workers whose
+        gradients at the pooled classifier are most similar. "auto" is all up to 100 workers and 1 GB, otherwise nearest
+        within 1 GB.
+    validation : float, default=0.1
+        Share of the labels held out to choose `mu`.
+    rho : float, default=1.0
+        Initial step size of the multipliers in ADMM; it is adapted to the residuals.
+    tol : float, default=0.003
+        Stop when both relative residuals of ADMM are at most this.
+    max_iter : int, default=100
+        Maximal number of ADMM iterations.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the held-out split.
 
     Attributes
     ----------
-    mu_ : the one in use
-    worker_coef_ : (n_workers, n_problems, n_features + 1) each worker's classifier, its intercept last; one problem
-        for two classes, else one for each class
-    cluster_ : (n_workers,) workers with the same number have become one; 0 is the target's cluster
-    objective_ : the augmented Lagrangian after each step
+    mu_ : float
+        The strength in use.
+    worker_coef_ : ndarray of shape (n_workers, n_problems, n_features + 1)
+        Classifier of each worker, its intercept last; one problem for two classes, otherwise one per class.
+    cluster_ : ndarray of shape (n_workers,)
+        Workers with the same number have equal classifiers; 0 is the target's cluster.
+    objective_ : ndarray of shape (n_iterations,)
+        Augmented Lagrangian after each iteration.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per iteration.
+    module_ : sklearn.linear_model.LogisticRegression
+        The weights found, for features as they were given.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    H. Kajino, Y. Tsuboi and H. Kashima (2013), Clustering crowds, AAAI.
 
     Examples
     --------
@@ -68,7 +100,7 @@ class CPC(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "mu": Maybe(Number(least=0)),
+        "mu": NoneOr(Number(least=0)),
         "eta": Number(above=0),
         "edges": OneOf(("auto", "all", "nearest", "target")),
         "validation": Number(least=0, most=0.5),
@@ -99,12 +131,13 @@ class CPC(CrowdClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _learn(self, data: TrainingData) -> FitResult:
-        standard = standardised(data.rows)
+    def _learn(self, context: TrainingContext) -> FitResult:
+        data = context.data
+        standard = standardise_and_rotate(data.rows)
         share = 1.0 if self.mu is not None else self._choose_share(data, standard)
         nodes, graph = self._problem(data, data.annotations, standard.X, standard.shift)
         start = pooled_state(nodes, graph)
-        mu = share * self._mu_of_one(start) if self.mu is None else float(self.mu)
+        mu = share * self._fusing_mu(start) if self.mu is None else float(self.mu)
         state, history = self._solve(nodes, graph, start, mu, self.tol)
         active, n_workers = np.unique(data.annotations.worker), data.annotations.n_workers
         worker_coef = np.repeat(standard.raw(state.w[0])[None], n_workers, axis=0)
@@ -117,7 +150,7 @@ class CPC(CrowdClassifier):
         return FitResult(module, [step._asdict() for step in history], results=results)
 
     def _problem(self, data: TrainingData, annotations: Annotations, X: Any, shift: Array) -> tuple[Nodes, Graph]:
-        """Who said what, and who pulls whom; all in vain where mu is 0 or there is one class."""
+        """The regressions of all workers and the pairs to fuse; no pairs where mu is 0 or there is one class."""
         labels, n_problems = labels_by_node(annotations, data.gold)
         nodes = Nodes(X, shift, labels, self.eta, n_problems)
         attracted = self.mu != 0 and n_problems > 0
@@ -128,21 +161,21 @@ class CPC(CrowdClassifier):
         strength = mu / max(len(nodes.labels) - 1, 1)
         return solve(nodes, graph, start, strength, rho=self.rho, tol=tol, max_iter=self.max_iter)
 
-    def _mu_of_one(self, pooled: State) -> float:
-        """The least mu that surely makes all classifiers one."""
+    def _fusing_mu(self, pooled: State) -> float:
+        """An upper bound of the smallest mu that makes all classifiers equal."""
         return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
-    def _choose_share(self, data: TrainingData, standard: Standard) -> float:
-        """Of that mu, quarter by quarter until held-out labels are foretold clearly worse."""
+    def _choose_share(self, data: TrainingData, standard: PrincipalAxes) -> float:
+        """Share of that mu: quartered until the held-out log-likelihood is clearly lower."""
         training, heldout = hold_out(data.annotations, self.validation, make_generator(self.random_state))
         best, best_score = 1.0, -np.inf
         if heldout is None:
             return best
         nodes, graph = self._problem(data, training, standard.X, standard.shift)
         state = pooled_state(nodes, graph)
-        mu_of_one = self._mu_of_one(state)
+        fusing_mu = self._fusing_mu(state)
         for share in (0.25 ** np.arange(_STEPS)).tolist():
-            state, _ = self._solve(nodes, graph, state, share * mu_of_one, _ROUGHLY * self.tol)
+            state, _ = self._solve(nodes, graph, state, share * fusing_mu, _ROUGHLY * self.tol)
             proba = self._proba(as_classifier(standard.raw(state.w[0]), training.n_classes), data.rows)
             confusions, shares = worker_confusions(training, proba), class_shares(training, proba)
             score = predictive_log_likelihood(proba, confusions, shares, heldout)
@@ -152,12 +185,15 @@ class CPC(CrowdClassifier):
                 break
         return best
 
+    def _trains_network(self) -> bool:
+        return False
+
     def _proba(self, module: Any, rows: Rows) -> Array:
-        return one_against_rest(module.coef_, module.intercept_, rows, len(module.classes_))
+        return one_vs_rest_proba(module.coef_, module.intercept_, rows, len(module.classes_))
 
 
 def as_classifier(raw: Array, n_classes: int) -> Any:
-    """A holder of coefficients that `save` knows; its own predict_proba is not ours, which is one against the rest."""
+    """Return coefficients as a scikit-learn LogisticRegression, which can be saved; `CPC` computes its own proba."""
     from sklearn.linear_model import LogisticRegression
 
     module = LogisticRegression()

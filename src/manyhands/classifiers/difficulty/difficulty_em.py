@@ -1,114 +1,128 @@
-"""Difficulty EM: logistic regression, abilities of workers and difficulty of items, found together.
+"""Difficulty EM: logistic regression, worker abilities and item difficulty, estimated jointly.
 
     p(k | x) = softmax(x V + b)[k],   p(label = c | truth = c, w, i) = sigmoid(ability[w, c] d_i) with two classes,
     d_i = (q_i - 1/2)^2,   q_i = p(1 | x_i) (Adaptive) or the share of the votes on i (Fixed)
 
-Near the classifier's border, or where votes are split, everybody guesses; far from it a worker is as good as he can be.
-
-Reference: Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and
-dense labels. Read here as its text and not as its program does: the square in both factors, the classifier as prior of
-Fixed too, abilities by the expected log-likelihood.
+Near the decision boundary, or where votes are split, labels are pure chance; far from it a worker is as accurate as
+their ability allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from manyhands.classifiers.base import CrowdClassifier, FitResult, TrainingData
-from manyhands.classifiers.regression import as_module, module_proba, n_columns, regression_data
-from manyhands.em.ability_em import (
-    ABILITY_CONSTRAINTS,
-    DIFFICULTIES,
-    NOT_CONVERGED,
-    DifficultySteps,
-    ability_model,
-    easiness_of_all,
-    posterior_of,
-    results,
-)
-from manyhands.em.classifier_em import initial_posterior
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.difficulty.regression_view import DIFFICULTY_CONSTRAINTS, learn_difficulty
+from manyhands.classifiers.regression import module_proba
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
-from manyhands.linear.softmax_regression import as_matrix, climb, log_proba, penalty
-from manyhands.noise import safe_log
-from manyhands.noise.difficulty import log_votes, shrunk_share
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, Switch
-
-
-class DifficultyParameters(TypedDict, total=False):
-    """The parameters that both forms share, for `**others: Unpack[DifficultyParameters]`."""
-
-    prior: str
-    ability_update: str
-    errors: str
-    right: float
-    wrong: float
-    precision: float
-    most_ability: float
-    ridge: float | None
-    standardise: bool
-    newton_steps: int
-    max_iter: int
-    tol: float
-    n_init: int
-    random_state: Seed
+from manyhands.validation import Constraint
 
 
 class DifficultyEM(CrowdClassifier):
-    """Logistic regression learnt with workers' abilities, on items as hard as they are for the classifier (Adaptive).
+    """Logistic regression with worker abilities, on items whose difficulty follows from the classifier (Adaptive).
 
-    Items far from the classifier's border are easy, and there a worker's errors count against him; near it everybody
-    guesses, and they hardly do. Two classes or many, sparse labels, gold. Items without labels and gold teach nothing.
-    Nobody is taken to be worse than a guess: where workers may be malicious, use `Raykar`, which this is with
-    `difficulty="constant"` and `errors="free"` where nobody is. Features are standardised inside, and `module_` takes
-    them as given.
+    Items far from the decision boundary are easy, and errors there lower a worker's ability; near it labels are close
+    to chance, and errors hardly count. `DifficultyEM()` has the paper's settings; `DifficultyEM.plus()` estimates
+    `floor`, so that difficulty counts for as much as the labels show.
+
+    Use it where items differ in difficulty and features tell which are hard. No worker is modelled as worse than
+    chance: where workers may be adversarial, use `Raykar`, which this method equals with ``difficulty="constant"`` and
+    ``errors="free"`` otherwise. Items without labels and gold are not used. Features are standardised internally;
+    `module_` takes them as given.
 
     Parameters
     ----------
-    difficulty : where the easiness of items comes from: the "classifier", the "votes", the "posterior" of the last
-        pass, which confirms itself, or "constant", all alike. By votes, items without any are as hard as the others are
-        on average
-    prior : what the E step believes of an item before its labels: the "classifier", or the shares of its "votes" as in
-        the paper's Algorithm 3, where the classifier then has no say
-    floor : the easiness of the hardest items as a share of that of the easiest: 0 as in the paper, where they are
-        guessed; 1 where all items are alike; None is estimated, so that difficulty counts for as much as labels show
-    ability_update : "mle"; "map", drawn to where they began by `precision`; "frozen", as they began; "auto" is "frozen"
-        with `difficulty="votes"`, where the likelihood has no bound but `most_ability`, else "mle"
-    errors : wrong labels go to all other classes alike ("uniform"), or as each worker's own do ("free"): where
-        everybody guesses, a label then speaks against its class if that is where errors go
-    right, wrong : labels added to each worker's right and wrong ones, in every class, as if on the easiest items: of
-        somebody with few labels they decide
-    precision : of the Gaussian of "map"
-    most_ability : abilities lie between 0 and this
-    ridge : penalty of the weights, `ridge / 2` times their squares; intercepts are free. None is a tenth of the
-        features' variances together. Without any, weights could run away with an easiness that they make
-    standardise : divide features by their spreads; False is better where all have one unit: pixels, words, activations
-    newton_steps : of the regression in each M step, at most
-    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
-    n_init : starts; the first is from the vote shares, the others are random. Where the vote is wrong on most gold
-        items beyond chance, what gold says of the workers is one more
-    random_state : seed of the random starts
+    difficulty : {"classifier", "votes", "posterior", "constant"}, default="classifier"
+        Source of the easiness d: the classifier's p(k | x), the vote shares, the posterior of the last iteration
+        (self-reinforcing), or one value for all items. By votes, items without any get the mean easiness.
+    prior : {"classifier", "votes"}, default="classifier"
+        Class prior of an item in the E step: p(k | x), or its vote shares as in the paper's Algorithm 3, where the
+        classifier then does not enter.
+    floor : float or None, default=0.0
+        Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
+        are pure chance), 1 where all items are equal; None is estimated.
+    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+        M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
+        initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
+        likelihood is bounded by `most_ability` only, and otherwise "mle".
+    errors : {"uniform", "free"}, default="uniform"
+        Distribution of wrong labels: equal over the other classes, or estimated for each worker.
+    right : float, default=1.0
+        Pseudo-count added to each worker's correct labels in every class, as if on the easiest items.
+    wrong : float, default=0.5
+        Pseudo-count added to each worker's wrong labels in every class.
+    precision : float, default=1.0
+        Precision of the Gaussian of ``ability_update="map"``.
+    most_ability : float, default=100.0
+        Upper bound of the abilities; the lower bound is 0.
+    ridge : float or None, default=None
+        L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
+        features' variances.
+    standardise : bool, default=True
+        Whether features are divided by their standard deviations; False is better where all have one unit, such as
+        pixels, word counts or activations.
+    newton_steps : int, default=5
+        Maximal number of Newton steps of the regression in each M step.
+    max_iter : int, default=200
+        Maximal number of EM iterations.
+    tol : float, default=1e-06
+        Stop when the objective is estimated to be within this share of its optimum.
+    n_init : int, default=1
+        Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
+        beyond chance, a start from gold is added.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the random starts.
 
     Attributes
     ----------
-    ability_ : (n_workers, n_classes), at least 0
-    expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
-        sensitivity and column 0 specificity
-    expertise_low_, expertise_high_ : its 95% interval, as if all else were known: other workers and the worker's other
-        classes, easiness, floor and classifier. Too short where labels are judged by an easiness that they made:
-        with "posterior", and with "votes" and "mle". Where abilities are frozen, how much the labels could tell,
-        around where they began
-    difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
-    floor_ : the floor in use
-    item_accuracy_ : (n_items,) the share of its labels that is expected to be right
-    objective_ : (n_passes,) the penalised log-likelihood after each pass. It never falls with "votes" and "constant";
-        with "classifier" and "posterior" it may, since the easiness moves after the step that took it for given
-    log_likelihood_ : (n_passes,) log p(labels | X) at the same points, exactly; both are in `history_`
-    ridge_, module_ : the ridge in use, and a LogisticRegression of scikit-learn with the weights found
+    ability_ : ndarray of shape (n_workers, n_classes)
+        Ability of each worker in each class, at least 0.
+    expertise_ : ndarray of shape (n_workers, n_classes)
+        Probability of a correct label on the easiest items: with two classes, column 1 is sensitivity and column 0
+        specificity.
+    expertise_low_ : ndarray of shape (n_workers, n_classes)
+        Lower end of the 95% interval of `expertise_`, conditional on everything else. Too narrow with
+        ``difficulty="posterior"``, and with "votes" and "mle", where the labels determine the easiness too.
+    expertise_high_ : ndarray of shape (n_workers, n_classes)
+        Upper end of that interval.
+    difficulty_ : ndarray of shape (n_items,)
+        Difficulty from 0 to 1, where labels are pure chance; at most 1 - `floor_`.
+    floor_ : float
+        The floor in use.
+    item_accuracy_ : ndarray of shape (n_items,)
+        Expected share of correct labels of each item.
+    objective_ : ndarray of shape (n_iterations,)
+        Penalised log-likelihood after each iteration. It never decreases with "votes" and "constant"; with "classifier"
+        and "posterior" it may, since the easiness changes after the step that took it as given (generalised EM).
+    log_likelihood_ : ndarray of shape (n_iterations,)
+        log p(labels | X) at the same points; both are in `history_`.
+    ridge_ : float
+        The penalty in use.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per iteration.
+    module_ : sklearn.linear_model.LogisticRegression
+        The weights found, for features as they were given.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
+    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
+    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
+    log-likelihood.
 
     Examples
     --------
@@ -119,29 +133,13 @@ class DifficultyEM(CrowdClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = ABILITY_CONSTRAINTS | {
-        "difficulty": OneOf(DIFFICULTIES),
-        "prior": OneOf(("classifier", "votes")),
-        "ridge": Maybe(Number(above=0)),
-        "standardise": Switch(),
-        "newton_steps": Number(whole=True, least=1),
-        "max_iter": Number(whole=True, least=1),
-        "tol": Number(least=0),
-        "n_init": Number(whole=True, least=1),
-        "random_state": RandomState(),
-    }
-
-    ability_: Array
-    expertise_: Array
-    difficulty_: Array
-    objective_: Array
-    log_likelihood_: Array
+    _constraints: ClassVar[dict[str, Constraint]] = DIFFICULTY_CONSTRAINTS
 
     def __init__(
         self,
         difficulty: str = "classifier",
         prior: str = "classifier",
-        floor: float | None = None,
+        floor: float | None = 0.0,
         ability_update: str = "auto",
         errors: str = "uniform",
         right: float = 1.0,
@@ -173,46 +171,127 @@ class DifficultyEM(CrowdClassifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _learn(self, data: TrainingData) -> FitResult:
-        X, votes, n_classes = as_matrix(data.rows), data.annotations, data.annotations.n_classes
-        lesson = regression_data(data, X, self)
-        view = Regression(lesson.rows.X, lesson.ridge, self.newton_steps, n_classes)
-        model = ability_model(self, lesson.votes)
-        first = model.start(initial_posterior(lesson.votes, lesson.gold))
-        steps = DifficultySteps(model, view, lesson.gold, first, self.difficulty, self.floor, self.prior)
-        starts = lesson.starts(model.beforehand, self)
-        runs = [steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM") for start in starts]
-        best, likelihood = max(runs, key=lambda run: run[0].history[-1])
-        weights, workers = lesson.rows.in_raw_features(best.params.view), best.params.workers
-        log_f = log_proba(X, weights, n_classes)
-        d = easiness_of_all(self.difficulty, np.exp(log_f), lesson.items, best.params)
-        log_prior = safe_log(shrunk_share(votes)) if self.prior == "votes" else log_f
-        posterior, _ = posterior_of(log_prior + log_votes(votes, workers, d), data.gold)
-        told = results(ability_model(self, votes), workers, posterior, d)
-        both = zip(best.history, likelihood, strict=True)
-        history = [{"objective": value, "log_likelihood": evidence} for value, evidence in both]
-        told |= {f"{name}_": np.array([entry[name] for entry in history]) for name in history[0]}
-        told |= {"floor_": best.params.floor, "ridge_": lesson.ridge}
-        notes = {} if best.converged else {"not_converged": NOT_CONVERGED.format(best.n_iter)}
-        return FitResult(as_module(weights, n_classes, lesson.ridge), history, posterior, told, notes)
+    @classmethod
+    def plus(cls, **changes: Any) -> Self:
+        """Return the method with an estimated floor of the easiness, so that labels on hard items still count.
+
+        Parameters
+        ----------
+        **changes : object
+            Constructor parameters that differ.
+
+        Returns
+        -------
+        DifficultyEM
+        """
+        return cls(**({"floor": None} | changes))
+
+    def _trains_network(self) -> bool:
+        return False
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return learn_difficulty(self, context)
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
 
 
-class FixedDifficultyEM(DifficultyEM):
-    """Logistic regression learnt with workers' abilities, on items as hard as their votes are split (Fixed).
+class FixedDifficultyEM(CrowdClassifier):
+    """Logistic regression with worker abilities, on items whose difficulty follows from their votes (Fixed).
 
-    Abilities stay at what the vote says of workers, and the easiness never moves: this is exact EM. Judged by votes
-    that are easy where they agree, all workers would seem perfect: see `ability_update` of `DifficultyEM`, whose
-    parameters these are.
+    The easiness comes from the vote shares and the abilities stay at their initial values from the vote, so this is
+    exact EM. With maximum-likelihood abilities all workers would seem perfect, since votes are easy where they agree.
+
+    Use it where items differ in difficulty and have several labels each, but features do not tell which are hard.
 
     Parameters
     ----------
-    difficulty : "votes", or another one of `DifficultyEM`
-    floor : 0, or another one of `DifficultyEM`
-    prior, ability_update, errors, right, wrong, precision, most_ability : as in `DifficultyEM`
-    ridge, standardise, newton_steps, max_iter, tol, n_init, random_state : as in `DifficultyEM`
+    difficulty : {"classifier", "votes", "posterior", "constant"}, default="votes"
+        Source of the easiness d, as in `DifficultyEM`.
+    prior : {"classifier", "votes"}, default="classifier"
+        Class prior of an item in the E step: p(k | x), or its vote shares as in the paper's Algorithm 3, where the
+        classifier then does not enter.
+    floor : float or None, default=0.0
+        Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
+        are pure chance), 1 where all items are equal; None is estimated.
+    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+        M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
+        initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
+        likelihood is bounded by `most_ability` only, and otherwise "mle".
+    errors : {"uniform", "free"}, default="uniform"
+        Distribution of wrong labels: equal over the other classes, or estimated for each worker.
+    right : float, default=1.0
+        Pseudo-count added to each worker's correct labels in every class, as if on the easiest items.
+    wrong : float, default=0.5
+        Pseudo-count added to each worker's wrong labels in every class.
+    precision : float, default=1.0
+        Precision of the Gaussian of ``ability_update="map"``.
+    most_ability : float, default=100.0
+        Upper bound of the abilities; the lower bound is 0.
+    ridge : float or None, default=None
+        L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
+        features' variances.
+    standardise : bool, default=True
+        Whether features are divided by their standard deviations; False is better where all have one unit, such as
+        pixels, word counts or activations.
+    newton_steps : int, default=5
+        Maximal number of Newton steps of the regression in each M step.
+    max_iter : int, default=200
+        Maximal number of EM iterations.
+    tol : float, default=1e-06
+        Stop when the objective is estimated to be within this share of its optimum.
+    n_init : int, default=1
+        Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
+        beyond chance, a start from gold is added.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the random starts.
+
+    Attributes
+    ----------
+    ability_ : ndarray of shape (n_workers, n_classes)
+        Ability of each worker in each class, at least 0.
+    expertise_ : ndarray of shape (n_workers, n_classes)
+        Probability of a correct label on the easiest items: with two classes, column 1 is sensitivity and column 0
+        specificity.
+    expertise_low_ : ndarray of shape (n_workers, n_classes)
+        Lower end of the 95% interval of `expertise_`, conditional on everything else. Too narrow with
+        ``difficulty="posterior"``, and with "votes" and "mle", where the labels determine the easiness too.
+    expertise_high_ : ndarray of shape (n_workers, n_classes)
+        Upper end of that interval.
+    difficulty_ : ndarray of shape (n_items,)
+        Difficulty from 0 to 1, where labels are pure chance; at most 1 - `floor_`.
+    floor_ : float
+        The floor in use.
+    item_accuracy_ : ndarray of shape (n_items,)
+        Expected share of correct labels of each item.
+    objective_ : ndarray of shape (n_iterations,)
+        Penalised log-likelihood after each iteration. It never decreases with "votes" and "constant"; with "classifier"
+        and "posterior" it may, since the easiness changes after the step that took it as given (generalised EM).
+    log_likelihood_ : ndarray of shape (n_iterations,)
+        log p(labels | X) at the same points; both are in `history_`.
+    ridge_ : float
+        The penalty in use.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per iteration.
+    module_ : sklearn.linear_model.LogisticRegression
+        The weights found, for features as they were given.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
+    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
+    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
+    log-likelihood.
 
     Examples
     --------
@@ -223,27 +302,49 @@ class FixedDifficultyEM(DifficultyEM):
     [0.94, 0.44, 0.44, 0.94]
     """
 
+    _constraints: ClassVar[dict[str, Constraint]] = DIFFICULTY_CONSTRAINTS
+
     def __init__(
-        self, difficulty: str = "votes", floor: float | None = 0.0, **others: Unpack[DifficultyParameters]
+        self,
+        difficulty: str = "votes",
+        prior: str = "classifier",
+        floor: float | None = 0.0,
+        ability_update: str = "auto",
+        errors: str = "uniform",
+        right: float = 1.0,
+        wrong: float = 0.5,
+        precision: float = 1.0,
+        most_ability: float = 100.0,
+        ridge: float | None = None,
+        standardise: bool = True,
+        newton_steps: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(difficulty=difficulty, floor=floor, **others)
+        self.difficulty = difficulty
+        self.prior = prior
+        self.floor = floor
+        self.ability_update = ability_update
+        self.errors = errors
+        self.right = right
+        self.wrong = wrong
+        self.precision = precision
+        self.most_ability = most_ability
+        self.ridge = ridge
+        self.standardise = standardise
+        self.newton_steps = newton_steps
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
 
+    def _trains_network(self) -> bool:
+        return False
 
-@dataclass(frozen=True, eq=False)
-class Regression:
-    """A view of items by their features; its parameters are weights."""
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return learn_difficulty(self, context)
 
-    X: Any  # (n, n_features), array or scipy matrix
-    ridge: float
-    steps: int
-    n_classes: int
-
-    def solve(self, posterior: Array, previous: Array | None) -> Array:
-        before = np.zeros((self.X.shape[1] + 1, n_columns(self.n_classes))) if previous is None else previous
-        return climb(self.X, posterior, before, self.ridge, self.steps)
-
-    def log_proba(self, weights: Array) -> Array:
-        return log_proba(self.X, weights, self.n_classes)
-
-    def log_penalty(self, weights: Array) -> float:
-        return -penalty(weights, self.n_classes, self.ridge)
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        return module_proba(module, rows)

@@ -1,19 +1,17 @@
-"""Difficulty EM with a network, an epoch at a time.
+"""Difficulty EM with a neural network, one epoch per iteration.
 
-    E: r_ic ~ f_c(x_i) p(labels of i | truth = c, abilities, d_i)
-    M: abilities by Newton steps (`noise.difficulty`);   f by one epoch on the targets r;   d_i from f(x_i) or the votes
+    E step: r_ic ~ f_c(x_i) p(labels of i | truth = c, abilities, d_i)
+    M step: abilities by Newton steps (`noise.difficulty`);  f by one epoch on targets r;  d_i from f(x_i) or the votes
 
-This is `aggnet` with items of different difficulty. EM begins after a few epochs on the vote shares: of an untrained
-network all items are as hard as can be, and labels would say nothing. As there, the M step of the network is not
-carried to its end, and the likelihood may fall.
-
-Reference: Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM).
+This is `AggNet` with items of different difficulty. EM begins after a few epochs on the vote shares: for an untrained
+network all items are maximally hard, and labels would carry no information. The M step of the network is only one epoch
+(generalised EM), so the likelihood may fall.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +19,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier, NetworkParameters
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.epoch_updates import EpochThenUpdate
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DIFFICULTIES, ability_model, posterior_of, results
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
@@ -33,29 +33,109 @@ from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import descend
 from manyhands.noise import safe_log
 from manyhands.noise.difficulty import EASIEST, Abilities, easiness, log_others, log_votes, vote_easiness, with_floor
+from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
 
 
-class DifficultyNetwork(NetworkClassifier):
-    """A network, workers' abilities and a posterior that learn from each other; items are as hard as they are for it.
+class DifficultyNetwork(CrowdClassifier):
+    """Neural network with worker abilities, on items whose difficulty follows from the network or the votes.
 
-    Gold is part of the posterior. The posterior at the end is that of all labels, held-out ones included.
+    Gold enters the posterior. The final posterior uses all labels, held-out ones included. Use it where features need
+    a network; for linear classifiers `DifficultyEM` is faster.
 
     Parameters
     ----------
-    difficulty : where the easiness of items comes from: the "classifier" (Adaptive), the "votes" (Fixed), the
-        "posterior" of the epoch before, or "constant", all alike
-    warm_up : epochs on the vote shares, before abilities and posterior first move
-    floor, ability_update, errors, right, wrong, precision, most_ability : as in `DifficultyEM`
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    difficulty : {"classifier", "votes", "posterior", "constant"}, default="classifier"
+        Source of the easiness d: the network's p(k | x) (Adaptive), the vote shares (Fixed), the posterior of the epoch
+        before, or one value for all items.
+    warm_up : int, default=2
+        Epochs on the vote shares before abilities and posterior are updated.
+    floor : float or None, default=None
+        Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
+        are pure chance), 1 where all items are equal; None is estimated.
+    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+        M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
+        initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
+        likelihood is bounded by `most_ability` only, and otherwise "mle".
+    errors : {"uniform", "free"}, default="uniform"
+        Distribution of wrong labels: equal over the other classes, or estimated for each worker.
+    right : float, default=1.0
+        Pseudo-count added to each worker's correct labels in every class, as if on the easiest items.
+    wrong : float, default=0.5
+        Pseudo-count added to each worker's wrong labels in every class.
+    precision : float, default=1.0
+        Precision of the Gaussian of ``ability_update="map"``.
+    most_ability : float, default=100.0
+        Upper bound of the abilities; the lower bound is 0.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    ability_, expertise_, expertise_low_, expertise_high_, difficulty_, floor_, item_accuracy_ : as in `DifficultyEM`
-    log_likelihood_ : log p(labels learnt from | X), exactly, after each epoch up to the one that was kept, before its
-        M step of the abilities; it may fall
+    ability_ : ndarray of shape (n_workers, n_classes)
+        Ability of each worker in each class, at least 0.
+    expertise_ : ndarray of shape (n_workers, n_classes)
+        Probability of a correct label on the easiest items: with two classes, column 1 is sensitivity and column 0
+        specificity.
+    expertise_low_ : ndarray of shape (n_workers, n_classes)
+        Lower end of the 95% interval of `expertise_`, conditional on everything else. Too narrow with
+        ``difficulty="posterior"``, and with "votes" and "mle", where the labels determine the easiness too.
+    expertise_high_ : ndarray of shape (n_workers, n_classes)
+        Upper end of that interval.
+    difficulty_ : ndarray of shape (n_items,)
+        Difficulty from 0 to 1, where labels are pure chance; at most 1 - `floor_`.
+    floor_ : float
+        The floor in use.
+    item_accuracy_ : ndarray of shape (n_items,)
+        Expected share of correct labels of each item.
+    log_likelihood_ : ndarray of shape (n_epochs,)
+        log p(training labels | X) after each epoch up to the one that was kept, before its M step of the abilities; it
+        may fall.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
+    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
+    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
+    log-likelihood.
 
     Examples
     --------
@@ -85,9 +165,20 @@ class DifficultyNetwork(NetworkClassifier):
         wrong: float = 0.5,
         precision: float = 1.0,
         most_ability: float = 100.0,
-        **network: Unpack[NetworkParameters],
+        *,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**network)
         self.difficulty = difficulty
         self.warm_up = warm_up
         self.floor = floor
@@ -97,43 +188,64 @@ class DifficultyNetwork(NetworkClassifier):
         self.wrong = wrong
         self.precision = precision
         self.most_ability = most_ability
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
+    def _learn(self, context: TrainingContext) -> FitResult:
         network = context.network()
         optimizer = context.adam(network)
-        belief = Belief(context, self)
+        state = EMState(context, self)
 
         def step(batch: Batch) -> torch.Tensor:
-            return descend(optimizer, soft_cross_entropy(network(context.x(batch)), belief.target(batch)))
+            return descend(optimizer, soft_cross_entropy(network(context.x(batch)), state.target(batch)))
 
         def log_label(batch: Batch) -> torch.Tensor:
             log_proba = network(context.x(batch)).log_softmax(1)
-            return log_mixture(log_proba[batch.row], belief.log_column(batch, log_proba.exp()))
+            return log_mixture(log_proba[batch.row], state.log_column(batch, log_proba.exp()))
 
-        modules = {"network": network, "belief": belief}  # the best epoch has its own abilities
+        modules = {"network": network, "state": state}  # the best epoch has its own abilities
         evaluate = context.heldout_score(log_label, network)
-        rounds = Rounds(context, network, belief)
-        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=rounds)
-        return FitResult(network, history, *self._believed(context, network, belief))
+        rows = context.data.rows
+        epochs = EpochThenUpdate(context.batches(), lambda: state.update(probabilities(network, rows)))
+        history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=epochs)
+        return FitResult(network, history, *self._final_results(context, network, state))
 
-    def _believed(
-        self, context: TrainingContext, network: nn.Module, belief: Belief
+    def _final_results(
+        self, context: TrainingContext, network: nn.Module, state: EMState
     ) -> tuple[Array, dict[str, Array | float]]:
-        """The posterior of all labels, and what it says of workers and items."""
-        votes, proba, workers = context.data.annotations, probabilities(network, context.data.rows), belief.workers()
-        d = vote_easiness(votes) if self.difficulty == "votes" else belief.easiness(proba)
-        d = with_floor(d, float(belief.floor))
+        """The posterior given all labels, and the fitted attributes of workers and items."""
+        votes, proba, workers = context.data.annotations, probabilities(network, context.data.rows), state.workers()
+        d = vote_easiness(votes) if self.difficulty == "votes" else state.easiness(proba)
+        d = with_floor(d, float(state.floor))
         posterior, _ = posterior_of(safe_log(proba) + log_votes(votes, workers, d), context.data.gold)
-        told = results(ability_model(self, votes), workers, posterior, d)
-        return posterior, told | {"log_likelihood_": belief.told(), "floor_": float(belief.floor)}
+        fitted = results(ability_model(self, votes), workers, posterior, d)
+        return posterior, fitted | {"log_likelihood_": state.log_likelihoods(), "floor_": float(state.floor)}
 
 
-class Belief(nn.Module):
-    """What EM believes between epochs: buffers, so that checkpoints and early stopping keep them."""
+class EMState(nn.Module):
+    """Posterior, abilities and floor between epochs: buffers, so that checkpoints and early stopping keep them.
+
+    Parameters
+    ----------
+    context : TrainingContext
+        Labels and gold.
+    method : DifficultyNetwork
+        The estimator with its parameters.
+    """
 
     posterior: torch.Tensor  # (n_items, n_classes)
     ability: torch.Tensor  # (n_workers, n_classes)
-    log_wrong: torch.Tensor  # (n_workers, n_classes of the truth, n_classes of the label)
+    log_wrong: torch.Tensor  # [worker, truth, label]
     floor: torch.Tensor  # ()
     likelihood: torch.Tensor  # (max_epochs,) log p(labels) after each epoch; NaN for those to come
 
@@ -155,11 +267,11 @@ class Belief(nn.Module):
         self.to(context.device)
 
     def update(self, proba: Array) -> None:
-        """An E step, then the M step of the abilities; while the network warms up, only the likelihood is noted."""
+        """Do an E step, then the M step of the abilities; during the warm-up only record the likelihood."""
         bare = self.easiness(proba)
         d = with_floor(bare, float(self.floor))
         posterior, evidence = posterior_of(safe_log(proba) + log_votes(self.votes, self.workers(), d), self.gold)
-        epoch = len(self.told())
+        epoch = len(self.log_likelihoods())
         self.likelihood[epoch] = evidence
         if epoch < self.method.warm_up:
             return
@@ -173,11 +285,12 @@ class Belief(nn.Module):
             self.log_wrong.copy_(torch.from_numpy(found.log_wrong))
 
     def workers(self) -> Abilities:
+        """Return the current abilities."""
         free = self.method.errors == "free"
         return Abilities(self.ability.cpu().numpy(), self.log_wrong.cpu().numpy() if free else None)
 
     def easiness(self, proba: Array, item: npt.NDArray[np.intp] | None = None) -> Array:
-        """(n_items,) d of these items, of which the network says this; of all by default."""
+        """Return the easiness d of these items, or of all, given the network's probabilities."""
         if self.method.difficulty == "classifier":
             return easiness(proba)
         if self.method.difficulty == "constant":
@@ -185,31 +298,20 @@ class Belief(nn.Module):
         d = self.by_votes if self.method.difficulty == "votes" else easiness(self.posterior.cpu().numpy())
         return d if item is None else d[item]
 
-    def told(self) -> Array:
-        """The likelihoods there are."""
-        noted = self.likelihood.cpu().numpy()
-        return noted[~np.isnan(noted)]
+    def log_likelihoods(self) -> Array:
+        """Return the log-likelihoods recorded so far, (n_epochs,)."""
+        recorded = self.likelihood.cpu().numpy()
+        return recorded[~np.isnan(recorded)]
 
     def target(self, batch: Batch) -> torch.Tensor:
+        """Return the posterior of the items of a mini-batch, (n_rows, n_classes)."""
         return self.posterior[torch.from_numpy(batch.item)].float()
 
     def log_column(self, batch: Batch, proba: torch.Tensor) -> torch.Tensor:
-        """(n_labels, n_classes) log p(label | truth) of the labels of a batch, of whose items the network says this."""
+        """Return log p(label | truth) of the labels of a mini-batch, (n_labels, n_classes), given p(k | x)."""
         bare = self.easiness(proba.double().cpu().numpy(), batch.item)
         d = torch.from_numpy(with_floor(bare, float(self.floor))).to(proba.device)
         logit = self.ability[batch.worker] * d[batch.row, None] - log_others(self.votes.n_classes)
         wrong = F.logsigmoid(-logit) + self.log_wrong[batch.worker, :, batch.label]
-        said = F.one_hot(batch.label, self.votes.n_classes).bool()
-        return torch.where(said, F.logsigmoid(logit), wrong).float()
-
-
-class Rounds:
-    """The batches of an epoch, at whose end the belief is brought up to date."""
-
-    def __init__(self, context: TrainingContext, network: nn.Module, belief: Belief) -> None:
-        self.context, self.network, self.belief = context, network, belief
-        self.batches = context.batches()
-
-    def __iter__(self) -> Iterator[Batch]:
-        yield from self.batches
-        self.belief.update(probabilities(self.network, self.context.data.rows))
+        correct = F.one_hot(batch.label, self.votes.n_classes).bool()
+        return torch.where(correct, F.logsigmoid(logit), wrong).float()

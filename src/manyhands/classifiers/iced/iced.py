@@ -1,115 +1,159 @@
-"""ICED: the truth is inferred and a network is trained where classes are imbalanced, each by way of the other.
+"""ICED: truth inference and a network trained alternately, for crowds whose classes are imbalanced.
 
 As published, every epoch:
 
-    S_i = 1 / (variance of the labels of i + floor)                                certainty of an item
-    z' = z_i + delta (z_r - z_i),  delta = S_r / (S_i + S_r) + noise,  z = G(x)    a synthetic item of a small class
-    what w says of z' is what w said of its nearest real items                     and its labels
-    T from Dawid-Skene on real and synthetic labels;  F = FC(G(x)) learns T        z' by way of a decoder
+    S_i = 1 / (variance of the labels of i + epsilon)                              label certainty
+    z' = z_i + delta (z_r - z_i),  delta = S_r / (S_i + S_r) + noise,  z = G(x)    synthetic item of a small class
+    label of worker w on z' = label of w on the nearest real items                 its labels
+    T from Dawid-Skene on real and synthetic labels;  F = FC(G(x)) learns T        z' through a decoder
 
-before which an autoencoder starts G and the decoder, and a warm-up goes from less to more certain items. By default
-the loss balances the classes and not the items, and what the network sees is heard when the truth is inferred:
+`ICED.plus()`:
 
     q = softmax(F(x) + log pi),   r_ik ~ q_ik prod_w confusion[w, k, label_iw],   loss = -sum_ik r_ik log q_ik
 
-where pi are the shares of the classes, so that softmax(F(x)) is about a world in which they are equal.
-
-References
-----------
-W. Wang, G. Thekinen, X. Liu, Z. Liu and J. Tang, Learning from imbalanced crowdsourced labeled data, SDM.
-A. Menon et al. (2021), Long-tail learning via logit adjustment, ICLR.
+where pi are the class shares, so that softmax(F(x)) is p(k | x) under a uniform class prior.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands.classifiers.base import FitResult
-from manyhands.classifiers.iced.autoencoder import Decoder, EmbeddingNetwork, learn_to_decode
-from manyhands.classifiers.iced.rounds import Rounds, WarmUp
-from manyhands.classifiers.iced.synthesis import DELTA_RULES, LABEL_RULES, SIZES
-from manyhands.classifiers.network import NETWORK_CONSTRAINTS, NetworkClassifier
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.iced.autoencoder import Decoder, EmbeddingNetwork, reconstruction_step
+from manyhands.classifiers.iced.options import Certainty, Synthesis, TruthInference, WarmUp
+from manyhands.classifiers.iced.outer_loop import LoopOptions, OuterLoop
+from manyhands.classifiers.iced.warm_up import WarmUpTraining
+from manyhands.classifiers.network import NETWORK_CONSTRAINTS, new_backbone
+from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.em.priors import class_prior
-from manyhands.nn.backbones import build
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import History, descend
-from manyhands.validation import Constraint, Number, OneOf, Probabilities, Switch
+from manyhands.options import Options
+from manyhands.randomness import Seed
+from manyhands.validation import Boolean, Constraint, Number
 
-# What the paper does where the defaults do otherwise.
-_AS_PUBLISHED: dict[str, Any] = {
-    "synthesis": True,
-    "size": "fixed",
-    "prior": "uniform",
-    "shrinkage": 0.0,
-    "features_in_inference": False,
-    "soft": False,
-    "balanced_loss": False,
-    "embedding_size": 64,
-    "max_epochs": 30,
-    "patience": None,
+# What `ICED.plus()` sets.
+_PLUS: dict[str, Any] = {
+    "synthesis": None,
+    "inference": TruthInference(prior="estimated", shrinkage=5.0, use_features=True),
+    "soft_targets": True,
+    "balanced_loss": True,
+    "embedding_size": 32,
+    "max_epochs": 100,
+    "patience": 20,
 }
 
 
-class ICED(NetworkClassifier):
-    """Truth and a network where classes are imbalanced, by a balanced loss or, as published, by synthetic items.
+class ICED(CrowdClassifier):
+    """Truth inference and a network for imbalanced classes, by synthetic items of the small classes.
 
-    `predict_proba` is about a world in which all classes are equally frequent; `posterior_` is about the items as they
-    are. `ICED.as_published()` has the paper's settings, read as its figures need it; to the letter it has
-    candidates="all", size="balance", certainty_smoothing=0 and delta="paper" (Eq. 2.5 as printed) as well.
+    ``ICED()`` is the published method, in the reading that its figures need: an autoencoder initialises the network,
+    a warm-up trains it on the majority vote from less to more certain items, and every epoch interpolates synthetic
+    items of the small classes in the embedding, infers the true labels of real and synthetic items by Dawid-Skene with
+    a uniform class prior, and trains the network on them. To the letter of the paper it also has
+    ``synthesis=Synthesis(candidates="all", size="balance", delta="paper")`` and ``certainty=Certainty(smoothing=0)``.
+
+    `ICED.plus()` (registry name "iced-plus") changes what did not work well in our comparisons: there are no
+    synthetic items, since the loop around them is unstable with noisy labels; the loss balances the classes instead,
+    by adding the log class shares to the logits (Menon et al.); truth inference estimates the class prior, shrinks
+    confusion matrices toward the crowd's, which matters for workers with few labels, and uses the network's
+    predictions; the network learns the posterior rather than hard labels, with early stopping.
+
+    Use it where classes are imbalanced and a classifier is wanted that treats them equally: with `balanced_loss`,
+    `predict_proba` is under a uniform class prior, while `posterior_` is under the class shares of the items. Where
+    classes are balanced, `CrowdLayer` or `TwoStage` is simpler and faster.
 
     Parameters
     ----------
-    warm_up : "grouped" three groups of items one after the other, from less to more certain; "top" the same items at
-        once; "all" all items; None goes without. Items learn their vote
-    warm_up_epochs : for each of the three groups; three times as many where they are one
-    synthesis : fill small classes up with synthetic items, on which Dawid-Skene and the network then work too
-    delta : where between two items a synthetic one lies: "intent" near the more certain, "paper" near the less certain
-        as Eq. 2.5 is printed, "smote" anywhere
-    delta_noise : by so much that place is moved at most
-    n_neighbors : candidates among which the second item is drawn, and real items from which labels are taken
-    size : how many: "balance" up to the largest class of the labels just inferred, "fixed" in every round up to the
-        largest of the vote, "repeat" in every round as many of each candidate as the vote would need (the paper's R)
-    candidates : "all" items inferred to be of the class, or those of them of which the network says so too ("agree")
-    synthetic_labels : a worker says what he said most often of the neighbours ("mode") or of one of them ("sample")
-    decoder : by which the network reads synthetic items: brought up to date every round ("refit"), left as it was
-        pre-trained ("frozen"), or none ("latent"): they teach the last layer alone, and there is no pre-training
-    pretrain_epochs : of the autoencoder; without synthesis there is none
-    prior : of Dawid-Skene: "estimated", "uniform", which the paper's figures need, or a frequency for each class; with
-        features_in_inference it counts only until the network has learnt something
-    em : "soft" as Dawid and Skene have it, or "hard", by counting the most probable classes
-    smoothing : labels added to every cell of every confusion matrix
-    shrinkage : labels added to each of their rows that are spread as the crowd's are
-    certainty_floor, certainty_smoothing : of the certainty; votes added to every class of an item before it
-    features_in_inference : once the network has learnt something, what it says of an item stands where the prior stood
-    soft : learn the posterior rather than its largest class
-    balanced_loss : the shares of the classes are part of the loss, so that the network need not learn them; a class
-        that nobody named then keeps some probability in `predict_proba`
-    embedding_size : numbers in an embedding; a function given as backbone must make a module with so many outputs
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, patience, validation : how it is trained and when it stops
-    max_epochs : rounds; 0 leaves it at the warm-up
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    warm_up : WarmUp or None, default=WarmUp()
+        Warm-up on the majority vote; None for none.
+    synthesis : Synthesis or None, default=Synthesis()
+        Synthetic items of small classes, and the autoencoder that they need; None for none.
+    certainty : Certainty, default=Certainty()
+        Label certainty of items.
+    inference : TruthInference, default=TruthInference()
+        Truth inference in every round.
+    soft_targets : bool, default=False
+        Whether the network learns the posterior rather than its most probable class.
+    balanced_loss : bool, default=False
+        Whether the log class shares are added to the logits in the loss, so that the network does not learn them. A
+        class without any label then keeps some probability in `predict_proba`.
+    embedding_size : int, default=64
+        Size of the embedding; a function given as backbone must return a module with as many outputs.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to the embedding: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, embedding_size) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=30
+        Maximal number of rounds, each of one epoch; 0 trains by the warm-up alone.
+    patience : int or None, default=None
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout, synthetic items and the held-out split.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes), rows (over the label) sum to 1; of the last inference
-    class_prior_ : (n_classes,) the share of each class among the items, by that inference
-    posterior_original_, posterior_first_ : (n_items, n_classes) what Dawid-Skene says of the original labels alone, and
-        what was inferred in the first round; `posterior_` is after the last
-    certainty_ : (n_items,)
-    log_shift_ : (n_classes,) what turns log `predict_proba` into that of a world with classes as frequent as among the
-        items, up to a constant; `score` and, for items without labels, `posterior_` are about that world
-    n_synthetic_ : (n_classes,) the synthetic items of the last inference, by the class of their candidates
-    history_ : also of the autoencoder ("reconstruction") and of the warm-up ("warm_up"); of each round "agreement",
-        the share of labels as in the round before, "n_synthetic", and "prior ..." for each class
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices [worker, truth, label] of the last inference; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Share of each class among the items with a label or gold, by the last inference.
+    posterior_original_ : ndarray of shape (n_items, n_classes)
+        Posterior by truth inference on the original labels alone (D&S-orig in the paper).
+    posterior_first_ : ndarray of shape (n_items, n_classes)
+        Posterior of the first round (D&S-first in the paper); `posterior_` is that after the last.
+    certainty_ : ndarray of shape (n_items,)
+        Label certainty of the items.
+    log_shift_ : ndarray of shape (n_classes,)
+        What is added to log `predict_proba` to obtain, up to a constant, log-probabilities under the class shares of
+        the items. `score` and the posterior of items without labels use it.
+    n_synthetic_ : ndarray of int, shape (n_classes,)
+        Number of synthetic items of the last inference, by the class of their candidates.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the loss "reconstruction" of the autoencoder, "warm_up" of the warm-up, "loss" of the
+        rounds; of each round also "agreement", the share of labels that are as in the round before, "n_synthetic",
+        "prior ..." for each class, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    W. Wang, G. Thekinen, X. Liu, Z. Liu and J. Tang, Learning from imbalanced crowdsourced labeled data, SDM.
+    A. Menon et al. (2021), Long-tail learning via logit adjustment, ICLR.
 
     Examples
     --------
@@ -117,32 +161,20 @@ class ICED(NetworkClassifier):
     >>> from manyhands import ICED, Annotations
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], [20, 5], axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], [20, 5], axis=0))
-    >>> model = ICED(learning_rate=0.01, random_state=0).fit(X, votes)
+    >>> model = ICED.plus(learning_rate=0.01, random_state=0).fit(X, votes)
     >>> model.predict([[0.0, 1.0], [1.0, 0.0]]).tolist()
     [0, 1]
+    >>> ICED().set_params(synthesis__n_neighbors=3)
+    ICED(synthesis=Synthesis(n_neighbors=3))
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
-        "warm_up": OneOf(("grouped", "all", "top", None)),
-        "warm_up_epochs": Number(whole=True, least=1),
-        "synthesis": Switch(),
-        "delta": OneOf(DELTA_RULES),
-        "delta_noise": Number(least=0, most=1),
-        "n_neighbors": Number(whole=True, least=1),
-        "size": OneOf(SIZES),
-        "candidates": OneOf(("agree", "all")),
-        "synthetic_labels": OneOf(LABEL_RULES),
-        "decoder": OneOf(("refit", "frozen", "latent")),
-        "pretrain_epochs": Number(whole=True, least=0),
-        "prior": Probabilities(("estimated", "uniform")),
-        "em": OneOf(("soft", "hard")),
-        "smoothing": Number(above=0),
-        "shrinkage": Number(least=0),
-        "certainty_floor": Number(above=0),
-        "certainty_smoothing": Number(least=0),
-        "features_in_inference": Switch(),
-        "soft": Switch(),
-        "balanced_loss": Switch(),
+        "warm_up": Options(WarmUp, optional=True),
+        "synthesis": Options(Synthesis, optional=True),
+        "certainty": Options(Certainty),
+        "inference": Options(TruthInference),
+        "soft_targets": Boolean(),
+        "balanced_loss": Boolean(),
         "embedding_size": Number(whole=True, least=1),
         "max_epochs": Number(whole=True, least=0),
     }
@@ -152,112 +184,116 @@ class ICED(NetworkClassifier):
 
     def __init__(
         self,
-        warm_up: str | None = "grouped",
-        warm_up_epochs: int = 5,
-        synthesis: bool = False,
-        delta: str = "intent",
-        delta_noise: float = 0.2,
-        n_neighbors: int = 5,
-        size: str = "fixed",
-        candidates: str = "agree",
-        synthetic_labels: str = "mode",
-        decoder: str = "refit",
-        pretrain_epochs: int = 30,
-        prior: str | npt.ArrayLike = "estimated",
-        em: str = "soft",
-        smoothing: float = 0.01,
-        shrinkage: float = 5.0,
-        certainty_floor: float = 0.01,
-        certainty_smoothing: float = 0.5,
-        features_in_inference: bool = True,
-        soft: bool = True,
-        balanced_loss: bool = True,
-        embedding_size: int = 32,
-        max_epochs: int = 100,
-        patience: int | None = 20,
-        **network: Any,
+        warm_up: WarmUp | None = WarmUp(),
+        synthesis: Synthesis | None = Synthesis(),
+        certainty: Certainty = Certainty(),
+        inference: TruthInference = TruthInference(),
+        soft_targets: bool = False,
+        balanced_loss: bool = False,
+        *,
+        embedding_size: int = 64,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 30,
+        patience: int | None = None,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(max_epochs=max_epochs, patience=patience, **network)
         self.warm_up = warm_up
-        self.warm_up_epochs = warm_up_epochs
         self.synthesis = synthesis
-        self.delta = delta
-        self.delta_noise = delta_noise
-        self.n_neighbors = n_neighbors
-        self.size = size
-        self.candidates = candidates
-        self.synthetic_labels = synthetic_labels
-        self.decoder = decoder
-        self.pretrain_epochs = pretrain_epochs
-        self.prior = prior
-        self.em = em
-        self.smoothing = smoothing
-        self.shrinkage = shrinkage
-        self.certainty_floor = certainty_floor
-        self.certainty_smoothing = certainty_smoothing
-        self.features_in_inference = features_in_inference
-        self.soft = soft
+        self.certainty = certainty
+        self.inference = inference
+        self.soft_targets = soft_targets
         self.balanced_loss = balanced_loss
         self.embedding_size = embedding_size
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
     @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The paper's method, and these parameters on top."""
-        return cls(**(_AS_PUBLISHED | changes))
+    def plus(cls, **changes: Any) -> Self:
+        """Return the method with a balanced loss and features in the inference instead of synthetic items.
+
+        Parameters
+        ----------
+        **changes : object
+            Parameters that differ from those of `plus`, by name; `group__option` sets one option of a group.
+
+        Returns
+        -------
+        ICED
+        """
+        return cls(**_PLUS).set_params(**changes)
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> EmbeddingNetwork:
-        hidden, dropout, batch_norm, size = self.hidden, self.dropout, self.batch_norm, self.embedding_size
-        body = build(self.backbone, row_shape, size, hidden=hidden, dropout=dropout, batch_norm=batch_norm)
-        return EmbeddingNetwork(body, size, n_classes)
+        body = new_backbone(NetworkOptions.of(self), row_shape, self.embedding_size)
+        return EmbeddingNetwork(body, self.embedding_size, n_classes)
 
-    def _as_frequent_as_in_training(self, proba: Array) -> Array:
-        weighed = proba * np.exp(self.log_shift_)
-        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+    def _training_prior_proba(self, proba: Array) -> Array:
+        weighted = proba * np.exp(self.log_shift_)
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
-        class_prior(
-            self.prior, context.n_classes, self.smoothing
-        )  # one of another length is refused before any training
+    def _learn(self, context: TrainingContext) -> FitResult:
+        # A prior for another number of classes is refused before any training.
+        class_prior(self.inference.prior, context.n_classes, self.inference.smoothing)
         network = context.network()
         assert isinstance(network, EmbeddingNetwork)
         decoder, history = self._pretrain(context, network)
         optimizer = context.adam(network)
-        warm_up = WarmUp(context, network, optimizer).train()
-        rounds = Rounds(context, network, decoder, taught=bool(warm_up))
-        return rounds.learned(history + warm_up + self._train(context, rounds, optimizer))
+        balanced = self.balanced_loss
+        warm_up = WarmUpTraining(context, network, optimizer, self.warm_up, self.certainty, balanced_loss=balanced)
+        warm_up_history = warm_up.train()
+        options = LoopOptions(self.synthesis, self.certainty, self.inference, self.soft_targets, balanced)
+        loop = OuterLoop(context, network, decoder, options, warmed_up=bool(warm_up_history))
+        return loop.result(history + warm_up_history + self._train(context, loop, optimizer))
 
     def _pretrain(self, context: TrainingContext, network: EmbeddingNetwork) -> tuple[Decoder | None, History]:
-        """Start G and the decoder as an autoencoder of all rows."""
-        epochs = self.pretrain_epochs
-        if self.decoder == "latent" or not self.synthesis:
+        """Initialise embedding and decoder as an autoencoder of all rows."""
+        if self.synthesis is None or self.synthesis.decoder == "latent":
             return None, []
         decoder = Decoder(self.embedding_size, self.hidden, context.data.rows.shape).to(context.device)
         optimizer = context.adam(network.body, decoder)
 
         def step(batch: Batch) -> dict[str, torch.Tensor]:
             x = context.x(batch)
-            return {"reconstruction": learn_to_decode(decoder, optimizer, network.body(x), x)}
+            return {"reconstruction": reconstruction_step(decoder, optimizer, network.body(x), x)}
 
         modules, optimizers = {"network": network, "decoder": decoder}, {"adam": optimizer}
-        batches, name = context.batches(np.arange(context.annotations.n_items)), "autoencoder"
-        return decoder, context.train(step, modules, optimizers, batches=batches, max_epochs=epochs, name=name)
+        batches, epochs = context.batches(np.arange(context.annotations.n_items)), self.synthesis.pretrain_epochs
+        history = context.train(step, modules, optimizers, batches=batches, max_epochs=epochs, name="autoencoder")
+        return decoder, history
 
-    def _train(self, context: TrainingContext, rounds: Rounds, optimizer: torch.optim.Optimizer) -> History:
-        """Every epoch infers the truth, and learns it."""
-        network, belief = rounds.network, rounds.belief
+    def _train(self, context: TrainingContext, loop: OuterLoop, optimizer: torch.optim.Optimizer) -> History:
+        """Run the rounds: each infers the true labels, and trains the network on them for one epoch."""
+        network, state = loop.network, loop.state
 
         def step(batch: Batch) -> dict[str, float | torch.Tensor]:
-            logits, target = rounds.lesson(batch)
-            logits = logits + (belief.log_learnt if self.balanced_loss else 0.0)
-            return {"loss": descend(optimizer, soft_cross_entropy(logits, target)), **rounds.figures}
+            logits, target = loop.logits_and_targets(batch)
+            logits = logits + (state.log_training_prior if self.balanced_loss else 0.0)
+            return {"loss": descend(optimizer, soft_cross_entropy(logits, target)), **loop.metrics}
 
         def log_label(batch: Batch) -> torch.Tensor:
-            log_proba = (network(context.x(batch)).log_softmax(1) + rounds.shift()).log_softmax(1)
-            return log_mixture(log_proba[batch.row], belief.log_column[batch.worker, batch.label])
+            log_proba = (network(context.x(batch)).log_softmax(1) + loop.log_shift()).log_softmax(1)
+            return log_mixture(log_proba[batch.row], state.log_column[batch.worker, batch.label])
 
-        modules: dict[str, nn.Module] = {"network": network, "belief": belief}
+        modules: dict[str, nn.Module] = {"network": network, "state": state}
         optimizers = {"adam": optimizer}
-        if rounds.decoder is not None and rounds.refit is not None:
-            modules["decoder"], optimizers["refit"] = rounds.decoder, rounds.refit
+        if loop.decoder is not None and loop.decoder_optimizer is not None:
+            modules["decoder"], optimizers["decoder"] = loop.decoder, loop.decoder_optimizer
         evaluate = context.heldout_score(log_label, network)
-        return context.train(step, modules, optimizers, evaluate=evaluate, batches=rounds)
+        return context.train(step, modules, optimizers, evaluate=evaluate, batches=loop)

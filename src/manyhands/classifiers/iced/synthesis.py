@@ -1,20 +1,18 @@
-"""Synthetic items of small classes: points between like items in an embedding, and the labels a crowd would give them.
+"""Synthetic items of small classes (section 2.3 of the paper): how many, from which candidates, and where they lie.
 
     z' = z_i + delta (z_r - z_i),   r one of the k nearest candidates of the same class
-    what worker w says of z' is what w says of the k nearest real items; nothing, where w labelled none of them
 
-Plain functions of arrays. Nothing here is as large as items x workers: the work grows with the labels.
+Functions of arrays. Nothing here has the size items x workers: time and memory grow with the number of labels.
 
 References
 ----------
-W. Wang et al., Learning from imbalanced crowdsourced labeled data, SDM.
+W. Wang, G. Thekinen, X. Liu, Z. Liu and J. Tang, Learning from imbalanced crowdsourced labeled data, SDM.
 N. Chawla, K. Bowyer, L. Hall and W. Kegelmeyer (2002), SMOTE: synthetic minority over-sampling technique, JAIR 16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,138 +20,202 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.class_balance import up_to_largest
+from manyhands.classifiers.iced.options import Synthesis
+from manyhands.classifiers.iced.synthetic_labels import SyntheticLabels, synthetic_labels
 from manyhands.neighbours import nearest, nearest_others
 
 Points = npt.NDArray[np.float32]  # (n, n_dimensions)
 Array = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
-MOST_CANDIDATES = 5_000  # of a class, and real items among which neighbours are sought; of more, a random choice
-SIZES = ("fixed", "repeat", "balance")
-DELTA_RULES = ("intent", "paper", "smote")
-LABEL_RULES = ("mode", "sample")
+MAX_CANDIDATES = 5_000  # per class, and real items among which neighbours are searched; a random subset of more
 
 
-class Triples(NamedTuple):
-    """Labels of synthetic points: point `point[a]` is called `label[a]` by `worker[a]`."""
+class SyntheticItems(NamedTuple):
+    """Synthetic items and their labels.
 
-    point: npt.NDArray[np.int64]
-    worker: npt.NDArray[np.int64]
-    label: npt.NDArray[np.int64]
+    Attributes
+    ----------
+    points : ndarray of float32, shape (n_points, n_dimensions)
+        Embeddings.
+    labels : SyntheticLabels
+        Labels of the workers.
+    n_of_class : ndarray of int, shape (n_classes,)
+        Number of items generated from the candidates of each class.
+    """
 
-
-class Synthetic(NamedTuple):
-    """Synthetic items, their labels, and how many were made of the candidates of each class."""
-
-    points: Points  # (n_points, n_dimensions)
-    labels: Triples
+    points: Points
+    labels: SyntheticLabels
     n_of_class: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How synthetic items are made: the parameters of `step_lengths`, `nearest` and `synthetic_labels`."""
-
-    delta: str = "intent"
-    noise: float = 0.2
-    k: int = 5
-    labels: str = "mode"
-
-    def make(
-        self,
-        annotations: Annotations,
-        embedding: Points,
-        certainty: Array,
-        candidates: Sequence[Places],
-        n_wanted: npt.NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> Synthetic:
-        """`n_wanted[c]` items of each class c, made from the items `candidates[c]`; `embedding` is of all items.
-
-        The items nearest to a point are sought among those with a label.
-        """
-        made = [
-            synthetic_points(embedding[c], certainty[c], n, rng, k=self.k, rule=self.delta, noise=self.noise)
-            for c, n in zip(candidates, n_wanted.tolist())
-        ]
-        points = np.concatenate([embedding[:0], *made])
-        labelled = np.flatnonzero(annotations.n_labels)
-        known = labelled[some(len(labelled), MOST_CANDIDATES, rng)]
-        neighbours = known[nearest(embedding[known], points, self.k)]
-        labels = synthetic_labels(annotations, neighbours, self.labels, rng)
-        return Synthetic(points, labels, np.array([*map(len, made)], np.int64))
-
-
-def nothing_made(embedding: Points, n_classes: int) -> Synthetic:
-    """No synthetic items of any class."""
-    nobody = np.zeros(0, np.int64)
-    return Synthetic(embedding[:0], Triples(nobody, nobody, nobody), np.zeros(n_classes, np.int64))
-
-
-def plan(
-    size: str,
-    items: Places,
-    answer: npt.NDArray[Any],
-    by_vote: npt.NDArray[Any],
-    said: npt.NDArray[Any] | None = None,
-) -> tuple[list[Places], npt.NDArray[np.int64]]:
-    """For each class its candidates, and how many synthetic items are to be made of them.
+def synthesise(
+    options: Synthesis,
+    annotations: Annotations,
+    embedding: Points,
+    certainty: Array,
+    candidates: Sequence[Indices],
+    n_wanted: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+) -> SyntheticItems:
+    """Generate synthetic items of each class, with labels.
 
     Parameters
     ----------
-    size : as in `numbers_wanted`
-    items, answer : (n,) the items that are known of, and their classes by now
-    by_vote : (n_classes,) how many there were of each class by the vote
-    said : (n_items,) if given, candidates are those of which this says so too, wherever they are two at least
+    options : Synthesis
+        How they are generated.
+    annotations : Annotations
+        Labels of the real items. The nearest real items of a point are searched among those with a label.
+    embedding : ndarray of float32, shape (n_items, n_dimensions)
+        Embeddings of all real items.
+    certainty : ndarray of shape (n_items,)
+        Label certainty of all real items.
+    candidates : sequence of ndarray of int
+        For each class, the items between which points are interpolated.
+    n_wanted : ndarray of int, shape (n_classes,)
+        Number of points of each class.
+    rng : numpy.random.Generator
+        Draws pairs, positions and labels.
+
+    Returns
+    -------
+    SyntheticItems
     """
-    n_classes = len(by_vote)
-    candidates = [items[answer == k] for k in range(n_classes)]
-    if said is not None:
-        agreed = [own[said[own] == k] for k, own in enumerate(candidates)]
+    k, rule, noise = options.n_neighbors, options.delta, options.delta_noise
+    made = [
+        synthetic_points(embedding[c], certainty[c], n, rng, k=k, rule=rule, noise=noise)
+        for c, n in zip(candidates, n_wanted.tolist())
+    ]
+    points = np.concatenate([embedding[:0], *made])
+    labelled = np.flatnonzero(annotations.n_labels)
+    known = labelled[random_subset(len(labelled), MAX_CANDIDATES, rng)]
+    neighbours = known[nearest(embedding[known], points, k)]
+    labels = synthetic_labels(annotations, neighbours, options.labels, rng)
+    return SyntheticItems(points, labels, np.array([*map(len, made)], np.int64))
+
+
+def no_synthetic_items(embedding: Points, n_classes: int) -> SyntheticItems:
+    """Return an empty set of synthetic items.
+
+    Parameters
+    ----------
+    embedding : ndarray of float32, shape (n_items, n_dimensions)
+        Determines the number of dimensions.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    SyntheticItems
+    """
+    empty = np.zeros(0, np.int64)
+    return SyntheticItems(embedding[:0], SyntheticLabels(empty, empty, empty), np.zeros(n_classes, np.int64))
+
+
+def synthesis_plan(
+    size: str,
+    items: Indices,
+    inferred: npt.NDArray[Any],
+    n_by_vote: npt.NDArray[Any],
+    predicted: npt.NDArray[Any] | None = None,
+) -> tuple[list[Indices], npt.NDArray[np.int64]]:
+    """Return the candidates of each class and the number of synthetic items to generate from them.
+
+    Parameters
+    ----------
+    size : {"fixed", "repeat", "balance"}
+        As in `synthesis_counts`.
+    items : ndarray of int, shape (n,)
+        Items with a label or gold.
+    inferred : ndarray of int, shape (n,)
+        Their classes by the last truth inference.
+    n_by_vote : ndarray of int, shape (n_classes,)
+        Number of items of each class by the majority vote.
+    predicted : ndarray of int, shape (n_items,), default=None
+        Classes predicted by the network. If given, candidates are the items on which both agree, in every class in
+        which at least two items do.
+
+    Returns
+    -------
+    candidates : list of ndarray of int
+        For each class, the candidates.
+    n_wanted : ndarray of int, shape (n_classes,)
+        Number of synthetic items of each class.
+    """
+    n_classes = len(n_by_vote)
+    candidates = [items[inferred == k] for k in range(n_classes)]
+    if predicted is not None:
+        agreed = [own[predicted[own] == k] for k, own in enumerate(candidates)]
         candidates = [both if len(both) > 1 else own for both, own in zip(agreed, candidates)]
     n_candidates = np.array([*map(len, candidates)], np.int64)
-    return candidates, numbers_wanted(size, by_vote, np.bincount(answer, minlength=n_classes), n_candidates)
+    n_inferred = np.bincount(inferred, minlength=n_classes)
+    return candidates, synthesis_counts(size, n_by_vote, n_inferred, n_candidates)
 
 
-def numbers_wanted(
-    size: str, by_vote: npt.NDArray[Any], now: npt.NDArray[Any], n_candidates: npt.NDArray[Any]
+def synthesis_counts(
+    size: str, n_by_vote: npt.NDArray[Any], n_inferred: npt.NDArray[Any], n_candidates: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """(n_classes,) how many synthetic items of each class.
+    """Return the number of synthetic items of each class.
 
     Parameters
     ----------
-    size : "balance" up to the largest class as they are now, "fixed" as they were by the vote; "repeat" of every
-        candidate as many as the vote would need, rounded
-    by_vote, now, n_candidates : (n_classes,) items of each class, and candidates
+    size : {"fixed", "repeat", "balance"}
+        "balance": what each class lacks to the largest one by the labels inferred last; "fixed": by the majority
+        vote; "repeat": R = round(largest / own) - 1 per candidate, by the majority vote.
+    n_by_vote : ndarray of int, shape (n_classes,)
+        Items of each class by the majority vote.
+    n_inferred : ndarray of int, shape (n_classes,)
+        Items of each class by the last truth inference.
+    n_candidates : ndarray of int, shape (n_classes,)
+        Candidates of each class.
 
-    >>> numbers_wanted("repeat", np.array([90, 10]), np.array([80, 20]), np.array([80, 15])).tolist()
+    Returns
+    -------
+    ndarray of int, shape (n_classes,)
+
+    Examples
+    --------
+    >>> synthesis_counts("repeat", np.array([90, 10]), np.array([80, 20]), np.array([80, 15])).tolist()
     [0, 120]
     """
     if size == "repeat":
-        repeats = np.rint(by_vote.max(initial=0) / np.maximum(by_vote, 1)) - 1
-        return np.asarray(np.where(by_vote > 0, repeats * n_candidates, 0), np.int64)
-    return up_to_largest(now if size == "balance" else by_vote)
+        repeats = np.rint(n_by_vote.max(initial=0) / np.maximum(n_by_vote, 1)) - 1
+        return np.asarray(np.where(n_by_vote > 0, repeats * n_candidates, 0), np.int64)
+    return up_to_largest(n_inferred if size == "balance" else n_by_vote)
 
 
-def step_lengths(rule: str, certainty: Array, of_neighbour: Array, noise: float, rng: np.random.Generator) -> Array:
-    """(n,) delta of each pair of an item and its neighbour, within 0 (the item) and 1 (the neighbour).
+def interpolation_weights(
+    rule: str, certainty: Array, of_neighbour: Array, noise: float, rng: np.random.Generator
+) -> Array:
+    """Return delta of each pair of an item i and its neighbour r, between 0 (the item) and 1 (the neighbour).
 
     Parameters
     ----------
-    rule : "intent" S_r / (S_i + S_r), so that the point is near the more certain of the two, as the paper means it;
-        "paper" S_i / (S_i + S_r), as it is printed, near the less certain; "smote" uniform
-    certainty, of_neighbour : (n,) S_i and S_r, above 0
-    noise : delta is moved by up to so much, evenly; equally certain pairs would all meet in the middle
+    rule : {"intent", "paper", "smote"}
+        "intent": S_r / (S_i + S_r), near the more certain of the two, as the text of the paper describes it. "paper":
+        S_i / (S_i + S_r), as Eq. 2.5 is printed, near the less certain. "smote": uniform.
+    certainty : ndarray of shape (n,)
+        S_i, above 0.
+    of_neighbour : ndarray of shape (n,)
+        S_r, above 0.
+    noise : float
+        Half width of uniform noise; without it all pairs of equally certain items would give their midpoint.
+    rng : numpy.random.Generator
+        Draws the noise.
+
+    Returns
+    -------
+    ndarray of shape (n,)
     """
     if rule == "smote":
         return rng.random(len(certainty))
-    pulled = of_neighbour if rule == "intent" else certainty
-    moved = pulled / (certainty + of_neighbour) + rng.uniform(-noise, noise, len(certainty))
+    attracting = of_neighbour if rule == "intent" else certainty
+    moved = attracting / (certainty + of_neighbour) + rng.uniform(-noise, noise, len(certainty))
     return np.asarray(np.clip(moved, 0.0, 1.0))
 
 
 def interpolate(point: Points, other: Points, delta: Array) -> Points:
-    """(n, n_dimensions) from each point so far toward the other."""
+    """Return point + delta (other - point) for each row, of shape (n, n_dimensions)."""
     return np.asarray(point + delta[:, None].astype(point.dtype) * (other - point))
 
 
@@ -167,52 +229,56 @@ def synthetic_points(
     rule: str = "intent",
     noise: float = 0.2,
 ) -> Points:
-    """(n_wanted, n_dimensions) points between candidates of one class, each of which begins about equally many.
+    """Return points between candidates of one class; each candidate starts about equally many of them.
 
-    Of a single candidate, or none, nothing can be made: the result is then empty.
+    Parameters
+    ----------
+    candidates : ndarray of float32, shape (n, n_dimensions)
+        Embeddings of the candidates.
+    certainty : ndarray of shape (n,)
+        Their label certainty.
+    n_wanted : int
+        Number of points.
+    rng : numpy.random.Generator
+        Draws pairs and positions.
+    k : int, default=5
+        Number of nearest candidates among which the other end is drawn.
+    rule : {"intent", "paper", "smote"}, default="intent"
+        As in `interpolation_weights`.
+    noise : float, default=0.2
+        As in `interpolation_weights`.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_wanted, n_dimensions)
+        Empty with fewer than two candidates.
     """
     if len(candidates) < 2 or n_wanted <= 0:
         return candidates[:0]
-    chosen = some(len(candidates), MOST_CANDIDATES, rng)
+    chosen = random_subset(len(candidates), MAX_CANDIDATES, rng)
     candidates, certainty = candidates[chosen], certainty[chosen]
     neighbours = nearest_others(candidates, k)
     begin = np.resize(rng.permutation(len(candidates)), n_wanted)
     end = neighbours[begin, rng.integers(neighbours.shape[1], size=n_wanted)]
-    delta = step_lengths(rule, certainty[begin], certainty[end], noise, rng)
+    delta = interpolation_weights(rule, certainty[begin], certainty[end], noise, rng)
     return interpolate(candidates[begin], candidates[end], delta)
 
 
-def synthetic_labels(
-    annotations: Annotations, neighbours: npt.NDArray[Any], rule: str, rng: np.random.Generator
-) -> Triples:
-    """What each worker would say of points whose nearest real items are `neighbours` (n_points, k), by item code.
+def augment(annotations: Annotations, made: SyntheticItems) -> Annotations:
+    """Append synthetic items and their labels to the real ones.
 
-    A worker who labelled c of the k items labels the point with probability c / k, so that points are labelled as
-    sparsely as items are. He says what he said most often of them, of equals that of the nearest item ("mode"), or
-    what he said of one of them ("sample").
+    Parameters
+    ----------
+    annotations : Annotations
+        Labels of the real items.
+    made : SyntheticItems
+        Synthetic items; point i becomes item n_items + i.
+
+    Returns
+    -------
+    Annotations
+        With codes as ids of items, workers and classes.
     """
-    k, n_workers, n_classes = neighbours.shape[1], annotations.n_workers, annotations.n_classes
-    flat = neighbours.ravel()
-    size = annotations.n_labels[flat]
-    position = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size - annotations.start[flat], size)
-    point, rank = np.divmod(np.repeat(np.arange(len(flat)), size), max(k, 1))
-    pair = point * n_workers + annotations.worker[position]
-    entry = np.sort((pair * n_classes + annotations.label[position]) * max(k, 1) + rank)  # one key sorts fastest
-    entry, rank = np.divmod(entry, max(k, 1))
-    pair, label = np.divmod(entry, n_classes)
-    first = np.flatnonzero(np.diff(pair, prepend=-1))  # where the labels of each pair of point and worker begin
-    n_said = np.diff(first, append=len(pair))
-    labels = rng.random(len(first)) * k < n_said
-    if rule == "sample":
-        said = label[first + (rng.random(len(first)) * n_said).astype(np.int64)]
-    else:
-        said = _most_frequent(entry, rank, first, n_classes, k)
-    point, worker = np.divmod(pair[first], n_workers)
-    return Triples(point[labels], worker[labels], said[labels])
-
-
-def augment(annotations: Annotations, made: Synthetic) -> Annotations:
-    """The annotations with the synthetic items behind the real ones; all are named by their numbers."""
     labels = made.labels
     return Annotations(
         np.concatenate([annotations.item, labels.point + annotations.n_items]),
@@ -224,22 +290,6 @@ def augment(annotations: Annotations, made: Synthetic) -> Annotations:
     )
 
 
-def some(n: int, most: int, rng: np.random.Generator) -> Places:
-    """The numbers below n, or `most` of them at random, in their order."""
+def random_subset(n: int, most: int, rng: np.random.Generator) -> Indices:
+    """Return the numbers below n, or `most` of them at random, in increasing order."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-
-
-def _most_frequent(
-    entry: npt.NDArray[np.int64], rank: npt.NDArray[np.int64], first: npt.NDArray[np.intp], n_classes: int, k: int
-) -> npt.NDArray[np.int64]:
-    """(n_pairs,) the most frequent label of each pair; of equals the one first met, then the lower code.
-
-    `entry` is pair * n_classes + label, sorted, then by rank; the labels of a pair begin at `first`.
-    """
-    run = np.flatnonzero(np.diff(entry, prepend=-1))  # where a pair's equal labels begin
-    if len(run) == 0:
-        return np.zeros(0, np.int64)
-    times = np.diff(run, append=len(entry))
-    worth = ((times * k) + (k - 1 - rank[run])) * n_classes + (n_classes - 1 - entry[run] % n_classes)
-    best = np.maximum.reduceat(worth, np.searchsorted(run, first))
-    return np.asarray(n_classes - 1 - best % n_classes)

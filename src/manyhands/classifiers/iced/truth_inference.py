@@ -1,4 +1,8 @@
-"""Dawid-Skene as a step of a larger loop: soft or hard, with what else is known of the items, and with shrinkage."""
+"""Truth inference (section 2.1 of the paper): Dawid-Skene as a step of a larger loop.
+
+Soft or hard EM, optionally with class probabilities from a classifier, and with confusion matrices that are shrunk
+toward the mean confusion matrix of the crowd.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,35 @@ from manyhands.em.kernels import Array, em_pass, pack
 from manyhands.em.priors import IMPOSSIBLE, ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.noise import safe_log
 
-_MOST_PASSES = 100
+_MAX_ITERATIONS = 100
 _TOLERANCE = 1e-6
 
 
-class Truth(NamedTuple):
-    """What was inferred."""
+class TruthEstimate(NamedTuple):
+    """Result of truth inference.
 
-    posterior: Array  # (n_items, n_classes)
-    confusion: Array  # (n_workers, n_classes, n_classes)
+    Attributes
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of the items.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, as [worker, truth, label].
+    """
+
+    posterior: Array
+    confusion: Array
 
 
 class ShrunkParams(NamedTuple):
-    """Log confusion matrices, and the crowd's own (truth, label) toward which they were drawn."""
+    """Parameters of `ShrunkConfusions`.
+
+    Attributes
+    ----------
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Log confusion matrices.
+    crowd : ndarray of shape (n_classes, n_classes)
+        Mean confusion matrix of the crowd, toward which they were shrunk.
+    """
 
     log_confusion: Array
     crowd: Array
@@ -37,62 +57,99 @@ class ShrunkParams(NamedTuple):
 
 @dataclass(frozen=True)
 class ShrunkConfusions:
-    """A confusion matrix for every worker, each row with `smoothing` labels more in every cell and `shrinkage` labels
-    more that are spread as the crowd's are. Without shrinkage this is `ConfusionNoise`; with it, `solve` does not
-    maximise the objective, since the crowd's habits, which it takes as given, follow from the same counts."""
+    """Noise model with one confusion matrix per worker, shrunk toward the mean confusion matrix of the crowd.
 
-    smoothing: float  # above 0
+        confusion[w, k, l] ~ counts[w, k, l] + smoothing + shrinkage * crowd[k, l]
+
+    Without shrinkage this is `ConfusionNoise`. With it, `solve` does not maximise the objective exactly: the crowd's
+    matrix, which is taken as given, is computed from the same counts.
+
+    Attributes
+    ----------
+    smoothing : float
+        Pseudo-count of every cell, above 0.
+    shrinkage : float
+        Pseudo-labels per row, distributed as the crowd's.
+    """
+
+    smoothing: float
     shrinkage: float = 0.0
 
     def solve(self, counts: Array, previous: ShrunkParams | None) -> ShrunkParams:
+        """Return the parameters given expected counts (M step).
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_workers, n_classes, n_classes)
+            Expected counts, as [worker, truth, label].
+        previous : ShrunkParams or None
+            Not used.
+
+        Returns
+        -------
+        ShrunkParams
+        """
         crowd = counts.sum(axis=0) + 1.0 / counts.shape[2]
         crowd /= crowd.sum(axis=1, keepdims=True)
         labels = counts + self.smoothing + self.shrinkage * crowd
         return ShrunkParams(np.log(labels) - np.log(labels.sum(axis=2, keepdims=True)), crowd)
 
     def log_table(self, params: ShrunkParams) -> Array:
+        """Return log p(label | truth) as [worker, truth, label]."""
         return params.log_confusion
 
     def log_penalty(self, params: ShrunkParams) -> float:
+        """Return the log prior density of the parameters that the pseudo-counts stand for."""
         weight = self.smoothing + self.shrinkage * params.crowd
         return float((weight * params.log_confusion).sum())
 
 
-def infer_truth(
+def infer_true_labels(
     annotations: Annotations,
     gold: Gold,
     noise: ShrunkConfusions,
     prior: str | npt.ArrayLike,
     *,
     hard: bool = False,
-    evidence: Array | None = None,
-) -> Truth:
-    """Dawid-Skene from the vote shares.
+    log_class_proba: Array | None = None,
+) -> TruthEstimate:
+    """Run EM of Dawid and Skene from the vote shares.
 
     Parameters
     ----------
-    annotations, gold : the labels; (n_items,) codes, -1 where the truth is not known
-    noise : how confusion matrices follow from counts
-    prior : "uniform" over the classes that somebody named, "estimated", or a frequency for each class
-    hard : count the most probable classes (classification EM) and not their probabilities
-    evidence : (n_items, n_classes) log p(class) of each item by what is known beside the labels
+    annotations : Annotations
+        The labels.
+    gold : ndarray of shape (n_items,) or None
+        Codes of known classes, -1 where the class is unknown.
+    noise : ShrunkConfusions
+        The noise model.
+    prior : str or array-like of shape (n_classes,)
+        "uniform" over the classes that occur in labels or gold, "estimated", or a frequency for each class.
+    hard : bool, default=False
+        Count the most probable classes (classification EM) rather than their probabilities.
+    log_class_proba : ndarray of shape (n_items, n_classes), default=None
+        log p(class) of each item from another source than the labels, such as a classifier.
+
+    Returns
+    -------
+    TruthEstimate
     """
-    before = _prior(annotations, gold, prior, noise.smoothing)
+    class_model = _class_prior(annotations, gold, prior, noise.smoothing)
     offset = gold_offset(gold, annotations.n_classes)
-    if evidence is not None:
-        offset = evidence if offset is None else evidence + offset
-    model = ConfusionEM(pack(annotations), noise, before, offset)
-    if hard and not (evidence is None and has_no_redundancy(annotations, gold)):
-        return _infer_hard(model)
-    if evidence is not None:
-        return _infer_soft(model, initial_posterior(annotations, gold))
-    fit = fit_confusion_em(annotations, noise, before, gold=gold, max_iter=_MOST_PASSES, tol=_TOLERANCE)
+    if log_class_proba is not None:
+        offset = log_class_proba if offset is None else log_class_proba + offset
+    model = ConfusionEM(pack(annotations), noise, class_model, offset)
+    if hard and not (log_class_proba is None and has_no_redundancy(annotations, gold)):
+        return _hard_em(model)
+    if log_class_proba is not None:
+        return _soft_em(model, initial_posterior(annotations, gold))
+    fit = fit_confusion_em(annotations, noise, class_model, gold=gold, max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
     assert fit.final.posterior is not None
-    return Truth(fit.final.posterior, np.exp(fit.log_table))
+    return TruthEstimate(fit.final.posterior, np.exp(fit.log_table))
 
 
-def _prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLike, smoothing: float) -> ClassPrior:
-    """The prior of this name; a class that nobody named would else be as likely as any and attract all that is odd."""
+def _class_prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLike, smoothing: float) -> ClassPrior:
+    """Return the class prior; a uniform one excludes classes without any label, which would attract all odd items."""
     if not (isinstance(prior, str) and prior == "uniform"):
         return class_prior(prior, annotations.n_classes, smoothing)
     named = np.zeros(annotations.n_classes, bool)
@@ -102,35 +159,35 @@ def _prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLike, smo
     return FixedPrior(np.where(named, -np.log(max(named.sum(), 1)), IMPOSSIBLE))
 
 
-def _infer_soft(model: ConfusionEM[ShrunkParams], start: Array) -> Truth:
-    """EM from these beliefs about the items."""
-    told = _counted(model, start)
-    found = run_em(model, told, max_iter=_MOST_PASSES, tol=_TOLERANCE)
+def _soft_em(model: ConfusionEM[ShrunkParams], start: Array) -> TruthEstimate:
+    """EM from this initial posterior."""
+    statistics = _expected_statistics(model, start)
+    found = run_em(model, statistics, max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
     posterior = model.pass_at(found.params, want_posterior=True).posterior
     assert posterior is not None
-    return Truth(posterior, np.exp(found.params.noise.log_confusion))
+    return TruthEstimate(posterior, np.exp(found.params.noise.log_confusion))
 
 
-def _infer_hard(model: ConfusionEM[ShrunkParams]) -> Truth:
-    """Classification EM: from the vote, until no class changes."""
+def _hard_em(model: ConfusionEM[ShrunkParams]) -> TruthEstimate:
+    """Classification EM from the majority vote, until no class changes."""
     packed, n_classes = model.packed, model.packed.n_classes
-    nobody = np.zeros(packed.n_items, bool)
-    votes = np.repeat(np.eye(n_classes)[None], packed.n_workers, axis=0)  # a point for every vote
+    none_unlabelled = np.zeros(packed.n_items, bool)
+    votes = np.repeat(np.eye(n_classes)[None], packed.n_workers, axis=0)  # a score of 1 for every vote
     posterior = em_pass(packed, votes, np.zeros(n_classes), model.offset, want_posterior=True).posterior
-    answer = None
-    for _ in range(_MOST_PASSES):
+    classes = None
+    for _ in range(_MAX_ITERATIONS):
         assert posterior is not None
-        before, answer = answer, pick_classes(posterior, nobody)[0]
-        if before is not None and np.array_equal(before, answer):
+        previous, classes = classes, pick_classes(posterior, none_unlabelled)[0]
+        if previous is not None and np.array_equal(previous, classes):
             break
-        params = model.maximise(_counted(model, np.eye(n_classes)[answer]), None)
+        params = model.maximise(_expected_statistics(model, np.eye(n_classes)[classes]), None)
         posterior = model.pass_at(params, want_posterior=True).posterior
     assert posterior is not None
-    return Truth(posterior, np.exp(params.noise.log_confusion))
+    return TruthEstimate(posterior, np.exp(params.noise.log_confusion))
 
 
-def _counted(model: ConfusionEM[ShrunkParams], belief: Array) -> Array:
-    """The statistics of the labels, where this (n_items, n_classes) is believed of the items."""
+def _expected_statistics(model: ConfusionEM[ShrunkParams], posterior: Array) -> Array:
+    """Expected sufficient statistics of the labels under this posterior, (n_items, n_classes)."""
     packed, n_classes = model.packed, model.packed.n_classes
-    nothing = np.zeros((packed.n_workers, n_classes, n_classes))
-    return model.statistics(em_pass(packed, nothing, np.zeros(n_classes), safe_log(belief)), None)
+    no_labels = np.zeros((packed.n_workers, n_classes, n_classes))
+    return model.statistics(em_pass(packed, no_labels, np.zeros(n_classes), safe_log(posterior)), None)

@@ -1,15 +1,13 @@
-"""Self-Crowd: a crowd layer fills in what workers left unanswered, and chooses what to believe so that no class drowns.
+"""Self-Crowd: self-training on pseudo-annotations that are selected so that rare classes survive.
 
-    1. train network and layers on the labels:  p(label | x, w)
-    2. for every pair (i, w) without a label:   guess_iw = argmax p(label | x_i, w),  H_iw = its entropy, low = sure
-    3. choose M of them: of N'_c guesses of class c the M_c surest,  M_c = M (1 / N'_c) / sum_c' (1 / N'_c')
-    4. add them to the labels for good, train again, and go on at 2.
+    1. train network and noise layers on the labels:        p(label | x, w)
+    2. for each pair (i, w) without a label:                y_iw = argmax p(label | x_i, w),  H_iw = entropy
+    3. select M pseudo-annotations: of the N'_c of class c the M_c of lowest entropy,
+                                                            M_c = M (1 / N'_c) / sum_c' (1 / N'_c')
+    4. add them to the labels, train again, and continue with step 2.
 
-Confident guesses are mostly of large classes, so that choosing by confidence alone makes the large ones larger; the
-quotas of step 3 choose more of a class, the rarer it is. Rounds end when held-out labels are foretold worse.
-
-Reference: Y. Shi, S.-Y. Li and S.-J. Huang (2021), Learning from crowds with sparse and imbalanced annotations,
-arXiv 2107.05039.
+Confident pseudo-annotations are mostly of frequent classes, so that selection by confidence alone makes the frequent
+classes more frequent. The quotas of step 3 select more of a class, the rarer it is.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,59 +25,129 @@ import torch
 from torch import nn
 
 from manyhands.class_balance import Candidates, Counts, imbalance, inverse_quotas, levelling_quotas, select
-from manyhands.classifiers.base import FitResult, combine
-from manyhands.classifiers.network import NetworkClassifier, NetworkParameters
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseLayerClassifier
-from manyhands.classifiers.self_training import HeldoutMetric, Labels, Record
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.fitting import combine
+from manyhands.classifiers.nested_methods import nested_method
+from manyhands.classifiers.network import context_for
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, initial_layer
+from manyhands.classifiers.self_training import HeldoutMetric, LabelPool, RoundRecord
 from manyhands.classifiers.training_context import TrainingContext
-from manyhands.classifiers.wrapping import wrapped_method
+from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.inference import as_tensor, probabilities
-from manyhands.nn.pseudo_annotations import Guesses, guess_unanswered
+from manyhands.nn.pseudo_annotations import PseudoAnnotationBlock, predict_pseudo_annotations
 from manyhands.noise import safe_log
-from manyhands.validation import Amount, Constraint, Maybe, NameOr, Number, OneOf, Switch
+from manyhands.randomness import Seed
+from manyhands.validation import Boolean, Constraint, FractionOrCount, NameOr, NoneOr, Number, OneOf
 
 _BASES = ("crowd-layer", "conal", "spee-lfc", "trace-reg")
 
 
-class SelfCrowd(NetworkClassifier):
-    """Self-training for sparse and imbalanced crowds: workers' missing labels are guessed, rare classes first.
+class SelfCrowd(CrowdClassifier):
+    """Self-training for sparse and imbalanced crowds: missing annotations are imputed, rare classes first.
 
-    Pairs of workers who gave no label are left alone: their layers still are where they started. So are held-out
-    pairs, by which rounds are judged. The defaults are those that held up on simulated crowds of ten to one; the
-    paper's own are `start="identity", evidence="features", pseudo_weight=1, rounds=14, round_patience=None` with
-    `batch_size=512, max_epochs=25, validation=0` (and a decay of all weights, which is not built).
+    A noise-layer method is trained in rounds. After each round, pseudo-annotations for pairs of item and worker
+    without a label are selected within class quotas and added to the labels. Rounds stop when the class-balanced
+    held-out log-likelihood falls. Workers without any label get no pseudo-annotations, and neither do held-out pairs.
+
+    Use it where items have few labels and some classes are rare. With many labels per item there is little to impute,
+    and the base method alone is faster.
+
+    The defaults are those that held up on simulated crowds with an imbalance of ten to one. The paper's settings are
+    ``init="identity", evidence="features", pseudo_weight=1, rounds=14, round_patience=None, batch_size=512,
+    max_epochs=25, validation=0`` (and weight decay, which is not implemented).
 
     Parameters
     ----------
-    base : the method whose layers guess: "crowd-layer", "conal", "spee-lfc" or "trace-reg", or such a method with
-        parameters of its own, as `CrowdLayer(form="vw")`. `start` and the network's parameters are those given here
-    evidence : what is believed of an item when its answers are guessed: "features", what the network says of it, as the
-        paper has it; "labels" counts in what workers said of it
-    selection : "balanced" within a quota for each class, "confidence" the surest of all, or "random"
-    quota : "pool", in inverse proportion to the guesses of each class, as the paper has it; "combined" lifts the
-        classes that are smallest among all labels so far
-    rounds : of guessing and training again, at most; 0 is the base method
-    per_round : how many guesses are added in each: a share of the pairs without a label, or a whole number
-    round_patience : stop after so many rounds in which held-out labels are foretold worse than in the best one, by more
-        than a standard error, and give back the last before these; None gives back the last of all rounds, and so does
-        a crowd too small to hold ten labels out
-    pseudo_weight : how much a guess counts beside a label
-    warm_start : go on from the network of the round before, for `warm_epochs`, instead of from fresh weights
-    warm_epochs : at most so many in each round of a warm start
-    start : "identity", where workers are believed, or an aggregator (by its name or as an instance) that judges them
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkClassifier`
-    learning_rate, batch_size, max_epochs, patience, validation : how it is trained and when it stops
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    base : {"crowd-layer", "conal", "spee-lfc", "trace-reg"} or estimator, default="crowd-layer"
+        The noise-layer method that is trained, by name or with parameters of its own, as in ``CrowdLayer(form="vw")``.
+        `init` and the network options are those given here.
+    evidence : {"features", "labels"}, default="labels"
+        Class distribution of an item from which pseudo-annotations are computed: "features" takes the network's
+        p(k | x), as in the paper; "labels" the posterior given features and observed labels.
+    selection : {"balanced", "confidence", "random"}, default="balanced"
+        How pseudo-annotations are selected: within a quota per class, the most confident overall, or at random.
+    quota : {"pool", "combined"}, default="pool"
+        "pool": inversely proportional to the candidates of each class, as in the paper; "combined": more of the
+        classes that are smallest among labels and pseudo-annotations so far.
+    rounds : int, default=4
+        Maximal number of rounds; 0 is the base method.
+    per_round : float or int, default=0.018
+        Pseudo-annotations added in each round: a share of the pairs without a label if below 1, or their number.
+    round_patience : int or None, default=2
+        Stop after this many rounds whose held-out log-likelihood is worse than the best by more than a standard
+        error, and return the last round before these. None returns the last round; so does a crowd that is too small
+        to hold out ten labels.
+    pseudo_weight : float, default=0.3
+        Weight of a pseudo-annotation in the loss; a label has weight 1.
+    warm_start : bool, default=False
+        Whether a round continues with the weights of the round before, for `warm_epochs`, instead of new ones.
+    warm_epochs : int, default=5
+        Maximal number of epochs of each round with a warm start.
+    init : str or Aggregator, default="dawid-skene"
+        Initial noise layers: the identity, or the confusion matrices estimated by this aggregator.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, n_classes) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.5
+        Dropout rate of the hidden layers.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of Adam.
+    batch_size : int, default=64
+        Items per mini-batch.
+    max_epochs : int, default=50
+        Maximal number of epochs.
+    patience : int or None, default=10
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.1
+        Share of the labels held out for early stopping; nothing is held out with 0, or with fewer than ten labels.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes
     ----------
-    rounds_ : one dict per "round", 0 first: "n_selected", "selected_imbalance" and "combined_imbalance" (R of the
-        guesses of this round, and of all labels with all guesses), "heldout" (mean log-likelihood of held-out labels,
-        each class counting as much as any other, where any are held out)
-    best_round_ : the round whose network `module_` is
-    selected_counts_, combined_counts_ : (n_rounds, n_classes) the counts behind both R
-    pseudo_annotations_ : `Annotations`, the guesses that the network learnt from beside the labels. They are not saved
-    confusion_ : (n_workers, n_classes, n_classes) what the layers say of each worker; with what else the base tells
+    rounds_ : list of dict
+        One dict per "round" from 0: "n_selected", "selected_imbalance" and "combined_imbalance" (imbalance ratio of
+        the pseudo-annotations of this round, and of labels and pseudo-annotations together), and "heldout" (mean
+        class-balanced held-out log-likelihood) where labels are held out.
+    best_round_ : int
+        The round whose network is `module_`.
+    selected_counts_ : ndarray of shape (n_rounds, n_classes)
+        Pseudo-annotations selected in each round, by class.
+    combined_counts_ : ndarray of shape (n_rounds, n_classes)
+        Labels and pseudo-annotations together, by class.
+    pseudo_annotations_ : Annotations
+        The pseudo-annotations that `module_` was trained on; they are not saved.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Label distribution of each worker given the true class by the noise layers; other attributes of the base
+        method's noise model are set too.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: the mean of each loss, and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained network from features to logits.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Y. Shi, S.-Y. Li and S.-J. Huang (2021), Learning from crowds with sparse and imbalanced annotations, arXiv
+    2107.05039.
 
     Examples
     --------
@@ -92,15 +161,15 @@ class SelfCrowd(NetworkClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
-        "base": NameOr(_BASES, "_learn_layers", "a method with a layer per worker"),
+        "base": NameOr(_BASES, "noise_model", "a noise-layer method"),
         "evidence": OneOf(("features", "labels")),
         "selection": OneOf(("balanced", "confidence", "random")),
         "quota": OneOf(("pool", "combined")),
         "rounds": Number(whole=True, least=0),
-        "per_round": Amount(),
-        "round_patience": Maybe(Number(whole=True, least=1)),
+        "per_round": FractionOrCount(),
+        "round_patience": NoneOr(Number(whole=True, least=1)),
         "pseudo_weight": Number(above=0),
-        "warm_start": Switch(),
+        "warm_start": Boolean(),
         "warm_epochs": Number(whole=True, least=1),
     }
 
@@ -116,11 +185,21 @@ class SelfCrowd(NetworkClassifier):
         pseudo_weight: float = 0.3,
         warm_start: bool = False,
         warm_epochs: int = 5,
-        start: Any = "dawid-skene",
-        **network: Unpack[NetworkParameters],
+        *,
+        init: Any = "dawid-skene",
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.5,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int | None = 10,
+        validation: float = 0.1,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        super().__init__(**network)
-        self.start = start
         self.base = base
         self.evidence = evidence
         self.selection = selection
@@ -131,102 +210,125 @@ class SelfCrowd(NetworkClassifier):
         self.pseudo_weight = pseudo_weight
         self.warm_start = warm_start
         self.warm_epochs = warm_epochs
+        self.init = init
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
-        base: NoiseLayerClassifier = wrapped_method(self, "base")
-        context = replace(context, method=base)
-        labels = Labels(context.annotations, context.heldout)
-        wanted = labels.wanted(self.per_round)
-        network, noise = context.network(), base._started_layer(context)
-        epochs = base._learn_layers(context, network, noise)
-        record = Record(self.round_patience, HeldoutMetric.made(context, network), context.data.rows)
-        record.add(epochs, network, noise)
+    @classmethod
+    def plus(cls, **changes: Any) -> Self:
+        """Return the method with our settings, which are the constructor's defaults.
+
+        Parameters
+        ----------
+        **changes : object
+            Constructor parameters that differ.
+
+        Returns
+        -------
+        SelfCrowd
+        """
+        return cls(**changes)
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        base = nested_method(self, "base")
+        model: NoiseModel = base.noise_model()
+        context = context_for(base, context)
+        pool = LabelPool(context.annotations, context.heldout)
+        n_per_round = pool.n_per_round(self.per_round)
+        network, layer = context.network(), initial_layer(context, model, self.init)
+        epochs = model.train(context, network, layer)
+        record = RoundRecord(self.round_patience, HeldoutMetric.from_network(context, network), context.data.rows)
+        record.add(epochs, network, layer)
         while len(record) <= self.rounds and not record.is_over:
-            chosen = self._choose(partial(self._guess, context, network, noise, labels), labels, wanted, context.rng)
-            if len(chosen) == 0:
+            candidates = partial(self._candidates, context, model, network, layer, pool)
+            selected = self._select(candidates, pool, n_per_round, context.rng)
+            if len(selected) == 0:
                 break
-            labels = labels.with_guesses(chosen)
+            pool = pool.with_pseudo(selected)
             if not self.warm_start:
-                network, noise = context.network(), base._started_layer(context)
-            now = self._round(context, labels)
-            epochs = now.method._learn_layers(now, network, noise, warm=self.warm_start)
-            record.add(epochs, network, noise)
-        network, noise = record.kept
-        results = base._results(context, noise) | _told(record, labels)
-        return FitResult(network, record.history, results=results, notes=self._unjudged(record))
+                network, layer = context.network(), initial_layer(context, model, self.init)
+            epochs = model.train(self._round_context(context, pool), network, layer, resumed=self.warm_start)
+            record.add(epochs, network, layer)
+        network, layer = record.kept
+        results = model.results(layer, context) | _round_results(record, pool)
+        return FitResult(network, record.history, results=results, notes=self._notes(record))
 
-    def _compares(self) -> bool:
+    def _uses_heldout(self) -> bool:
         return self.patience is not None or self.round_patience is not None
 
-    def _unjudged(self, record: Record) -> dict[str, str]:
+    def _notes(self, record: RoundRecord) -> dict[str, str]:
         if self.round_patience is None or self.validation == 0 or record.metric is not None or len(record) == 1:
             return {}
-        return {
-            "rounds_unjudged": "There are too few labels to hold any out, so that no round was compared with another."
-        }
+        return {"rounds_not_compared": "There are too few labels to hold any out, so the rounds could not be compared."}
 
-    def _round(self, context: TrainingContext, labels: Labels) -> TrainingContext:
-        """Step 4: the bench on which a round trains, labels and guesses together."""
-        method, few = context.method, {"max_epochs": self.warm_epochs}
+    def _round_context(self, context: TrainingContext, pool: LabelPool) -> TrainingContext:
+        """Step 4: the context in which a round trains on labels and pseudo-annotations together."""
         if self.warm_start:
-            method = type(method)(**(method.get_params(deep=False) | few))
-        weight = None if self.pseudo_weight == 1 else labels.weight(self.pseudo_weight)
-        return replace(
-            context,
-            method=method,
-            annotations=labels.all,
-            weight=weight,
-            stage=f"{context.stage}round-{len(labels.guesses)}-",
-        )
+            context = context.with_options(max_epochs=self.warm_epochs)
+        weight = None if self.pseudo_weight == 1 else pool.weight(self.pseudo_weight)
+        stage = f"{context.stage}round-{len(pool.pseudo)}-"
+        return replace(context, annotations=pool.all, weight=weight, stage=stage)
 
-    def _guess(
-        self, context: TrainingContext, network: nn.Module, noise: nn.Module, labels: Labels
-    ) -> Iterator[Guesses]:
-        """Step 2: the likeliest answer of every worker to every item without a label of his, and its entropy."""
-        rows, device, worker = context.data.rows, context.device, torch.from_numpy(labels.workers).to(context.device)
-        truth = probabilities(network, rows)  # (n_items, n_classes)
+    def _candidates(
+        self, context: TrainingContext, model: NoiseModel, network: nn.Module, layer: nn.Module, pool: LabelPool
+    ) -> Iterator[PseudoAnnotationBlock]:
+        """Step 2: the most probable label of each worker on each item without one, and its entropy."""
+        rows, device, worker = context.data.rows, context.device, torch.from_numpy(pool.workers).to(context.device)
+        proba = probabilities(network, rows)  # (n_items, n_classes)
         if self.evidence == "labels":
-            truth = combine(truth, context.annotations, context.data.gold)
-        log_truth = torch.from_numpy(safe_log(truth)).float().to(device)
+            proba = combine(proba, context.annotations, context.data.gold)
+        log_proba = torch.from_numpy(safe_log(proba)).float().to(device)
         with torch.no_grad():
-            answers = context.method._answers_of(noise, worker)
+            distribution = model.label_distribution(layer, worker)
 
-        def log_answers(item: npt.NDArray[np.intp]) -> torch.Tensor:
-            found: torch.Tensor = answers(log_truth[item[0] : item[-1] + 1], lambda: as_tensor(rows, item, device))
+        def log_labels(item: npt.NDArray[np.intp]) -> torch.Tensor:
+            found: torch.Tensor = distribution(log_proba[item[0] : item[-1] + 1], lambda: as_tensor(rows, item, device))
             return found
 
-        return guess_unanswered(log_answers, labels.workers, context.n_classes, labels.taken)
+        return predict_pseudo_annotations(log_labels, pool.workers, context.n_classes, pool.taken)
 
-    def _choose(
-        self, guess: Callable[[], Iterator[Guesses]], labels: Labels, wanted: int, rng: np.random.Generator
+    def _select(
+        self,
+        candidates: Callable[[], Iterator[PseudoAnnotationBlock]],
+        pool: LabelPool,
+        n: int,
+        rng: np.random.Generator,
     ) -> npt.NDArray[np.int64]:
-        """Step 3: (n, 3) the items, workers and labels of the guesses to believe."""
-        n_workers = len(labels.workers)
+        """Step 3: the items, workers and labels of the selected pseudo-annotations, (n, 3)."""
+        n_workers = len(pool.workers)
 
         def stream() -> Iterator[Candidates]:
-            for first, label, entropy in guess():
+            for first, label, entropy in candidates():
                 score = entropy
                 if self.selection == "random":
                     score = np.where(np.isfinite(entropy), rng.random(entropy.shape, np.float32), entropy)
                 yield Candidates(first * n_workers, label.ravel(), score.ravel())
 
         def levelling(available: Counts, total: int) -> Counts:
-            return levelling_quotas(labels.counts, available, total)
+            return levelling_quotas(pool.counts, available, total)
 
         rule = inverse_quotas if self.quota == "pool" else levelling
         quotas = rule if self.selection == "balanced" else None
-        pair, label = select(stream, labels.all.n_classes, wanted, rng, quotas)
+        pair, label = select(stream, pool.all.n_classes, n, rng, quotas)
         item, column = np.divmod(pair, n_workers)
-        return np.column_stack([item, labels.workers[column], label])
+        return np.column_stack([item, pool.workers[column], label])
 
 
-def _told(record: Record, labels: Labels) -> dict[str, Any]:
-    """What is told of the rounds: counts, imbalance, likelihood of held-out labels, and the guesses believed."""
-    n_classes = labels.all.n_classes
-    first = np.bincount(labels.observed.label, minlength=n_classes)
-    selected = np.array(
-        [np.zeros(n_classes, int), *(np.bincount(g[:, 2], minlength=n_classes) for g in labels.guesses)]
-    )
+def _round_results(record: RoundRecord, pool: LabelPool) -> dict[str, Any]:
+    """The fitted attributes about the rounds: counts, imbalance ratios, held-out scores, pseudo-annotations."""
+    n_classes = pool.all.n_classes
+    first = np.bincount(pool.observed.label, minlength=n_classes)
+    selected = np.array([np.zeros(n_classes, int), *(np.bincount(p[:, 2], minlength=n_classes) for p in pool.pseudo)])
     combined = first + selected.cumsum(axis=0)
     rounds = [
         {
@@ -238,12 +340,12 @@ def _told(record: Record, labels: Labels) -> dict[str, Any]:
         }
         for number, heldout in enumerate(record.heldout)
     ]
-    nothing = labels.observed.keep(np.zeros(0, np.intp))
-    believed = np.concatenate([np.zeros((0, 3), np.int64), *labels.guesses[: record.best]])
+    empty = pool.observed.keep(np.zeros(0, np.intp))
+    kept = np.concatenate([np.zeros((0, 3), np.int64), *pool.pseudo[: record.best]])
     return {
-        "rounds_": [{name: figure for name, figure in told.items() if not math.isnan(figure)} for told in rounds],
+        "rounds_": [{name: value for name, value in one.items() if not math.isnan(value)} for one in rounds],
         "best_round_": record.best,
         "selected_counts_": selected,
         "combined_counts_": combined,
-        "pseudo_annotations_": nothing.with_more(*believed.T),
+        "pseudo_annotations_": empty.with_more(*kept.T),
     }

@@ -1,0 +1,130 @@
+"""Groups of options of CrowdInG: its generator, its discriminator and the adversarial training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from manyhands.options import OptionGroup
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
+
+
+@dataclass(frozen=True, repr=False)
+class GeneratorTraining(OptionGroup):
+    """The generator and its pre-training on the observed labels.
+
+    Parameters
+    ----------
+    sees_items : bool, default=True
+        Whether the generator depends on x (False: CrowdInG_U in the paper).
+    sees_workers : bool, default=True
+        Whether the generator depends on the worker (False: CrowdInG_I).
+    epochs : int, default=50
+        Maximal number of epochs of the pre-training.
+    learning_rate : float, default=0.003
+        Step size of the generator's Adam.
+    """
+
+    sees_items: bool = True
+    sees_workers: bool = True
+    epochs: int = 50
+    learning_rate: float = 3e-3
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "sees_items": Boolean(),
+        "sees_workers": Boolean(),
+        "epochs": Number(whole=True, least=0),
+        "learning_rate": Number(above=0),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class DiscriminatorTraining(OptionGroup):
+    """The discriminator and its training before the adversarial one.
+
+    Parameters
+    ----------
+    label_correlation : bool, default=True
+        Whether the discriminator's label matrices share the co-occurrence of labels on the same items.
+    selection : {"entropy", "random"}, default="entropy"
+        Generated labels that it is trained on: confident ones more probably, or at random (CrowdInG_R); of each worker
+        as many as authentic ones.
+    epochs : int, default=10
+        Number of epochs before the adversarial training.
+    learning_rate : float, default=0.0003
+        Step size of the discriminator's Adam.
+    weight_decay : float, default=0.01
+        Weight decay of the discriminator.
+    """
+
+    label_correlation: bool = True
+    selection: str = "entropy"
+    epochs: int = 10
+    learning_rate: float = 3e-4
+    weight_decay: float = 0.01
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "label_correlation": Boolean(),
+        "selection": OneOf(("entropy", "random")),
+        "epochs": Number(whole=True, least=0),
+        "learning_rate": Number(above=0),
+        "weight_decay": Number(least=0),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Adversarial(OptionGroup):
+    """The adversarial training of classifier, generator and discriminator.
+
+    Parameters
+    ----------
+    epochs : int, default=40
+        Maximal number of epochs; 0 leaves the pre-trained classifier as it is.
+    batch_size : int, default=1024
+        Items per mini-batch, also in the pre-training of the generator.
+    information : float, default=0.5
+        Weight lambda of the mutual-information term; 0 leaves it out (CrowdG in the paper).
+    threshold : float, default=0.5
+        Entropy threshold t: the generator learns on items at or below it, the classifier on the others.
+    threshold_is : {"quantile", "nats"}, default="nats"
+        Unit of `threshold`: a quantile of the mini-batch's entropies, or nats as in the paper.
+    multiplier : float or None, default=None
+        Baseline mu of the costs: labels of lower cost become more probable, the others less; None is the mean cost.
+    clip : float, default=5.0
+        Importance ratio beyond which a label has no gradient.
+    two_step : bool, default=True
+        Whether generator and classifier are trained in turns on different items; otherwise jointly on all.
+    pairs_per_label : int or None, default=None
+        Pairs without a label considered for each label of a worker in a mini-batch; None takes all pairs of the
+        mini-batch's items with all workers, as the paper does.
+    inner_steps : int, default=5
+        Steps of each network per mini-batch.
+    learning_rate : float, default=6e-05
+        Step size of the classifier's Adam.
+    """
+
+    epochs: int = 40
+    batch_size: int = 1024
+    information: float = 0.5
+    threshold: float = 0.5
+    threshold_is: str = "nats"
+    multiplier: float | None = None
+    clip: float = 5.0
+    two_step: bool = True
+    pairs_per_label: int | None = None
+    inner_steps: int = 5
+    learning_rate: float = 6e-5
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "epochs": Number(whole=True, least=0),
+        "batch_size": Number(whole=True, least=1),
+        "information": Number(least=0),
+        "threshold": Number(least=0),
+        "threshold_is": OneOf(("quantile", "nats")),
+        "multiplier": NoneOr(Number()),
+        "clip": Number(least=1),
+        "two_step": Boolean(),
+        "pairs_per_label": NoneOr(Number(whole=True, least=1)),
+        "inner_steps": Number(whole=True, least=1),
+        "learning_rate": Number(above=0),
+    }

@@ -1,0 +1,207 @@
+"""From a fit's result to fitted attributes: what classifiers and representation learners share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import registry
+from manyhands.aggregation.base import PRIOR_ACCURACY, Aggregator, Gold
+from manyhands.annotations import Annotations
+from manyhands.classifiers.network import NetworkMethod, train_network
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult, TrainingData
+from manyhands.em.confusion_em import has_no_redundancy
+from manyhands.em.kernels import Array, em_pass, pack
+from manyhands.em.priors import gold_offset
+from manyhands.exceptions import AlignmentError, CrowdWarning
+from manyhands.features import Rows, as_rows
+from manyhands.heldout import worker_confusions
+from manyhands.noise import safe_log
+from manyhands.randomness import make_generator, seed_unset
+from manyhands.validation import NameOr
+
+# What a parameter that names an aggregator may be.
+AGGREGATOR = NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggregator")
+
+
+class FeatureMethod(NetworkMethod, Protocol):
+    """What `fit_method` asks of an estimator with features."""
+
+    classes_: npt.NDArray[Any]
+    worker_ids_: npt.NDArray[Any]
+    worker_accuracy_: Array
+    posterior_: Array
+    history_: list[dict[str, float]]
+    module_: Any
+    notes_: dict[str, str]
+    _row_shape: tuple[int, ...]
+
+    def _trains_network(self) -> bool: ...
+
+    def _store(self, data: TrainingData, result: FitResult) -> None: ...
+
+    def _check_fitted(self) -> None: ...
+
+
+def fit_method(method: FeatureMethod, data: TrainingData) -> None:
+    """Let a method learn from validated data, store its results and issue its notes as warnings.
+
+    Call it from `fit` itself: the warnings point at the caller of `fit`.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        The estimator.
+    data : TrainingData
+        Its validated input.
+    """
+    if method._trains_network():
+        result = train_network(method, data)
+    else:
+        rng = make_generator(getattr(method, "random_state", None))
+        result = method._learn(TrainingContext(data, data.annotations, None, rng))
+    method._store(data, result)
+    for code, sentence in method.notes_.items():
+        warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
+
+
+def store_results(method: FeatureMethod, data: TrainingData, result: FitResult) -> None:
+    """Set the fitted attributes of a method; those of an earlier fit are removed first.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        The estimator.
+    data : TrainingData
+        What it was fitted to.
+    result : FitResult
+        What it learned, with a posterior.
+    """
+    for name in [name for name in vars(method) if name.endswith("_")]:
+        delattr(method, name)
+    assert result.posterior is not None
+    method._row_shape = data.rows.shape
+    method.classes_, method.worker_ids_ = data.annotations.classes, data.annotations.worker_ids
+    method.module_, method.history_, method.posterior_ = result.module, result.history, result.posterior
+    method.worker_accuracy_ = expected_accuracy(data.annotations, result.posterior)
+    for name, value in result.results.items():
+        setattr(method, name, value)
+    method.notes_ = _notes(data) | dict(result.notes)
+
+
+def rows_as_fitted(method: FeatureMethod, X: Any) -> Rows:
+    """Return the rows of X, or refuse them if their shape is not the one that `fit` saw.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        A fitted estimator.
+    X : array-like, sparse matrix, tensor or row getter
+        Features of new items.
+
+    Returns
+    -------
+    Rows
+    """
+    method._check_fitted()
+    rows = as_rows(X)
+    if rows.shape != method._row_shape:
+        raise AlignmentError(
+            f"A row of X has shape {rows.shape}, but this {type(method).__name__} was fitted with {method._row_shape}."
+        )
+    return rows
+
+
+def infer_truth(aggregator: Any, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:
+    """Fit an aggregator to annotations and gold.
+
+    Parameters
+    ----------
+    aggregator : str or Aggregator
+        A name of the registry, or an instance, which stays as it is.
+    data : TrainingData
+        Its gold is used.
+    annotations : Annotations
+        The labels to aggregate.
+    rng : numpy.random.Generator
+        Seeds an aggregator that has no seed of its own.
+
+    Returns
+    -------
+    Aggregator
+        The fitted aggregator.
+    """
+    seed = int(rng.integers(2**31))
+    if isinstance(aggregator, str):
+        first = registry.create_seeded(aggregator, seed)
+    else:
+        first = seed_unset(type(aggregator)(**aggregator.get_params(deep=False)), np.random.default_rng(seed))
+    gold = None
+    if data.gold is not None:
+        known = np.flatnonzero(data.gold >= 0)
+        gold = dict(zip(annotations.item_ids[known].tolist(), annotations.classes[data.gold[known]].tolist()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)  # its notes become the method's, which warns once
+        fitted: Aggregator = first.fit(annotations, gold)
+    return fitted
+
+
+def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:
+    """Return the posterior given features and labels: p(k | x, labels) ~ p(k | x) prod_w confusion[w, k, label_w].
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_items, n_classes)
+        The classifier's p(k | x).
+    annotations : Annotations
+        The labels.
+    gold : ndarray of shape (n_items,) or None
+        Known classes, which override everything else.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        The posterior. The confusion matrices are those that the classifier's probabilities imply, shrunk toward the
+        mean confusion matrix of the crowd.
+    """
+    log_table = np.log(worker_confusions(annotations, proba))[:-1]
+    offset, known = safe_log(proba), gold_offset(gold, annotations.n_classes)
+    offset = offset if known is None else offset + known
+    uniform = np.zeros(annotations.n_classes)
+    found = em_pass(pack(annotations), log_table, uniform, offset, want_posterior=True)
+    assert found.posterior is not None
+    return found.posterior
+
+
+def expected_accuracy(annotations: Annotations, posterior: Array) -> Array:
+    """Return the expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of the items.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+    """
+    n_workers = annotations.n_workers
+    p_correct = posterior[annotations.item, annotations.label]
+    correct = np.bincount(annotations.worker, weights=p_correct, minlength=n_workers)
+    return (correct + PRIOR_ACCURACY) / (np.bincount(annotations.worker, minlength=n_workers) + 1.0)
+
+
+def _notes(data: TrainingData) -> dict[str, str]:
+    """What the labels do not allow to conclude, whatever the method."""
+    annotations, notes = data.annotations, {}
+    if has_no_redundancy(annotations, data.gold):
+        notes["no_redundancy"] = "No item has two labels; the workers' accuracies rest on the features alone."
+    if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
+        notes["single_class"] = "All labels are of one class, so that no other class can be learned."
+    return notes

@@ -1,0 +1,99 @@
+"""What a method with features learns from (`TrainingData`), and what it returns (`FitResult`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manyhands.aggregation.base import Gold
+from manyhands.annotations import Annotations
+from manyhands.em.kernels import Array
+from manyhands.em.priors import gold_codes
+from manyhands.estimator import BaseEstimator
+from manyhands.features import Rows, as_rows, check_rows
+from manyhands.validation import check_annotations
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Validated input of `fit`.
+
+    Attributes
+    ----------
+    rows : Rows
+        Features of the items; row i belongs to item i.
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) or None
+        Code of the known class of each item, -1 where it is unknown; None without gold.
+    worker_features : ndarray of shape (n_workers, n_worker_features) or None
+        Features of the workers, for the methods that use them.
+    """
+
+    rows: Rows
+    annotations: Annotations
+    gold: Gold
+    worker_features: Array | None = None
+
+    @property
+    def n_training_items(self) -> int:
+        """Number of items that have a label or gold."""
+        labelled = self.annotations.n_labels > 0
+        return int(np.count_nonzero(labelled if self.gold is None else labelled | (self.gold >= 0)))
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What `_learn` returns; the base class turns it into fitted attributes.
+
+    Attributes
+    ----------
+    module : object
+        The trained model: a torch module or a scikit-learn classifier.
+    history : list of dict
+        One dict per epoch or EM iteration.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        Posterior of the training items given features and labels. None: the base computes it from the classifier's
+        probabilities and the confusion matrices that they imply.
+    results : mapping of str to object
+        Further fitted attributes; each name ends in an underscore.
+    notes : mapping of str to str
+        What the data do not allow to conclude, by code; each becomes a `CrowdWarning`.
+    """
+
+    module: Any
+    history: list[dict[str, float]] = field(default_factory=list)
+    posterior: Array | None = None
+    results: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_training_data(
+    method: BaseEstimator, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None
+) -> TrainingData:
+    """Validate the parameters of a method and the arguments of its `fit`.
+
+    Parameters
+    ----------
+    method : BaseEstimator
+        The estimator to be fitted.
+    X : array-like, sparse matrix, tensor or row getter
+        Features; row i belongs to item i.
+    annotations : Annotations
+        The crowd's labels.
+    gold : mapping of item id to class, or None
+        Known classes.
+
+    Returns
+    -------
+    TrainingData
+        The same as arrays and codes.
+    """
+    method._check_parameters()
+    check_annotations(annotations)
+    rows = as_rows(X)
+    check_rows(rows, annotations.n_items)
+    return TrainingData(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))

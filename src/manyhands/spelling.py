@@ -1,0 +1,73 @@
+"""The name that a mistyped one most likely stands for: "Did you mean ...?"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_CUTOFF = 0.5  # similarity below which a suggestion would only confuse
+
+
+def closest_match(word: object, candidates: Iterable[str]) -> str | None:
+    """The candidate that is most similar to a word.
+
+    Case does not matter. In this order: the same word; the candidate of which the word is the initials (``lr`` for
+    ``learning_rate``); one of which the word is a whole part (``rate`` for ``learning_rate``); the most similar one by
+    difflib's ratio, at least 0.5. The first candidate wins a tie.
+
+    Parameters
+    ----------
+    word : object
+        What was typed; anything but a string is converted by ``str``.
+    candidates : iterable of str
+        Known names, with parts separated by underscores, hyphens, dots or spaces.
+
+    Returns
+    -------
+    str or None
+        A candidate as it was given, or None where none is similar.
+
+    Examples
+    --------
+    >>> closest_match("learning_rat", ["learning_rate", "dropout"])
+    'learning_rate'
+    >>> closest_match("lr", ["learning_rate", "dropout"])
+    'learning_rate'
+    >>> closest_match("DS", ["majority-vote", "dawid-skene"])
+    'dawid-skene'
+    >>> closest_match("colour", ["learning_rate", "dropout"]) is None
+    True
+    """
+    from difflib import get_close_matches  # only errors need it
+
+    typed = str(word).lower()
+    names: dict[str, str] = {}
+    for candidate in candidates:
+        names.setdefault(candidate.lower(), candidate)
+    if typed in names:
+        return names[typed]
+    parts = {name: [part for part in re.split(r"[_\-. ]+", name) if part] for name in names}
+    initials = [name for name in names if typed == "".join(part[0] for part in parts[name])]
+    containing = [name for name in names if typed in parts[name]]
+    exact = (initials or containing) if len(typed) > 1 else []
+    found = exact or get_close_matches(typed, names, n=1, cutoff=_CUTOFF)
+    return names[found[0]] if found else None
+
+
+def did_you_mean(word: object, candidates: Iterable[str]) -> str:
+    """Return " Did you mean 'name'?", or "" where no candidate is similar to a word.
+
+    Parameters
+    ----------
+    word : object
+        What was typed.
+    candidates : iterable of str
+        Known names.
+
+    Returns
+    -------
+    str
+        A sentence with a leading space, to be appended to an error message.
+    """
+    found = closest_match(word, candidates)
+    return "" if found is None else f" Did you mean {found!r}?"
