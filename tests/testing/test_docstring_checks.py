@@ -14,9 +14,12 @@ from manyhands.testing.docstring_checks import (
     check_function_docstring,
 )
 from manyhands.testing.docstring_problems import class_problems, method_problems
-from manyhands.testing.documented_types import is_default, missing_from_type
-from manyhands.testing.numpydoc import parse_docstring
-from manyhands.validation import Boolean, LayerSizes, NameOr, NoneOr, Number, OneOf, RandomState
+from manyhands.validation import (
+    Boolean,
+    NoneOr,
+    Number,
+    OneOf,
+)
 
 ATTRIBUTES = """
     Attributes
@@ -284,49 +287,3 @@ def test_classes_and_their_methods_are_checked():
     assert class_problems(Box) == method_problems(Box)
     Box.__doc__ = "A box."
     assert class_problems(Box)[0] == "Box.size: has no entry under Parameters"
-
-
-def test_defaults_are_compared_by_value():
-    """Literals by their value and kind, functions by name, groups of options by their constructor."""
-    assert is_default("1e-3", 0.001) and is_default("(128,)", (128,)) and is_default("None", None)
-    assert is_default("mean", mean) and is_default("Boolean()", Boolean())
-    assert not is_default("1", True) and not is_default("128", (128,)) and not is_default("mlp", "mlp")
-
-
-def test_types_name_what_constraints_allow():
-    """Whole words only; a choice among many names may be called str."""
-    assert missing_from_type("int, Generator or None", RandomState()) == []
-    assert missing_from_type("int", RandomState()) == ["Generator", "None"]
-    assert missing_from_type("int, numpy.random.Generator or None", RandomState()) == []
-    assert missing_from_type('bool or "auto"', OneOf((True, False, "auto"))) == []
-    assert missing_from_type("point", Number(whole=True)) == ["int"]
-    assert missing_from_type("tuple of int", LayerSizes()) == []
-    names = NameOr(("mlp", "resnet"), "__call__", "a function")
-    assert missing_from_type("str or callable", names) == [] and missing_from_type('"mlp"', names) == ['"resnet"']
-
-
-def test_sections_and_entries_are_separated():
-    """Titles need an underline; an entry ends where the next line without indentation begins."""
-    parsed = parse_docstring("""One.
-
-    Text with Notes
-    in it.
-
-    Parameters
-    ----------
-    a : {"x : y", "z"}, default="z"
-        First line.
-
-        Second line.
-    b
-
-    Notes
-    -----
-    Anything.
-    """)
-    assert list(parsed.sections) == ["Parameters", "Notes"] and parsed.summary == "One."
-    first, second = parsed.entries("Parameters")
-    assert (first.name, first.type, first.default) == ("a", '{"x : y", "z"}', '"z"')
-    assert first.description == "First line. Second line."
-    assert (second.name, second.type, second.default, second.description) == ("b", "", None, "")
-    assert parsed.entries("Returns") == [] and parse_docstring(None).summary == ""

@@ -11,6 +11,7 @@ from manyhands.estimator import BaseEstimator
 from manyhands.options import OptionGroup, Options
 from manyhands.testing.documented_types import is_default, missing_from_type
 from manyhands.testing.numpydoc import Entry, parse_docstring
+from manyhands.validation import Constraint
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -44,7 +45,10 @@ def parameter_problems(cls: type[BaseEstimator] | type[OptionGroup]) -> list[str
         if types.get(name) and name in constraints:
             missing = missing_from_type(types[name], constraints[name])
             if missing:
-                found.append(f"{cls.__name__}.{name}: the type {types[name]!r} does not name {', '.join(missing)}")
+                found.append(
+                    f"{cls.__name__}.{name}: the type {types[name]!r} does not name {', '.join(missing)}"
+                    f"{_suggested_type(constraints[name])}"
+                )
     groups = [constraint.group for constraint in constraints.values() if isinstance(constraint, Options)]
     return found + [problem for group in groups for problem in parameter_problems(group)]
 
@@ -178,6 +182,12 @@ def method_problems(cls: type[Any]) -> list[str]:
             elif isinstance(member, property):
                 found += _summary_problems(f"{owner.__name__}.{name}", member.__doc__)
     return found
+
+
+def _suggested_type(constraint: Constraint) -> str:
+    """The end of a sentence: the type that the constraint itself states, if it does."""
+    text = getattr(constraint, "type_text", None)
+    return "" if text is None else f"; write `{text}`"
 
 
 def _is_method(function: Callable[..., Any]) -> bool:

@@ -11,6 +11,7 @@ from manyhands.options import Options
 from manyhands.validation import (
     Boolean,
     Constraint,
+    Device,
     Folder,
     FractionOrCount,
     LayerSizes,
@@ -91,6 +92,8 @@ def _words_of(constraint: Constraint) -> Iterator[tuple[str, ...]]:
         yield ("int",) if constraint.whole else ("float",)
     elif isinstance(constraint, FractionOrCount):
         yield from (("int",), ("float",))
+    elif isinstance(constraint, Device):
+        yield ("str",)
     elif isinstance(constraint, Folder):
         yield ("None",)
     elif isinstance(constraint, Boolean):

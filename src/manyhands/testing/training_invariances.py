@@ -18,6 +18,7 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Gold, Inference
 from manyhands.aggregation.majority_vote import MajorityVote
 from manyhands.annotations import Annotations
+from manyhands.classifiers.training_data import check_training_data
 from manyhands.estimator import BaseEstimator
 from manyhands.randomness import Seed, make_generator
 from manyhands.testing.assertions import assert_close, assert_equal, quietly, results_of
@@ -205,7 +206,7 @@ def check_wrapped_estimators_are_seeded(method: BaseEstimator) -> None:
 
 def _changed(method: Any, X: Any, votes: Annotations) -> Annotations:
     """The same crowd with another class for every label that a fit with seed 0 holds out."""
-    data = method._training_data(X, votes, None)
+    data = check_training_data(method, X, votes, None)
     held_out = method._hold_out(data, method.validation, np.random.default_rng(0))[1]
     assert held_out is not None
     pairs = set(zip(held_out.item.tolist(), held_out.worker.tolist()))
