@@ -12,6 +12,7 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import CrowdWarning, ManyhandsError
+from manyhands.options import with_nested_options
 from manyhands.validation import Constraint, Folder, NoneOr, Number
 
 CLOSE = 1e-6  # EM stops near its optimum, at a point that may depend on the order of summation
@@ -28,7 +29,7 @@ def copy_of(aggregator: Any, /, **changes: Any) -> Any:
     aggregator : BaseEstimator
         The estimator.
     **changes : object
-        Parameters with other values.
+        Parameters with other values; `group__option` for one of a group of options.
 
     Returns
     -------
@@ -38,7 +39,9 @@ def copy_of(aggregator: Any, /, **changes: Any) -> Any:
     parameters = aggregator.get_params(deep=False)
     if parameters.get("random_state", 0) is None:
         parameters["random_state"] = 0
-    return type(aggregator)(**(parameters | changes))
+    own = {name: value for name, value in changes.items() if "__" not in name}
+    nested = {name: value for name, value in changes.items() if "__" in name}
+    return type(aggregator)(**(parameters | own)).set_params(**nested)
 
 
 def quietly(call: Callable[[], Any]) -> Any:
@@ -295,11 +298,13 @@ def other_values(method: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        A value that differs from the present one, for each parameter with a Number constraint.
+        A value that differs from the present one, for each parameter with a Number constraint; options of groups are
+        named `group__option`.
     """
     candidates = (0.25, 0.75, 3, 2)
+    present, constraints = with_nested_options(method.get_params(deep=False), method._constraints)
     return {
-        name: next(value for value in candidates if constraint.allows(value) and value != method.get_params()[name])
-        for name, constraint in method._constraints.items()
+        name: next(value for value in candidates if constraint.allows(value) and value != present[name])
+        for name, constraint in constraints.items()
         if isinstance(constraint, Number)
     }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import fields
 from typing import Any
+from unittest.mock import patch
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import ParameterError
+from manyhands.options import OptionGroup, with_nested_options
 from manyhands.testing.assertions import (
     assert_equal,
     assert_same_results,
@@ -109,7 +113,8 @@ def assert_clones_and_reprs_are_equal(fitted: Any, variants: Iterable[Any]) -> N
         assert repr(clone(original).get_params()) == repr(original.get_params()), (
             f"clone changes the parameters of {original}"
         )
-        again = eval(repr(original), {type(original).__name__: type(original)})
+        groups = [type(value) for value in original.get_params(deep=False).values() if isinstance(value, OptionGroup)]
+        again = eval(repr(original), {cls.__name__: cls for cls in (type(original), *groups)})
         assert repr(again.get_params()) == repr(original.get_params()), f"{original!r} does not reproduce itself"
     assert not results_of(clone(fitted)), "a clone has fitted attributes"
     error_of(lambda: clone(fitted).set_params(no_such_parameter=1), ParameterError)
@@ -125,9 +130,9 @@ def assert_bad_values_are_refused(method: Any, *data: Any) -> None:
     *data : object
         Arguments of `fit`.
     """
-    constraints = method._constraints
-    assert set(constraints) == set(method.get_params(deep=False)), "constraints and constructor parameters differ"
-    for name, constraint in constraints.items():
+    parameters = method.get_params(deep=False)
+    assert set(method._constraints) == set(parameters), "constraints and constructor parameters differ"
+    for name, constraint in with_nested_options(parameters, method._constraints)[1].items():
         for bad in bad_values(constraint):
             broken = copy_of(method, **{name: bad})
             error = error_of(lambda: broken.fit(*data), ParameterError, f"{name}={bad!r}")  # noqa: B023
@@ -136,7 +141,7 @@ def assert_bad_values_are_refused(method: Any, *data: Any) -> None:
 
 
 def assert_parameters_are_read(method: Any, *data: Any) -> None:
-    """Assert that `fit` reads every constructor parameter.
+    """Assert that `fit` reads every constructor parameter, and every option of a group.
 
     Parameters
     ----------
@@ -156,7 +161,19 @@ def assert_parameters_are_read(method: Any, *data: Any) -> None:
             read.add(name)
             return super().__getattribute__(name)
 
+    def watch(parameter: str) -> Callable[[Any, str], Any]:
+        def get(self: Any, name: str) -> Any:
+            read.add(f"{parameter}__{name}")
+            return object.__getattribute__(self, name)
+
+        return get
+
     parameters = method.get_params(deep=False)
-    quietly(lambda: Spy(**parameters).fit(*data))
-    unread = set(parameters) - read
+    groups = {name: type(value) for name, value in parameters.items() if isinstance(value, OptionGroup)}
+    with ExitStack() as stack:
+        for name, group in groups.items():
+            stack.enter_context(patch.object(group, "__getattribute__", watch(name)))
+        quietly(lambda: Spy(**parameters).fit(*data))
+    options = {f"{name}__{field.name}" for name, group in groups.items() for field in fields(group)}  # type: ignore[arg-type]
+    unread = (set(parameters) | options) - read
     assert not unread, f"fit never reads {sorted(unread)}"

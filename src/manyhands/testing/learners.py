@@ -21,7 +21,8 @@ M = TypeVar("M", bound=BaseEstimator)
 # A network that fits the data of the checks in a tenth of a second; each method uses the parameters that it has.
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 _FEW_ROUNDS = {"rounds": 2, "members": 2, "generator_epochs": 2, "discriminator_epochs": 1, "adversarial_epochs": 2}
-_LITTLE_WORK = {"batches_per_epoch": 1, "labels": "majority-vote", "aggregator": "dawid-skene"}
+_FEW_ROUNDS |= {"generator__epochs": 2, "discriminator__epochs": 1, "adversarial__epochs": 2}  # in groups of options
+_LITTLE_WORK = {"tuplets__batches_per_epoch": 1, "labels": "majority-vote", "aggregator": "dawid-skene"}
 EPOCHS = 7  # more than the five of a warm-up, so that every phase of a training is reached
 
 
@@ -75,9 +76,9 @@ def known_to(method: BaseEstimator, parameters: Mapping[str, Any]) -> dict[str, 
     Returns
     -------
     dict
-        Those that are parameters of the estimator.
+        Those that are parameters of the estimator, or options of its groups.
     """
-    return {name: value for name, value in parameters.items() if name in method.get_params(deep=False)}
+    return {name: value for name, value in parameters.items() if name in method.get_params()}
 
 
 def fit_quickly(
