@@ -82,10 +82,16 @@ class BaseEstimator:
         for name, value in parameters.items():
             outer, _, inner = name.partition("__")
             if outer not in known or (inner and not self._can_set(outer, inner)):
-                possible = known if outer not in known else [f"{outer}__{n}" for n in _nested(getattr(self, outer))]
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{_suggestion(name, possible)}")
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._hint(name, outer)}")
             self._set(outer, inner, value)
         return self
+
+    def _hint(self, name: str, outer: str) -> str:
+        """What to do about an unknown parameter: the nearest name, the known names, or the group that is None."""
+        known = self._parameter_names()
+        if outer in known and getattr(self, outer) is None:
+            return f" {outer!r} is None here; set it to a group of options or an estimator first."
+        return _suggestion(name, [f"{outer}__{n}" for n in _nested(getattr(self, outer))] if outer in known else known)
 
     def _can_set(self, outer: str, inner: str) -> bool:
         current = getattr(self, outer)

@@ -5,7 +5,7 @@ import pytest
 
 from manyhands import AggNet, Annotations, Raykar
 from manyhands.classifiers.aggnet import EMState, Rounds
-from manyhands.em.classifier_em import initial_posterior, posterior_of
+from manyhands.em.classifier_em import initial_posterior, posterior_given
 from manyhands.em.kernels import pack
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, with_silence
@@ -108,7 +108,7 @@ def test_believing_needs_no_workers():
     """Of an item without labels, the classifier's word is all there is."""
     votes = Annotations.from_matrix([[0, 1], [-1, -1]])
     proba = np.array([[0.5, 0.5], [0.2, 0.8]])
-    posterior, found = posterior_of(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
+    posterior, found = posterior_given(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
     np.testing.assert_allclose(posterior, proba)
     assert found.evidence == pytest.approx(np.log(0.25))
 

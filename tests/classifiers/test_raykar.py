@@ -65,7 +65,7 @@ def test_many_classes_with_two_is_the_binary_form():
     start = initial_posterior(votes, None)
     binary, general = (steps_of(X, votes, n_columns).run(start) for n_columns in (1, 2))
     np.testing.assert_allclose(general.history, binary.history, rtol=1e-9)
-    np.testing.assert_allclose(general.params.log_table, binary.params.log_table, atol=1e-7)
+    np.testing.assert_allclose(general.params.log_confusion, binary.params.log_confusion, atol=1e-7)
     difference = general.params.weights @ [[-1.0], [1.0]]
     np.testing.assert_allclose(difference, binary.params.weights, atol=1e-6)
 

@@ -53,16 +53,16 @@ class CrowdLogits(nn.Module):
     @torch.no_grad()
     def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
         """Begin where a sure network makes workers answer like this; forms of few weights come as near as they can."""
-        log_table = torch.from_numpy(_log_floored(confusion)).float()
-        diagonal = log_table.diagonal(dim1=1, dim2=2)
+        log_confusion = torch.from_numpy(_log_floored(confusion)).float()
+        diagonal = log_confusion.diagonal(dim1=1, dim2=2)
         wrong = torch.log1p(-diagonal.exp()).clamp(min=math.log(_LEAST))  # of a single class there is no wrong answer
         odds = diagonal - wrong + math.log(max(self.n_classes - 1, 1))
         if self.form == "mw":
-            self._set(self.weight, log_table.flatten(1))
+            self._set(self.weight, log_confusion.flatten(1))
         elif self.form != "vb":
             self._set(self.weight, odds if self.form != "sw" else odds.mean(1, keepdim=True))
         else:
-            self._set(self.bias, log_table.exp().mean(1).log())
+            self._set(self.bias, log_confusion.exp().mean(1).log())
 
     @staticmethod
     def _set(parameter: nn.Parameter | None, value: torch.Tensor) -> None:

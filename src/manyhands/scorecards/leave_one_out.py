@@ -217,8 +217,8 @@ def _own_log_likelihood(
 
     The posterior contains one label of a colluding group, the most frequent one; for members, this label is removed.
     """
-    log_table = safe_log(confusion)
-    own = log_table[annotations.worker, :, annotations.label]
+    log_confusion = safe_log(confusion)
+    own = log_confusion[annotations.worker, :, annotations.label]
     inside = members[annotations.worker]
     if inside.any():
         collapsed = collapse_groups(annotations, members)
@@ -226,7 +226,7 @@ def _own_log_likelihood(
         group_label = np.full(annotations.n_items, -1)
         group_label[collapsed.item[of_group]] = collapsed.label[of_group]
         label = group_label[annotations.item[inside]]
-        of_label = log_table[annotations.worker[inside], :, label]
+        of_label = log_confusion[annotations.worker[inside], :, label]
         own[inside] = np.where((label >= 0)[:, None], of_label, 0.0) / n_own[inside][:, None]
     return own
 

@@ -94,7 +94,7 @@ def _explain_copying(
     partners: list[set[int]] = [set() for _ in names]
     for group in groups:
         members = np.flatnonzero(group.members).tolist()
-        for w in (w for w in members if enough[w] or group.most_labels is not None):
+        for w in (w for w in members if enough[w] or group.max_labels is not None):
             others = [other for other in members[: MAX_PARTNERS + 1] if other != w][:MAX_PARTNERS]
             partners[w].update(others)
             flagged[w]["copying"] = _group_sentence(group, _names([names[w] for w in others], len(members) - 1))
@@ -115,9 +115,9 @@ def _group_sentence(group: CollusionGroups, others: str) -> str:
     agreement = (
         f"agreement {group.agreement:.0%} on shared items; {group.expected:.0%} is expected of independent workers"
     )
-    if group.most_labels is None:
+    if group.max_labels is None:
         return f"colluding group with {others}: {agreement}"
-    return f"one of the ids with at most {group.most_labels} labels, tested together ({others}): {agreement}"
+    return f"one of the ids with at most {group.max_labels} labels, tested together ({others}): {agreement}"
 
 
 def _too_few(n_labels: int, n_checked: int) -> str:

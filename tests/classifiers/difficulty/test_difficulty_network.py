@@ -34,7 +34,7 @@ def test_an_update_is_an_e_step_and_then_abilities(difficulty):
     ability, before = belief.workers().ability.copy(), belief.posterior.numpy().copy()
     d = belief.easiness(proba)
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
-    posterior, evidence = slow.posterior_of(np.log(proba), triples, ability, np.full((10, 3, 3), 0.5), d)
+    posterior, evidence = slow.posterior_from_joint(np.log(proba), triples, ability, np.full((10, 3, 3), 0.5), d)
     belief.update(proba)
     assert belief.told().tolist() == [pytest.approx(evidence)]
     np.testing.assert_array_equal(belief.posterior.numpy(), before)
