@@ -1,4 +1,4 @@
-"""Probabilities against truth: worked by hand, scikit-learn's log loss, and no say for the order of rows."""
+"""Probabilities against truth: worked by hand, scikit-learn's log loss, and independence of the order of rows."""
 
 import numpy as np
 import pytest
