@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from manyhands.representation.base import Embedder
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import brief_copy
 from manyhands.testing.small_crowds import feature_crowd
 
 
-def check_pipeline_and_grid_search(learner: Embedder) -> None:
+def check_pipeline_and_grid_search(learner: Any) -> None:
     """The learner works in a `Pipeline` before `two-stage`, and `GridSearchCV` with `cv=KFold` tunes its parameters.
 
     Parameters
