@@ -55,6 +55,9 @@ class MajorityVote(Aggregator):
     ['cat', 'dog']
     """
 
+    def __init__(self) -> None:  # without parameters, and its signature says so
+        pass
+
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         if gold is not None or not has_small_tables(annotations):
             return Inference(self._posterior(annotations, gold))

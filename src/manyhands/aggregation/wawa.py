@@ -79,6 +79,9 @@ class Wawa(Aggregator):
     skill_: Array
     _weight: Array  # (n_workers + 1,) the last worker is an unseen one
 
+    def __init__(self) -> None:  # without parameters, and its signature says so
+        pass
+
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         skill, mean = _agreement(annotations, _consensus(annotations, gold))
         weight = np.append(skill, mean)
