@@ -9,12 +9,12 @@ import pytest
 from manyhands import MBEM, Annotations, DawidSkene, MajorityVote, OneCoin, SpeeLFC, TraceReg, TwoStage, registry
 from manyhands.simulate import draw_labels, one_coin
 from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.learners import QUICK, add_noise
 from manyhands.testing.small_crowds import feature_crowd, features_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-# G1, perfect workers are training on the truth, within two points: `testing.training_promises`, for every method.
+# G1, perfect workers are training on the truth, within two points: `testing.training_invariances`, for every method.
 
 
 def outvoted(n_classes, n_items=200, seed=0):
@@ -96,7 +96,7 @@ def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
     truth, worker = np.arange(1000) % 3, rng.integers(0, 10, 1000)
     label = np.where(worker < 4, truth, rng.integers(0, 3, 1000))
     votes = Annotations.from_triples(np.arange(1000), worker, label)
-    X, fresh = blurred(features_of(truth), 1.0, seed=2), blurred(features_of(truth, seed=7), 1.0, seed=52)
+    X, fresh = add_noise(features_of(truth), 1.0, seed=2), add_noise(features_of(truth, seed=7), 1.0, seed=52)
     settings = {"hidden": (128,), "dropout": 0.0, "learning_rate": 0.01, "batch_size": 32, "max_epochs": 30}
     settings |= {"patience": None, "random_state": 2}
     model, vote = (quietly(lambda: m.fit(X, votes)) for m in (MBEM(**settings), TwoStage("majority-vote", **settings)))  # noqa: B023
@@ -108,6 +108,6 @@ def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
 # G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_seen_through.
 # G10, CPC at both ends of mu: test_cpc.py, test_a_strong_pull_is_pooled_logistic_regression and
 # test_without_pull_the_target_is_zero.
-# G11, a silent worker changes nothing: `testing.training_promises`, for every method.
+# G11, a silent worker changes nothing: `testing.training_invariances`, for every method.
 # G12, metric losses at 0 and at identical points: tests/nn/test_metric_losses.py,
 # test_separated_classes_cost_nothing and test_gradients_are_finite_where_points_are_identical.

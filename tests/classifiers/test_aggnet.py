@@ -8,7 +8,7 @@ from manyhands.classifiers.aggnet import EMState, Rounds
 from manyhands.em.classifier_em import initial_posterior, posterior_given
 from manyhands.em.kernels import pack
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from reference.slow_raykar import confusions, truth
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -116,4 +116,4 @@ def test_believing_needs_no_workers():
 def test_of_a_silent_worker_nothing_is_known():
     """All his answers are equally likely."""
     X, votes, _ = feature_crowd(3)
-    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1], 1 / 3)
+    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1], 1 / 3)

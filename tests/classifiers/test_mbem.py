@@ -10,7 +10,7 @@ from manyhands.classifiers import mbem
 from manyhands.classifiers.mbem import posterior_by_predictions
 from manyhands.features import as_rows
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -82,4 +82,4 @@ def test_what_is_said_is_the_last_networks_view_of_all_labels():
 def test_of_a_silent_worker_nothing_is_known():
     """All his answers are equally likely."""
     X, votes, _ = feature_crowd(3)
-    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1], 1 / 3)
+    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1], 1 / 3)

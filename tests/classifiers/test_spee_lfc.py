@@ -7,7 +7,7 @@ from manyhands import SpeeLFC, TraceReg, TwoStage
 from manyhands.classifiers import spee_lfc, trace_reg
 from manyhands.nn.worker_layers import Confusion
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -45,7 +45,9 @@ def test_held_at_the_identity_it_is_two_stages_on_soft_votes(module, method, ato
 def test_perfect_workers_have_matrices_near_the_identity():
     """Trained to the end; of a worker without labels, the start is said."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
-    found = quick(max_epochs=40, patience=None).fit(X, with_silence(votes)[:120]).confusion_.diagonal(axis1=1, axis2=2)
+    found = (
+        quick(max_epochs=40, patience=None).fit(X, with_unlabelled(votes)[:120]).confusion_.diagonal(axis1=1, axis2=2)
+    )
     assert found[:-1].min() > 0.85
     np.testing.assert_allclose(found[-1], 0.8, rtol=1e-5)
 

@@ -82,7 +82,7 @@ def predicted(proba, confusion, heldout):
 
 def test_training_on_a_target_stops_by_each_workers_own_confusions():
     """With confusions from the labels to learn from and the posterior given."""
-    X, votes, truth = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    X, votes, truth = feature_crowd(3, accuracy=0.9, n_spammers=4)
     posterior = np.eye(3)[truth] * 0.9 + 0.1 / 3
     training, heldout = hold_out(votes, 0.2, np.random.default_rng(0))
 
@@ -98,7 +98,7 @@ def test_training_on_a_target_stops_by_each_workers_own_confusions():
 @pytest.mark.parametrize("method", ["aggnet", "max-mig", "spee-lfc", "trace-reg"])
 def test_a_method_with_confusions_stops_by_each_workers_own(method):
     """After one epoch, which is then the best, `confusion_` and the network are those that the stop rule asked."""
-    X, votes, _ = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    X, votes, _ = feature_crowd(3, accuracy=0.9, n_spammers=4)
     settings = QUICK | {"dropout": 0.5, "max_epochs": 1, "validation": 0.2, "random_state": 0}
     own = {"warm_up": 0} if method == "trace-reg" else {}
     model = registry.create(method, **settings, **own).fit(X, votes)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from manyhands.aggregation.base import Aggregator
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.estimator import BaseEstimator
-from manyhands.representation.base import RepresentationLearner
+from manyhands.representation.base import Embedder
 from manyhands.testing import (
     aggregator_invariances,
     aggregator_results,
@@ -49,7 +49,7 @@ __all__ = [
 
 Check = Callable[[Aggregator], None]
 ClassifierCheck = Callable[[CrowdClassifier], None]
-RepresentationCheck = Callable[[RepresentationLearner], None]
+RepresentationCheck = Callable[[Embedder], None]
 LearnerCheck = Callable[[BaseEstimator], None]
 
 
@@ -120,12 +120,12 @@ def classifier_checks() -> Iterator[tuple[str, ClassifierCheck]]:
         yield check.__name__.removeprefix("check_"), check
 
 
-def check_representation(learner: RepresentationLearner) -> None:
+def check_representation(learner: Embedder) -> None:
     """Run every check on a representation learner.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; copies of it are fitted with few units and few epochs.
 
     Raises

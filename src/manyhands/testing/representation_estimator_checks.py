@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from manyhands.representation.base import RepresentationLearner
+from manyhands.representation.base import Embedder
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import brief_copy
 from manyhands.testing.small_crowds import feature_crowd
 
 
-def check_pipeline_and_grid_search(learner: RepresentationLearner) -> None:
+def check_pipeline_and_grid_search(learner: Embedder) -> None:
     """The learner works in a `Pipeline` before `two-stage`, and `GridSearchCV` with `cv=KFold` tunes its parameters.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     from sklearn.model_selection import GridSearchCV, KFold

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError
-from manyhands.representation.base import RepresentationLearner
+from manyhands.representation.base import Embedder
 from manyhands.testing.assertions import assert_equal, assert_probabilities, error_of, quietly
 from manyhands.testing.learners import accuracy, brief_copy, fit_briefly, fit_quickly
 from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
@@ -16,12 +16,12 @@ from manyhands.testing.small_crowds import feature_crowd, features_of, with_unla
 RESULTS = ("classes_", "worker_ids_", "worker_accuracy_", "aggregator_", "posterior_", "history_", "module_", "notes_")
 
 
-def check_results_have_documented_shapes(learner: RepresentationLearner) -> None:
+def check_results_have_documented_shapes(learner: Embedder) -> None:
     """`fit` returns self and sets every documented result; embeddings are finite and have `embedding_size` columns.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     X, votes, _ = feature_crowd(3)
@@ -42,12 +42,12 @@ def check_results_have_documented_shapes(learner: RepresentationLearner) -> None
     assert_equal(again, embedding, "fit_transform is not fit and transform")
 
 
-def check_training_separates_classes(learner: RepresentationLearner) -> None:
+def check_training_separates_classes(learner: Embedder) -> None:
     """Training reduces the scatter within classes relative to the total scatter by at least 30%.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
@@ -59,12 +59,12 @@ def check_training_separates_classes(learner: RepresentationLearner) -> None:
     )
 
 
-def check_any_aggregator_can_be_used(learner: RepresentationLearner) -> None:
+def check_any_aggregator_can_be_used(learner: Embedder) -> None:
     """`labels` accepts a name or an instance, which is not modified; another aggregator gives other posteriors.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     from manyhands.aggregation.one_coin import OneCoin
@@ -82,12 +82,12 @@ def check_any_aggregator_can_be_used(learner: RepresentationLearner) -> None:
     assert not np.array_equal(vote.posterior_, made.posterior_)
 
 
-def check_many_classes_are_accepted(learner: RepresentationLearner) -> None:
+def check_many_classes_are_accepted(learner: Embedder) -> None:
     """Two and seven classes are accepted, with two labels per item, in batches of all classes and of some.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     for n_classes in (2, 7):
@@ -97,12 +97,12 @@ def check_many_classes_are_accepted(learner: RepresentationLearner) -> None:
             assert embedding.shape == (140, learner.embedding_size) and np.isfinite(embedding).all()
 
 
-def check_items_without_labels_are_not_used_for_training(learner: RepresentationLearner) -> None:
+def check_items_without_labels_are_not_used_for_training(learner: Embedder) -> None:
     """Items and workers without labels are accepted, and the features of such items have no influence.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     X, votes, _ = feature_crowd(3)
@@ -113,12 +113,12 @@ def check_items_without_labels_are_not_used_for_training(learner: Representation
     assert_equal(other.transform(X), one.transform(X), "an item without labels influences the embedding")
 
 
-def check_unused_classes_are_accepted(learner: RepresentationLearner) -> None:
+def check_unused_classes_are_accepted(learner: Embedder) -> None:
     """With one more class that no label names, the embedding still separates the others.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
@@ -130,12 +130,12 @@ def check_unused_classes_are_accepted(learner: RepresentationLearner) -> None:
     assert accuracy(fitted, X, 3) >= 0.95
 
 
-def check_gold_is_used_for_training(learner: RepresentationLearner) -> None:
+def check_gold_is_used_for_training(learner: Embedder) -> None:
     """A gold item has its gold class, labelled or not, and changes the embedding; unknown gold is refused.
 
     Parameters
     ----------
-    learner : RepresentationLearner
+    learner : Embedder
         An unfitted representation learner; small copies of it are fitted.
     """
     X, votes, truth = feature_crowd(3)

@@ -13,7 +13,7 @@ from manyhands.nn.backbones import Ensemble
 from manyhands.simulate import thin
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import global_states
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from small_crowding import NETWORK, quick, sparse_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -112,7 +112,7 @@ def test_worker_features_are_read_and_checked():
     alike = [model.explain_worker(w, X) for w in votes.worker_ids.tolist()]
     np.testing.assert_allclose(alike[1], alike[2], atol=1e-7)
     assert not np.allclose(alike[0], alike[1], atol=1e-4)
-    wider = with_silence(votes)[: votes.n_items]  # of whom nothing is heard, what is known of him still tells
+    wider = with_unlabelled(votes)[: votes.n_items]  # of whom nothing is heard, what is known of him still tells
     silent = np.flatnonzero(np.bincount(wider.worker, minlength=wider.n_workers) == 0)[0]
     described = np.zeros((wider.n_workers, 1))
     described[[*wider.worker_ids].index(votes.worker_ids[1]) :] = 1.0
@@ -240,7 +240,7 @@ def test_a_saved_model_still_generates(tmp_path):
 def test_thin_and_full_crowds_are_played_through(pairs_per_label):
     """Everybody answered everything, one worker, one label each, gold: nothing to generate is no failure."""
     X, votes, truth = feature_crowd(3, n_items=20, accuracy=0.8)
-    crowds = [votes, thin(votes, 0.2, random_state=0), with_silence(votes)[:20], votes.keep(votes.worker == 0)]
+    crowds = [votes, thin(votes, 0.2, random_state=0), with_unlabelled(votes)[:20], votes.keep(votes.worker == 0)]
     for crowd in crowds:
         gold = {votes.item_ids[0]: votes.classes[truth[0]]}
         model = quietly(lambda crowd=crowd, gold=gold: quick(pairs_per_label=pairs_per_label).fit(X, crowd, gold))

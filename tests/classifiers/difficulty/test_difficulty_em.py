@@ -16,7 +16,7 @@ from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import vote_share
 from manyhands.exceptions import ParameterError
 from manyhands.noise.difficulty import Abilities, easiness, log_votes
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from reference import slow_difficulty as slow
 
 
@@ -122,7 +122,7 @@ def test_items_without_labels_have_a_difficulty(method):
     """From the classifier, or that of the others on average; and the accuracy that is expected of the crowd."""
     X, votes, _ = feature_crowd(3)
     X = np.vstack([X, X[:1]])
-    model = method().fit(X, with_silence(votes))
+    model = method().fit(X, with_unlabelled(votes))
     d = (1 - model.difficulty_) / 4
     silent = d[:-1].mean() if method is FixedDifficultyEM else d[0]
     assert d[-1] == pytest.approx(silent) and 1 / 3 < model.item_accuracy_[-1] <= 1

@@ -5,7 +5,7 @@ import pytest
 
 from manyhands import Annotations
 from manyhands.classifiers.iced.certainty import certainty_groups, label_certainty
-from manyhands.testing.small_crowds import easy_crowd, with_silence
+from manyhands.testing.small_crowds import easy_crowd, with_unlabelled
 from reference.slow_synthesis import slow_certainty
 
 
@@ -40,7 +40,7 @@ def test_limits():
 
 def test_unlabelled_items_and_gold():
     """An item without labels has the lowest certainty, gold the highest."""
-    votes = with_silence(easy_crowd(3)[0])
+    votes = with_unlabelled(easy_crowd(3)[0])
     for smoothing in (0.0, 0.5):
         certainty = label_certainty(votes, smoothing=smoothing)
         assert certainty[-1] == pytest.approx(1 / (1 / 3 + 0.01)) and certainty[-1] <= certainty.min() + 1e-12

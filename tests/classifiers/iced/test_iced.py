@@ -13,8 +13,8 @@ from manyhands.exceptions import ParameterError
 from manyhands.features import as_rows
 from manyhands.nn.batches import Batch
 from manyhands.testing import classifier_checks
-from manyhands.testing.small_crowds import features_of, with_silence
-from manyhands.testing.training_invariances import _assert_same_fit, _killed_at_checkpoint
+from manyhands.testing.small_crowds import features_of, with_unlabelled
+from manyhands.testing.training_invariances import assert_same_fit, interrupted_at_checkpoint
 from small_iced import imbalanced, loops_of, plus, published
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -23,13 +23,13 @@ LITERAL = {"synthesis__decoder": "latent", "synthesis__candidates": "all", "synt
 LITERAL |= {"inference__em": "hard"}
 
 PROMISES = (
-    "held_out_labels_teach_nothing",
-    "a_killed_fit_goes_on_with_the_same_result",
-    "a_silent_worker_changes_nothing",
-    "thin_crowds_are_survived",
-    "gold_teaches",
-    "copies_answer_the_same",
-    "sparse_rows_are_dense_rows",
+    "held_out_labels_are_not_used_for_training",
+    "resumed_fit_equals_uninterrupted_fit",
+    "workers_without_labels_change_nothing",
+    "degenerate_crowds_give_finite_results",
+    "gold_is_used_for_training",
+    "copies_predict_the_same",
+    "sparse_features_equal_dense_features",
 )
 
 
@@ -92,7 +92,7 @@ def test_stages_go_from_less_to_more_certain(kind, stages, monkeypatch):
 def test_gold_joins_the_most_certain_and_takes_no_group_away(monkeypatch):
     """Whether it has labels or not, and whatever they are."""
     dissent = np.repeat([0, 1, 2, 3], 6)
-    votes = with_silence(Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int)))
+    votes = with_unlabelled(Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int)))
     found, stages = [], WarmUpTraining.stages
     monkeypatch.setattr(WarmUpTraining, "stages", lambda self: found.extend(stages(self)) or [])
     published().fit(features_of(np.append(dissent, 0) % 3), votes, gold={20: 0, 8: 0, "silent item": 1})
@@ -301,7 +301,7 @@ def test_a_fit_interrupted_in_its_rounds_resumes_with_the_same_result(settings, 
     settings = {"max_epochs": 4, "dropout": 0.3} | settings
     whole = published(**settings).fit(X, votes)
     assert whole.history_[-2]["n_synthetic"] > 20
-    with _killed_at_checkpoint(len(whole.history_) - 1):
+    with interrupted_at_checkpoint(len(whole.history_) - 1):
         published(checkpoint=tmp_path, **settings).fit(X, votes)
     resumed = published(checkpoint=tmp_path, **settings).fit(X, votes)
-    _assert_same_fit(resumed, whole, X, "killed among its rounds")
+    assert_same_fit(resumed, whole, X, "killed among its rounds")

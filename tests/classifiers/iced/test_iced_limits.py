@@ -10,7 +10,7 @@ from manyhands.classifiers.iced.autoencoder import EmbeddingNetwork
 from manyhands.exceptions import TrainingError
 from manyhands.features import as_rows
 from manyhands.testing.assertions import quietly
-from manyhands.testing.small_crowds import coded, features_of, with_silence
+from manyhands.testing.small_crowds import crowd_from_codes, features_of, with_unlabelled
 from small_iced import imbalanced, loops_of, plus, published
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -60,7 +60,7 @@ def test_sparse_labels_stay_sparse(monkeypatch):
     truth = np.random.default_rng(0).permutation(np.repeat([0, 1], [90, 30]))
     rng = np.random.default_rng(1)
     worker = np.stack([rng.choice(12, 2, replace=False) for _ in truth])
-    votes = coded(
+    votes = crowd_from_codes(
         np.repeat(np.arange(120), 2), worker.ravel(), np.repeat(truth, 2), n_items=120, n_workers=12, n_classes=2
     )
     made, trained_on = [], []
@@ -80,7 +80,7 @@ def test_an_item_without_labels_has_the_network_s_prediction(settings, monkeypat
     """Under the class shares of the items, not a uniform prior; and it does not enter the class prior."""
     X, votes, _ = imbalanced()
     rows, seen = np.vstack([X, X[:1]]), loops_of(monkeypatch)
-    model = published(**settings).fit(rows, with_silence(votes))
+    model = published(**settings).fit(rows, with_unlabelled(votes))
     state, weight = seen[0].state, np.ones(2)
     if state.network_trained:
         weight = state.log_prior.exp().numpy()

@@ -8,7 +8,7 @@ from manyhands import Annotations
 from manyhands.classifiers.iced.autoencoder import Decoder
 from manyhands.classifiers.iced.posterior_state import PosteriorState, log_class_shares
 from manyhands.classifiers.iced.truth_inference import ShrunkConfusions, infer_true_labels
-from manyhands.testing.small_crowds import easy_crowd, with_silence
+from manyhands.testing.small_crowds import easy_crowd, with_unlabelled
 from reference.slow_synthesis import slow_hard_em
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -46,7 +46,9 @@ def test_class_probabilities_act_as_a_prior_of_each_item():
 @pytest.mark.parametrize("is_hard", [False, True])
 def test_a_class_that_only_gold_has_is_part_of_a_uniform_prior(is_hard):
     """With a uniform prior it is as probable as the others, and its gold items keep their class."""
-    votes = with_silence(Annotations.from_matrix(np.repeat([[0, 0], [1, 1]], [5, 5], axis=0), classes=[0, 1, "rare"]))
+    votes = with_unlabelled(
+        Annotations.from_matrix(np.repeat([[0, 0], [1, 1]], [5, 5], axis=0), classes=[0, 1, "rare"])
+    )
     gold = np.full(11, -1, np.int32)
     gold[0] = 2
     found = infer_true_labels(votes, gold, ShrunkConfusions(0.1), "uniform", hard=is_hard).posterior
@@ -90,7 +92,7 @@ def test_shrinkage_draws_workers_to_the_crowd():
 
 def test_the_state_starts_with_the_vote():
     """Class shares by the vote, an untrained network unless there was a warm-up, no first round yet."""
-    votes = with_silence(Annotations.from_matrix([[0, 0], [0, 0], [1, 1]]))
+    votes = with_unlabelled(Annotations.from_matrix([[0, 0], [0, 0], [1, 1]]))
     state = PosteriorState(votes, None, np.arange(3), network_trained=False)
     assert state.most_probable(np.arange(3)).tolist() == [0, 0, 1]
     assert state.before_first_round and not state.network_trained

@@ -14,7 +14,7 @@ from manyhands.representation.neucrowd.member_training import MemberTraining, ro
 from manyhands.representation.neucrowd.options import LogisticHead, SafetyAwareSampling, TupletLoss
 from manyhands.representation.neucrowd.tuplets import Pool
 from manyhands.simulate import make_crowd
-from manyhands.testing.learners import blurred
+from manyhands.testing.learners import add_noise
 from manyhands.testing.small_crowds import feature_crowd
 from small_neucrowd import SMALL, quick
 
@@ -92,7 +92,7 @@ def test_the_loss_by_hand(monkeypatch, robust, weighting):
 def test_a_part_changes_nothing_before_the_second_epoch(part):
     """Safe items and hard tuplets start with the second epoch; the first is the same with and without, to the bit."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.6)
-    X = blurred(X, 1.5)
+    X = add_noise(X, 1.5)
     base = {"sampler": True, "hidden": (8,), "dropout": 0.3}
     with_it, without = (quick(**base | change).fit(X, votes) for change in ({}, part))
     assert losses(with_it)[0] == losses(without)[0]
@@ -115,7 +115,7 @@ def test_the_loss_falls(size):
     """With tuplets of any size."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
     settings = {"hidden": (32,), "learning_rate": 0.01, "batch_size": 64, "safety": None}
-    model = quick(tuplets__size=size, **settings, max_epochs=15).fit(blurred(X, 4.0), votes)
+    model = quick(tuplets__size=size, **settings, max_epochs=15).fit(add_noise(X, 4.0), votes)
     assert np.mean(losses(model)[-3:]) < 0.7 * np.mean(losses(model)[:3])
 
 
@@ -123,7 +123,7 @@ def test_the_loss_falls(size):
 def test_the_sampling_network_learns_which_tuplets_are_hard():
     """Its error falls, and it predicts the order of fresh losses: it would not if it predicted the mean."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.5)
+    X = add_noise(X, 1.5)
     settings = {"sampler": True, "safety": None, "anchor": None, "tuplets__hard_rate": 1, "hidden": (32,)}
     model = quick(**settings, batch_size=128, learning_rate=0.01, max_epochs=40).fit(X, votes)
     errors = [epoch["sampler"] for epoch in model.history_]
@@ -142,7 +142,7 @@ def test_the_sampling_network_learns_which_tuplets_are_hard():
 def test_a_robust_anchor_lowers_the_loss():
     """After equally many epochs the loss is below that of tuplets with anchors of their own, as in the paper."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.0)
+    X = add_noise(X, 1.0)
     own, robust = (quick(anchor=anchor, safety=None).fit(X, votes) for anchor in (None, "weighted"))
     assert np.mean(losses(robust)[-3:]) < np.mean(losses(own)[-3:])
 
@@ -195,7 +195,7 @@ def test_hard_tuplets_are_chosen_from_all_candidates(monkeypatch):
 def test_the_classifier_is_a_logistic_regression(skip):
     """As scikit-learn's on the same inputs: the embedding, and the features scaled to the same variance."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.0)
+    X = add_noise(X, 1.0)
     model = quick(head=LogisticHead(skip=skip)).fit(X, votes)
     seen = model.transform(X)
     if skip:
@@ -275,7 +275,7 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
 def test_every_setting_reaches_the_training(change):
     """It changes the embedding."""
     X, votes, _ = feature_crowd(3, n_items=90, accuracy=0.5)
-    X = blurred(X, 2.0)
+    X = add_noise(X, 2.0)
     settings = {"max_epochs": 3, "safety__n_neighbors": 9, "learning_rate": 0.01}
     plain, changed = (quick(**settings | more).fit_transform(X, votes) for more in ({}, change))
     assert not np.array_equal(plain, changed)

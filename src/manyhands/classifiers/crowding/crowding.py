@@ -209,9 +209,9 @@ default="crowd-layer"
         Parameters
         ----------
         **changes : object
-            Constructor parameters that differ.
+            Constructor parameters that differ; `group__option` for one option of a group.
         """
-        return cls(**(_PLUS | changes))
+        return cls(**_PLUS).set_params(**changes)
 
     def fit(
         self,

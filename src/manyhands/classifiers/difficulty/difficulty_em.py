@@ -184,7 +184,7 @@ class DifficultyEM(CrowdClassifier):
         -------
         DifficultyEM
         """
-        return cls(**({"floor": None} | changes))
+        return cls(floor=None).set_params(**changes)
 
     def _trains_network(self) -> bool:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from manyhands.classifiers.training_context import NetworkOptions
+from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.nn.backbones import build
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}

@@ -18,8 +18,8 @@ from torch import nn
 
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
-from manyhands.linear.principal_axes import turn
-from manyhands.linear.softmax_regression import climb
+from manyhands.linear.principal_axes import rotate_to_principal_axes
+from manyhands.linear.softmax_regression import newton_ascent
 from manyhands.nn.inference import outputs
 
 Indices = npt.NDArray[np.intp]
@@ -207,11 +207,11 @@ def regressions(embedding: Array, target: Array, strengths: Sequence[float]) -> 
         Coefficients, the intercepts last. A class without any target has coefficients and probability 0.
     """
     present = np.flatnonzero(target.any(axis=0))
-    rows = turn(embedding, standardise=False)
+    rows = rotate_to_principal_axes(embedding, standardise=False)
     weights, found = np.zeros((rows.X.shape[1] + 1, len(present))), []
     for C in strengths:
         if len(present) > 1:
-            weights = climb(rows.X, target[:, present], weights, (rows.variance or 1.0) / C, _NEWTON_STEPS)
+            weights = newton_ascent(rows.X, target[:, present], weights, (rows.variance or 1.0) / C, _NEWTON_STEPS)
         whole = np.zeros((embedding.shape[1] + 1, target.shape[1]))
         whole[-1] = _IMPOSSIBLE
         whole[:, present] = rows.in_raw_features(weights)

@@ -11,7 +11,7 @@ from torch import nn
 
 from manyhands.em.kernels import Array
 from manyhands.nn.inference import as_tensor, outputs
-from manyhands.nn.metric_losses import root, tuplet_losses
+from manyhands.nn.metric_losses import safe_sqrt, tuplet_losses
 from manyhands.nn.train import History, descend
 from manyhands.representation.label_confidence import label_confidence
 from manyhands.representation.neucrowd.options import LabelConfidence, SafetyAwareSampling, TupletLoss, Tuplets
@@ -150,7 +150,7 @@ class MemberTraining:
         loss, anchor = self.options.loss, embedding[:, :1]
         if self.options.anchor is not None:
             anchor = robust_anchor(embedding[:, 0], weight[:, 0], self.options.anchor)
-        similarity = loss.offset - root((embedding[:, 1:] - anchor).square().sum(2))
+        similarity = loss.offset - safe_sqrt((embedding[:, 1:] - anchor).square().sum(2))
         return tuplet_losses(similarity, weight[:, 1:], loss.scale, inside=loss.weighting == "inside")
 
     def _pool(self) -> Pool:

@@ -27,10 +27,11 @@ from torch import nn
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.training_context import NetworkOptions, TrainingContext
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
-from manyhands.nn.backbones import Mean
+from manyhands.nn.backbones import Ensemble
 from manyhands.options import Options
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, embed
@@ -54,7 +55,7 @@ from manyhands.representation.neucrowd.options import (
 )
 from manyhands.representation.neucrowd.sampler import TupletSampler
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, Number, OneOf
 
 # What `NeuCrowd.plus()` sets.
 _PLUS: dict[str, Any] = {
@@ -196,7 +197,7 @@ class NeuCrowd(CrowdClassifier):
         "confidence": Options(LabelConfidence),
         "safety": Options(SafetyAwareSampling, optional=True),
         "anchor": OneOf((*ANCHORS, None)),
-        "sampler": Switch(),
+        "sampler": Boolean(),
         "loss": Options(TupletLoss),
         "members": Number(whole=True, least=1, most=1000),
         "head": Options(LogisticHead),
@@ -340,7 +341,7 @@ class NeuCrowd(CrowdClassifier):
         n_features = math.prod(row_shape) if self.head.skip else 0
         embedder = partial(new_embedder, NetworkOptions.of(self), self.activation, row_shape)
         inputs = [HeadInput(embedder(size), n_features) for size in self._sizes()]
-        return Mean([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, self._sizes())])
+        return Ensemble([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, self._sizes())])
 
     def _new_sampler(self, row_shape: tuple[int, ...], size: int) -> TupletSampler:
         network = new_network(NetworkOptions.of(self), self.activation, row_shape, size, dropout=0.0)

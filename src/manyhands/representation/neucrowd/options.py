@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyhands.options import OptionGroup
-from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +54,7 @@ class LabelConfidence(OptionGroup):
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "kind": OneOf(("assurance", "mle", "bayesian", "posterior")),
-        "shrink": Switch(),
+        "shrink": Boolean(),
     }
 
 
@@ -85,7 +85,7 @@ class SafetyAwareSampling(OptionGroup):
     _constraints: ClassVar[dict[str, Constraint]] = {
         "margin": Number(least=0),
         "rival": OneOf(("all", "strongest")),
-        "n_neighbors": Maybe(Number(whole=True, least=1)),
+        "n_neighbors": NoneOr(Number(whole=True, least=1)),
         "unsafe_share": Number(least=0, most=1),
     }
 
@@ -135,4 +135,4 @@ class LogisticHead(OptionGroup):
     soft_targets: bool = False
     skip: bool = False
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"soft_targets": Switch(), "skip": Switch()}
+    _constraints: ClassVar[dict[str, Constraint]] = {"soft_targets": Boolean(), "skip": Boolean()}
