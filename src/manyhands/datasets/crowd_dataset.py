@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 NO_TRUTH = -1  # in `y_true`, as in sklearn.semi_supervised; None where classes are not numbers
 
 
-def _nothing() -> Mapping[str, Any]:
+def _empty_mapping() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
@@ -62,7 +62,7 @@ class CrowdDataset:
     y_test: Array | None = None
     votes: Array | None = None
     class_names: tuple[str, ...] | None = None
-    extra: Mapping[str, Any] = field(default_factory=_nothing)
+    extra: Mapping[str, Any] = field(default_factory=_empty_mapping)
 
     @property
     def n_items(self) -> int:

@@ -67,10 +67,10 @@ def make_difficulty_images(
 
 def _are_two_digits(digits: Any) -> bool:
     digit = Number(whole=True, least=0, most=9)
-    told = digits.tolist() if isinstance(digits, np.ndarray) else digits
-    if not isinstance(told, Sequence) or len(told) != 2:
+    values = digits.tolist() if isinstance(digits, np.ndarray) else digits
+    if not isinstance(values, Sequence) or len(values) != 2:
         return False
-    return all(digit.allows(value) for value in told) and told[0] != told[1]
+    return all(digit.allows(value) for value in values) and values[0] != values[1]
 
 
 def _pair(digits: Sequence[int]) -> tuple[Array, Array]:

@@ -26,7 +26,7 @@ _LENGTHS = {32: "md5", 64: "sha256"}  # hexadecimal digits of each checksum
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to wait: for an answer, for a whole file, and between the tries."""
 
     timeout: float = 30.0
@@ -35,7 +35,7 @@ class Patience:
     pause: float = 1.0
 
 
-def download(url: str, final: Path, checksum: str, max_bytes: int, patience: Patience | None = None) -> Path:
+def download(url: str, final: Path, checksum: str, max_bytes: int, policy: RetryPolicy | None = None) -> Path:
     """Fetch `url` into the file `final`, unless a file with this checksum (MD5 or SHA-256) is there already."""
     if final.is_file() and has_checksum(final, checksum):
         return final
@@ -44,7 +44,7 @@ def download(url: str, final: Path, checksum: str, max_bytes: int, patience: Pat
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            retrieve(url, file, max_bytes, patience or Patience())
+            retrieve(url, file, max_bytes, policy or RetryPolicy())
             file.flush()
             os.fsync(file.fileno())
         if not has_checksum(part, checksum):
@@ -72,16 +72,16 @@ def parse_checksum(text: str, where: str) -> str:
     return word
 
 
-def retrieve(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> None:
+def retrieve(url: str, file: IO[bytes], max_bytes: int, policy: RetryPolicy) -> None:
     """Write what stands at `url` into `file`, starting over where the connection breaks."""
     last = ""
-    for attempt in range(patience.tries):
+    for attempt in range(policy.tries):
         if attempt:
-            time.sleep(patience.pause * attempt)
+            time.sleep(policy.pause * attempt)
         file.seek(0)
         file.truncate()
         try:
-            return _stream(url, file, max_bytes, patience)
+            return _stream(url, file, max_bytes, policy)
         except urllib.error.HTTPError as error:
             error.close()
             last = f"the server answered {error.code} {error.reason}"
@@ -94,11 +94,11 @@ def retrieve(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> N
     )
 
 
-def _stream(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> None:
+def _stream(url: str, file: IO[bytes], max_bytes: int, policy: RetryPolicy) -> None:
     _refuse_scheme(url)
-    deadline = time.monotonic() + patience.total
+    deadline = time.monotonic() + policy.total
     request = urllib.request.Request(url, headers={"User-Agent": "manyhands"})
-    with _opener().open(request, timeout=patience.timeout) as answer:
+    with _opener().open(request, timeout=policy.timeout) as answer:
         announced = answer.headers.get("Content-Length")
         expected = int(announced) if announced and announced.isdecimal() else None
         _refuse_size(url, expected or 0, max_bytes)
@@ -107,7 +107,7 @@ def _stream(url: str, file: IO[bytes], max_bytes: int, patience: Patience) -> No
             n_bytes += len(chunk)
             _refuse_size(url, n_bytes, max_bytes)
             if time.monotonic() > deadline:
-                raise DownloadError(f"{url} was still not here after {patience.total:g} seconds. Try again later.")
+                raise DownloadError(f"{url} was still not here after {policy.total:g} seconds. Try again later.")
             file.write(chunk)
     if expected is not None and n_bytes != expected:
         raise ConnectionError(f"the connection ended after {n_bytes} of {expected} bytes")

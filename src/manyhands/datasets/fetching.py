@@ -13,7 +13,7 @@ import numpy as np
 from manyhands.datasets import archives, labels
 from manyhands.datasets.catalog import nearest
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
-from manyhands.datasets.download import Patience, download, parse_checksum, retrieve
+from manyhands.datasets.download import RetryPolicy, download, parse_checksum, retrieve
 from manyhands.datasets.remote_sources import SOURCES, Remote, Source, Tables
 from manyhands.datasets.tables import Column, read_columns
 from manyhands.exceptions import AnnotationError, DownloadError, ParameterError
@@ -52,13 +52,13 @@ def fetch(
         Where a worker labelled an item more than once, the last label is kept.
     """
     if name not in SOURCES:
-        said = nearest(name, SOURCES) or f"; there are {', '.join(fetch_names())}"
-        raise ParameterError(f"There is no public set called {name!r}{said}.")
+        hint = nearest(name, SOURCES) or f"; there are {', '.join(fetch_names())}"
+        raise ParameterError(f"There is no public set called {name!r}{hint}.")
     check_parameters("fetch", {"timeout": timeout}, {"timeout": Number(above=0)})
     source = SOURCES[name]
     home = (_cache_folder() if folder is None else Path(folder)) / name
-    patience = Patience(timeout=timeout)
-    files = [_obtain(remote, home, address or remote.base, patience) for remote in source.remotes]
+    policy = RetryPolicy(timeout=timeout)
+    files = [_obtain(remote, home, address or remote.base, policy) for remote in source.remotes]
     return _read_usps(name, source, files) if source.tables is None else _read_crowd(name, source, files[0])
 
 
@@ -105,12 +105,12 @@ def _cache_folder() -> Path:
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "manyhands"
 
 
-def _obtain(remote: Remote, home: Path, base: str, patience: Patience) -> Path:
+def _obtain(remote: Remote, home: Path, base: str, policy: RetryPolicy) -> Path:
     """The verified file; a checksum that only the publisher's own file states is fetched first, and kept."""
     base = base.rstrip("/")
     try:
-        checksum = remote.checksum or _published_checksum(remote, home, patience)
-        return download(f"{base}/{remote.file}", home / remote.file, checksum, remote.max_bytes, patience)
+        checksum = remote.checksum or _published_checksum(remote, home, policy)
+        return download(f"{base}/{remote.file}", home / remote.file, checksum, remote.max_bytes, policy)
     except DownloadError:
         raise
     except OSError as error:
@@ -119,7 +119,7 @@ def _obtain(remote: Remote, home: Path, base: str, patience: Patience) -> Path:
         ) from None
 
 
-def _published_checksum(remote: Remote, home: Path, patience: Patience) -> str:
+def _published_checksum(remote: Remote, home: Path, policy: RetryPolicy) -> str:
     """What the publisher states, even where the file itself comes from a mirror."""
     assert remote.checksum_file is not None
     kept = home / remote.checksum_file
@@ -128,7 +128,7 @@ def _published_checksum(remote: Remote, home: Path, patience: Patience) -> str:
             return parse_checksum(kept.read_text(encoding="ascii", errors="replace"), str(kept))
     url = f"{remote.base}/{remote.checksum_file}"
     answer = io.BytesIO()
-    retrieve(url, answer, _CHECKSUM_BYTES, patience)
+    retrieve(url, answer, _CHECKSUM_BYTES, policy)
     checksum = parse_checksum(answer.getvalue().decode("ascii", errors="replace"), url)
     write_files(home, {remote.checksum_file: checksum.encode()}, force=True)
     return checksum

@@ -74,8 +74,8 @@ def _folder_of(name: str) -> Path:
     folder = Path(given) / name
     if not folder.is_dir():
         there = [known for known in catalog.names() if (Path(given) / known).is_dir()]
-        said = catalog.nearest(name, there) or (f"; it has {', '.join(there[:3])}" if there else "")
-        raise AnnotationError(f"The folder in {VARIABLE}, {given!r}, has no {name}{said}.")
+        hint = catalog.nearest(name, there) or (f"; it has {', '.join(there[:3])}" if there else "")
+        raise AnnotationError(f"The folder in {VARIABLE}, {given!r}, has no {name}{hint}.")
     return folder
 
 

@@ -9,12 +9,12 @@ from unicodedata import normalize
 
 from manyhands.exceptions import AnnotationError
 
-_LONGEST = 40  # letters of a name in a sentence
-_MOST_NAMES = 10
-_MOST_PAIRS = 3
+_MAX_NAME = 40  # letters of a name in a sentence
+_MAX_NAMES = 10
+_MAX_PAIRS = 3
 
 
-def plain(name: str) -> str:
+def normalise_name(name: str) -> str:
     """A column's name without case, spaces, hyphens and underscores.
 
     >>> plain(" Worker-ID ") == plain("worker_id") == plain("WorkerId")
@@ -25,14 +25,14 @@ def plain(name: str) -> str:
 
 def shorten(name: str) -> str:
     """The beginning of a long name, on one line and without what a terminal would obey."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in name[:_LONGEST])
-    return shown if len(name) <= _LONGEST else f"{shown}..."
+    shown = "".join(letter if letter.isprintable() else " " for letter in name[:_MAX_NAME])
+    return shown if len(name) <= _MAX_NAME else f"{shown}..."
 
 
 def listed(names: Sequence[str]) -> str:
     """Names with commas between them; of many, the first few and how many there are besides."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(map(shorten, names[:_MOST_NAMES])) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(map(shorten, names[:_MAX_NAMES])) + more
 
 
 def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None] | None:
@@ -44,8 +44,8 @@ def split_question(question: str, names: Iterable[str]) -> tuple[str, str | None
     names = set(names)
     if question in names:
         return question, None
-    pieces = question.split("=")
-    splits = (("=".join(pieces[:n]), "=".join(pieces[n:])) for n in range(len(pieces) - 1, 0, -1))
+    files = question.split("=")
+    splits = (("=".join(files[:n]), "=".join(files[n:])) for n in range(len(files) - 1, 0, -1))
     return next((split for split in splits if split[0] in names), None)
 
 
@@ -91,6 +91,6 @@ def find_look_alikes(ids: Iterable[str]) -> list[tuple[str, str]]:
 
 def look_alike_note(pairs: Sequence[tuple[str, str]]) -> str:
     """The sentence about them, in which each shows what it is made of."""
-    shown = "; ".join(f"{shorten(ascii(a))} and {shorten(ascii(b))}" for a, b in pairs[:_MOST_PAIRS])
-    more = f"; {len(pairs)} pairs in all" if len(pairs) > _MOST_PAIRS else ""
+    shown = "; ".join(f"{shorten(ascii(a))} and {shorten(ascii(b))}" for a, b in pairs[:_MAX_PAIRS])
+    more = f"; {len(pairs)} pairs in all" if len(pairs) > _MAX_PAIRS else ""
     return f"Some ids look alike but are spelled differently, and were kept apart: {shown}{more}."

@@ -18,13 +18,13 @@ _N_EXAMPLES = 3
 
 def overview(reading: Reading) -> dict[str, Any]:
     """Everything `manyhands inspect` tells, ready for JSON; nothing in it depends on the clock or the machine."""
-    told = {"schema": 1} | describe_reading(reading)
+    summary = {"schema": 1} | describe_reading(reading)
     if reading.refusal is None:
-        told |= describe_crowd(reading.annotations)
-        told["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
-        told["examples"] = _examples(reading.annotations)
-    plain: dict[str, Any] = to_json_value(told)
-    return plain
+        summary |= describe_crowd(reading.annotations)
+        summary["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
+        summary["examples"] = _examples(reading.annotations)
+    json_value: dict[str, Any] = to_json_value(summary)
+    return json_value
 
 
 def describe_reading(reading: Reading) -> dict[str, Any]:

@@ -19,13 +19,15 @@ _FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 _BOOSTED = ("GradientBoostingClassifier", "HistGradientBoostingClassifier")
 
 
-def refuse_what_reads_elsewhere(name: str, said: dict[str, Any]) -> None:
+def refuse_unsupported(name: str, description: dict[str, Any]) -> None:
     """A precomputed kernel or distance asks for the training rows by number, a category for a table of its own."""
-    if "precomputed" in [v for v in (said.get("kernel"), said.get("metric")) if isinstance(v, str)]:
+    if "precomputed" in [v for v in (description.get("kernel"), description.get("metric")) if isinstance(v, str)]:
         raise ParameterError(f"A {name} with a precomputed kernel or metric cannot be saved; give it features.")
-    if name == "GradientBoostingClassifier" and not (said.get("init") is None or isinstance(said["init"], str)):
+    if name == "GradientBoostingClassifier" and not (
+        description.get("init") is None or isinstance(description["init"], str)
+    ):
         raise ParameterError(f"A {name} that begins with an estimator of yours cannot be saved; leave out init.")
-    ways = [said.get(way) for way in ("_preprocessor", "is_categorical_", "categorical_features")]
+    ways = [description.get(way) for way in ("_preprocessor", "is_categorical_", "categorical_features")]
     if name == "HistGradientBoostingClassifier" and not all(way is None or isinstance(way, str) for way in ways):
         raise ParameterError(f"A {name} with categorical features cannot be saved; use numbers only.")
 
@@ -44,31 +46,33 @@ def tree_to_arrays(tree: Any) -> dict[str, Any]:
     nodes = tree.__getstate__()["nodes"] if type(tree).__name__ == "Tree" else tree.nodes
     packed = repack_fields(nodes)
     packed = packed.astype(packed.dtype.newbyteorder("<"))
-    said = {"nodes": np.frombuffer(packed.tobytes(), np.uint8)}
+    description = {"nodes": np.frombuffer(packed.tobytes(), np.uint8)}
     if type(tree).__name__ == "Tree":
-        said |= {"values": tree.value, "n_features": tree.n_features, "n_classes": tree.n_classes.tolist()}
-    return said
+        description |= {"values": tree.value, "n_features": tree.n_features, "n_classes": tree.n_classes.tolist()}
+    return description
 
 
-def tree_from_arrays(kind: str, said: dict[str, Any]) -> Any:
+def tree_from_arrays(kind: str, description: dict[str, Any]) -> Any:
     """A tree whose every path ends in a leaf."""
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
     from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
     from sklearn.tree._tree import NODE_DTYPE, Tree
 
     if kind == "Tree":
-        nodes = _nodes(said["nodes"], NODE_DTYPE)
+        nodes = _nodes(description["nodes"], NODE_DTYPE)
         inner = nodes["left_child"] != -1
         depth = _depth(nodes["left_child"], nodes["right_child"], inner)
-        tree = Tree(said["n_features"], np.array(said["n_classes"], np.intp), 1)
-        _require(len(said["n_classes"]) == 1 and said["values"].dtype == np.float64, "the values of a tree")
+        tree = Tree(description["n_features"], np.array(description["n_classes"], np.intp), 1)
+        _require(
+            len(description["n_classes"]) == 1 and description["values"].dtype == np.float64, "the values of a tree"
+        )
         _require(_within(nodes["feature"][inner], tree.n_features), "the features of a tree")
-        values = np.ascontiguousarray(said["values"])
+        values = np.ascontiguousarray(description["values"])
         _require(bool(np.isfinite(values).all() and not np.isnan(nodes["threshold"]).any()), "the numbers of a tree")
         tree.__setstate__({"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values})
         return tree
     _require(kind == "TreePredictor", "the kind of a tree")
-    nodes = _nodes(said["nodes"], PREDICTOR_RECORD_DTYPE)
+    nodes = _nodes(description["nodes"], PREDICTOR_RECORD_DTYPE)
     _depth(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), nodes["is_leaf"] == 0)
     _require(not nodes["is_categorical"].any(), "the splits of a tree")
     finite = np.isfinite(nodes["value"]).all() and not np.isnan(nodes["num_threshold"]).any()

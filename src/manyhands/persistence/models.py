@@ -23,12 +23,12 @@ from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.features import as_rows
 from manyhands.persistence import parts
-from manyhands.persistence import sklearn_estimators as estimators_on_disk
+from manyhands.persistence import sklearn_estimators as sklearn_estimators
 from manyhands.writing import write_files
 
 JSON, TENSORS = "model.json", "model.safetensors"
 _SCHEMA = 1
-_MOST_FEATURES = 2**24  # of a scikit-learn classifier
+_MAX_FEATURES = 2**24  # of a scikit-learn classifier
 _NOT_KEPT = ("checkpoint",)  # a folder of the machine that trained; a fit writes there, and empties it
 _KINDS = ("classifier", "representation")
 
@@ -46,7 +46,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
     parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
     tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
-    said = {
+    description = {
         "schema": _SCHEMA,
         "method": _name_of(type(model)),
         "parameters": parameters,
@@ -58,7 +58,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "notes": model.notes_,
         "module": module,
     }
-    text = json.dumps(said | {"checksum": checksum(said, tensors)}, indent=1, ensure_ascii=False)
+    text = json.dumps(description | {"checksum": checksum(description, tensors)}, indent=1, ensure_ascii=False)
     write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
 
 
@@ -68,15 +68,15 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
 
     folder = Path(folder)
     try:
-        said = json.loads((folder / JSON).read_text(encoding="utf-8"))
+        description = json.loads((folder / JSON).read_text(encoding="utf-8"))
         content = (folder / TENSORS).read_bytes()
-        if said["schema"] != _SCHEMA:
-            raise ValueError(f"its schema is {str(said['schema'])[:20]}, and this version reads {_SCHEMA}")
-        if said.pop("checksum") != checksum(said, content):
+        if description["schema"] != _SCHEMA:
+            raise ValueError(f"its schema is {str(description['schema'])[:20]}, and this version reads {_SCHEMA}")
+        if description.pop("checksum") != checksum(description, content):
             raise ValueError("it is cut off or was changed since it was saved")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what is odd in a file is refused, and not more
-            return _restored(said, load(content))
+            return _restored(description, load(content))
     except FileNotFoundError as error:
         raise ParameterError(f"{folder} is not a saved model: it has no {Path(error.filename).name}.") from None
     except (MissingExtraError, PermissionError):
@@ -85,9 +85,9 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
         raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
 
 
-def checksum(said: dict[str, Any], tensors: bytes) -> str:
+def checksum(description: dict[str, Any], tensors: bytes) -> str:
     """Of both files together, whatever the layout of the first."""
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + tensors).hexdigest()
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode() + tensors).hexdigest()
 
 
 def _reason(error: Exception) -> str:
@@ -99,23 +99,23 @@ def _reason(error: Exception) -> str:
     return f"{first}." if isinstance(error, ValueError) else f"its parts do not fit together ({first})."
 
 
-def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
-    if not any(said["method"] in registry.names(kind) for kind in _KINDS):
-        raise ValueError(f"it needs the method {str(said['method'])[:60]!r}, which this version does not have")
-    given = {name: value for name, value in said["parameters"].items() if name not in _NOT_KEPT}
+def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
+    if not any(description["method"] in registry.names(kind) for kind in _KINDS):
+        raise ValueError(f"it needs the method {str(description['method'])[:60]!r}, which this version does not have")
+    given = {name: value for name, value in description["parameters"].items() if name not in _NOT_KEPT}
     parameters = {name: _made_parameter(value, arrays) for name, value in given.items()}
-    model = registry.create(said["method"], **parameters)
+    model = registry.create(description["method"], **parameters)
     model._check_parameters()
-    model.classes_, model.worker_ids_ = parts.array(said["classes"]), parts.array(said["worker_ids"])
-    model._row_shape = parts.row_shape(said["row_shape"])
+    model.classes_, model.worker_ids_ = parts.array(description["classes"]), parts.array(description["worker_ids"])
+    model._row_shape = parts.row_shape(description["row_shape"])
     for name, array in parts.checked_results(model, arrays).items():
         setattr(model, name, array if array.ndim else array.item())
-    if said.get("rounds") is not None:
-        model.rounds_ = parts.history(said["rounds"])
-    model.history_, model.notes_ = parts.history(said["history"]), parts.notes(said["notes"])
-    if said["module"]["kind"] == "scikit-learn":
-        model.module_ = _classifier(model, said["module"], arrays)
-    elif said["module"]["kind"] == "network":
+    if description.get("rounds") is not None:
+        model.rounds_ = parts.history(description["rounds"])
+    model.history_, model.notes_ = parts.history(description["history"]), parts.notes(description["notes"])
+    if description["module"]["kind"] == "scikit-learn":
+        model.module_ = _classifier(model, description["module"], arrays)
+    elif description["module"]["kind"] == "network":
         model.module_ = _network(model, parts.below("module/", arrays))
     else:
         raise ValueError("it is neither a network nor a scikit-learn classifier")
@@ -125,8 +125,8 @@ def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
 def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
     module = model.module_
     if not hasattr(module, "state_dict"):
-        said, arrays = estimators_on_disk.take_apart(module, "module")
-        return {"kind": "scikit-learn", **said}, arrays
+        description, arrays = sklearn_estimators.to_tree(module, "module")
+        return {"kind": "scikit-learn", **description}, arrays
     if callable(getattr(model, "backbone", None)):
         raise ParameterError(
             "A network made by a function of yours cannot be made again from a file; save module_.state_dict()."
@@ -143,8 +143,8 @@ def _network(model: Any, state: Arrays) -> Any:
     tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
     found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
     if wanted != found:
-        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        raise ValueError(f"the weights {odd[:60]!r} are not those of the network that it describes")
+        invalid = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise ValueError(f"the weights {invalid[:60]!r} are not those of the network that it describes")
     for name, array in state.items():
         parts.check_weights(name, array)
     with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced
@@ -153,9 +153,9 @@ def _network(model: Any, state: Arrays) -> Any:
     return module.eval()
 
 
-def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
+def _classifier(model: Any, description: dict[str, Any], arrays: Arrays) -> Any:
     """The scikit-learn classifier, after a first prediction that nobody sees."""
-    module, n_features = estimators_on_disk.put_together(said, arrays), math.prod(model._row_shape)
+    module, n_features = sklearn_estimators.from_tree(description, arrays), math.prod(model._row_shape)
     if not hasattr(module, "predict_proba") or not hasattr(model, "predict_proba"):
         raise ValueError(f"a {type(module).__name__} is no classifier of a {type(model).__name__}")
     codes = module.classes_
@@ -163,7 +163,7 @@ def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
         raise ValueError("its classifier speaks of other classes")
     if getattr(module, "n_features_in_", n_features) != n_features or codes.min() < 0:
         raise ValueError("its classifier was trained on rows of another shape")
-    if n_features > _MOST_FEATURES:
+    if n_features > _MAX_FEATURES:
         raise ValueError(f"a row of {n_features} features is too large")
     row = as_rows(np.zeros((1, *model._row_shape)))
     found = module.predict_proba(row.whole().reshape(1, -1))
@@ -200,9 +200,9 @@ def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
             )
         from sklearn.base import clone
 
-        said, parts = estimators_on_disk.take_apart(clone(value), f"parameter/{name}")
+        description, parts = sklearn_estimators.to_tree(clone(value), f"parameter/{name}")
         arrays |= parts
-        return said
+        return description
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
@@ -210,7 +210,7 @@ def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
 
 def _made_parameter(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, dict) and "estimator" in value:
-        return estimators_on_disk.put_together(value, arrays)
+        return sklearn_estimators.from_tree(value, arrays)
     if isinstance(value, dict):
         if value["method"] not in registry.names():
             raise ValueError(f"{str(value['method'])[:60]!r} is not the name of a method")

@@ -11,7 +11,7 @@ from manyhands.exceptions import ParameterError
 
 Arrays = dict[str, npt.NDArray[Any]]
 COUNTED = ("_confusions", "_shares")  # what `score` needs beside the results
-_MOST_BYTES = 2**30  # of the classes or the workers
+_MAX_BYTES = 2**30  # of the classes or the workers
 
 # What each result has along its axes: as many as there are items, workers, workers and all of them, or classes; or any.
 _SHAPES: dict[str, tuple[str, ...]] = {
@@ -86,9 +86,9 @@ def _check_result(name: str, array: npt.NDArray[Any], lengths: list[tuple[int, .
     whole = name in _WHOLE
     fits = array.ndim == len(lengths) and array.dtype.kind == ("i" if whole else "f")
     if not fits or any(length is not None and length != (found,) for found, length in zip(array.shape, lengths)):
-        said = ", ".join("any" if length is None else str(*length) for length in lengths)
+        description = ", ".join("any" if length is None else str(*length) for length in lengths)
         kind = "whole numbers" if whole else "floats"
-        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of ({said})")
+        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of ({description})")
     given = array[~np.isnan(array)] if name in _MAY_BE_MISSING else array
     if not np.isfinite(given).all():
         raise ValueError(f"{name} has numbers that are not finite")
@@ -108,42 +108,45 @@ def check_weights(name: str, array: npt.NDArray[Any]) -> None:
 def values(ids: npt.NDArray[Any], role: str) -> dict[str, Any]:
     """The caller's own values as JSON, with the type that brings them back."""
     values = ids.tolist()
-    odd = [value for value in values if not isinstance(value, str | int | float | bool)]
-    if odd:
-        raise ParameterError(f"The {role} {odd[0]!r} is neither text nor a number, so it cannot be saved; rename it.")
+    invalid = [value for value in values if not isinstance(value, str | int | float | bool)]
+    if invalid:
+        raise ParameterError(
+            f"The {role} {invalid[0]!r} is neither text nor a number, so it cannot be saved; rename it."
+        )
     return {"dtype": str(ids.dtype), "values": values}
 
 
-def array(said: dict[str, Any]) -> npt.NDArray[Any]:
+def array(description: dict[str, Any]) -> npt.NDArray[Any]:
     """The caller's own values again; no two are the same."""
-    dtype, values = np.dtype(said["dtype"]), said["values"]
+    dtype, values = np.dtype(description["dtype"]), description["values"]
     if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
         raise ValueError("its classes or workers are neither texts nor numbers")
-    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MOST_BYTES or len(set(values)) < len(values):
+    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MAX_BYTES or len(set(values)) < len(values):
         raise ValueError("its classes or workers are not what they are said to be")
     found = np.empty(len(values), dtype)
     found[:] = values
     return found
 
 
-def row_shape(said: Any) -> tuple[int, ...]:
+def row_shape(description: Any) -> tuple[int, ...]:
     """The shape of one row of features."""
-    if not isinstance(said, list) or not all(type(length) is int and length >= 0 for length in said):
-        raise ValueError(f"{str(said)[:60]!r} is not the shape of a row")
-    return tuple(said)
+    if not isinstance(description, list) or not all(type(length) is int and length >= 0 for length in description):
+        raise ValueError(f"{str(description)[:60]!r} is not the shape of a row")
+    return tuple(description)
 
 
-def history(said: Any) -> list[dict[str, float]]:
+def history(description: Any) -> list[dict[str, float]]:
     """One dict per epoch."""
-    if not isinstance(said, list) or not all(
-        isinstance(epoch, dict) and all(isinstance(value, int | float) for value in epoch.values()) for epoch in said
+    if not isinstance(description, list) or not all(
+        isinstance(epoch, dict) and all(isinstance(value, int | float) for value in epoch.values())
+        for epoch in description
     ):
         raise ValueError("its history is not a list of numbers by name")
-    return said
+    return description
 
 
-def notes(said: Any) -> dict[str, str]:
+def notes(description: Any) -> dict[str, str]:
     """Sentences by code."""
-    if not isinstance(said, dict) or not all(isinstance(sentence, str) for sentence in said.values()):
+    if not isinstance(description, dict) or not all(isinstance(sentence, str) for sentence in description.values()):
         raise ValueError("its notes are not sentences by name")
-    return said
+    return description

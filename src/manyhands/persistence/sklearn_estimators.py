@@ -85,7 +85,7 @@ def can_be_saved(value: Any) -> bool:
     return name in _MODULE and getattr(import_module(_MODULE[name]), name, None) is type(value)
 
 
-def take_apart(estimator: Any, prefix: str) -> tuple[dict[str, Any], Arrays]:
+def to_tree(estimator: Any, prefix: str) -> tuple[dict[str, Any], Arrays]:
     """A JSON tree, and the arrays it names, each below `prefix`; a ParameterError names what cannot be saved."""
     import sklearn
 
@@ -94,9 +94,9 @@ def take_apart(estimator: Any, prefix: str) -> tuple[dict[str, Any], Arrays]:
     return {"scikit_learn": _minor(sklearn.__version__), "estimator": tree}, arrays
 
 
-def put_together(said: dict[str, Any], arrays: Arrays) -> Any:
+def from_tree(description: dict[str, Any], arrays: Arrays) -> Any:
     """The estimator that `take_apart` took apart; a ValueError, TypeError, ... where the parts do not fit."""
-    return _Reader(said["scikit_learn"], arrays).value(said["estimator"])
+    return _Reader(description["scikit_learn"], arrays).value(description["estimator"])
 
 
 def _minor(version: str) -> str:
@@ -119,7 +119,7 @@ class _Writer:
         changed = {n: v for n, v in parameters.items() if n not in _FORGOTTEN and not _same(v, defaults[n])}
         made = {"class": name, "parameters": {n: self.value(v, f"{name}.{n}") for n, v in changed.items()}}
         state = self.state(estimator, parameters)
-        compiled.refuse_what_reads_elsewhere(name, parameters | state)
+        compiled.refuse_unsupported(name, parameters | state)
         return made | {"state": {n: self.value(v, f"{name}.{n}") for n, v in state.items()}}
 
     def state(self, estimator: Any, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -170,56 +170,56 @@ class _Reader:
     def __init__(self, version: str, arrays: Arrays) -> None:
         self.version, self.arrays = version, arrays
 
-    def value(self, said: Any) -> Any:
-        if isinstance(said, _PLAIN):
-            return said
-        if isinstance(said, list):
-            return [self.value(v) for v in said]
-        if "class" in said:
-            return self.estimator(said)
-        if "array" in said:
-            array = self.arrays[said["array"]]
-            return array.T if said["turned"] else array
-        if "tuple" in said:
-            return tuple(self.value(v) for v in _list(said["tuple"]))
-        if "tree" in said:
-            return compiled.tree_from_arrays(said["tree"], self.value({"dict": said["dict"]}))
-        if "dict" in said:
-            return {self.value(k): self.value(v) for k, v in _list(said["dict"])}
-        if "scalar" in said:
-            return _scalar(said["scalar"], said["value"])
-        if "objects" in said:
-            return _object_array(said["objects"], [self.value(v) for v in _list(said["values"])])
-        return self.sparse(said)
+    def value(self, description: Any) -> Any:
+        if isinstance(description, _PLAIN):
+            return description
+        if isinstance(description, list):
+            return [self.value(v) for v in description]
+        if "class" in description:
+            return self.estimator(description)
+        if "array" in description:
+            array = self.arrays[description["array"]]
+            return array.T if description["turned"] else array
+        if "tuple" in description:
+            return tuple(self.value(v) for v in _list(description["tuple"]))
+        if "tree" in description:
+            return compiled.tree_from_arrays(description["tree"], self.value({"dict": description["dict"]}))
+        if "dict" in description:
+            return {self.value(k): self.value(v) for k, v in _list(description["dict"])}
+        if "scalar" in description:
+            return _scalar(description["scalar"], description["value"])
+        if "objects" in description:
+            return _object_array(description["objects"], [self.value(v) for v in _list(description["values"])])
+        return self.sparse(description)
 
-    def sparse(self, said: dict[str, Any]) -> Any:
+    def sparse(self, description: dict[str, Any]) -> Any:
         from scipy import sparse
 
-        name = "csr_matrix" if "csr_matrix" in said else "csr_array"
-        parts = tuple(self.value(part) for part in _list(said[name]))
-        found = getattr(sparse, name)(parts, shape=tuple(said["shape"]))
+        name = "csr_matrix" if "csr_matrix" in description else "csr_array"
+        parts = tuple(self.value(part) for part in _list(description[name]))
+        found = getattr(sparse, name)(parts, shape=tuple(description["shape"]))
         found.check_format(full_check=True)  # compiled code trusts its indices
         return found
 
-    def estimator(self, said: dict[str, Any]) -> Any:
+    def estimator(self, description: dict[str, Any]) -> Any:
         import sklearn
 
-        name, here = said["class"], _minor(sklearn.__version__)
+        name, here = description["class"], _minor(sklearn.__version__)
         if name not in _MODULE:
             raise ValueError(f"a {str(name)[:60]!r} is not among the classes that are saved")
         if name in _OF_ONE_VERSION and self.version != here:
             raise ValueError(f"scikit-learn {str(self.version)[:20]} wrote its {name}, and this is {here}; train again")
         cls = getattr(import_module(_MODULE[name]), name)
-        parameters = {n: self.value(v) for n, v in said["parameters"].items() if n not in _FORGOTTEN}
-        state = {n: self.value(v) for n, v in said["state"].items()}
+        parameters = {n: self.value(v) for n, v in description["parameters"].items() if n not in _FORGOTTEN}
+        state = {n: self.value(v) for n, v in description["state"].items()}
         for what, value in (parameters | state).items():
             if what not in _NOT_FOR_PREDICTION:
                 _refuse_not_finite(value, f"{name}.{what}"[:60], "log_" in what)
-        compiled.refuse_what_reads_elsewhere(name, parameters | state)
+        compiled.refuse_unsupported(name, parameters | state)
         estimator = cls(**parameters)
-        odd = [n for n in state if hasattr(cls, n) or n in vars(estimator)]
-        if odd:
-            raise ValueError(f"a {name} does not learn {odd[0][:60]!r}")
+        invalid = [n for n in state if hasattr(cls, n) or n in vars(estimator)]
+        if invalid:
+            raise ValueError(f"a {name} does not learn {invalid[0][:60]!r}")
         return compiled.finish(name, estimator, state)
 
 
@@ -232,8 +232,8 @@ def _refuse_not_finite(value: Any, where: str, is_log: bool) -> None:
         _refuse_not_finite(list(value.values()), where, is_log)
     else:
         numbers = np.asarray(getattr(value, "data", value) if hasattr(value, "indptr") else value)
-        odd = ~np.isfinite(numbers) if numbers.dtype.kind == "f" else np.zeros(1, bool)
-        if (odd & ~np.isneginf(numbers)).any() if is_log and odd.any() else odd.any():
+        invalid = ~np.isfinite(numbers) if numbers.dtype.kind == "f" else np.zeros(1, bool)
+        if (invalid & ~np.isneginf(numbers)).any() if is_log and invalid.any() else invalid.any():
             raise ValueError(f"{where} has numbers that are not finite")
 
 
@@ -250,10 +250,10 @@ def _same(value: Any, default: Any) -> bool:
     )
 
 
-def _list(said: Any) -> list[Any]:
-    if not isinstance(said, list):
+def _list(description: Any) -> list[Any]:
+    if not isinstance(description, list):
         raise TypeError("a list is something else")
-    return said
+    return description
 
 
 def _scalar(dtype: Any, value: Any) -> Any:

@@ -22,8 +22,8 @@ def report(*rows, names):
     return pl.DataFrame(list(rows), schema=dict.fromkeys(whole, pl.String), orient="row")
 
 
-def judgements(frame, **columns_wanted):
-    return appen.read(Table("x", frame, frame.columns), "appen", ColumnOptions(**columns_wanted))
+def judgements(frame, **options):
+    return appen.read(Table("x", frame, frame.columns), "appen", ColumnOptions(**options))
 
 
 def test_the_full_report():

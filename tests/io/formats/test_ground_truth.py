@@ -37,11 +37,11 @@ def job(answers_by_place, manifest=None):
     }
     if manifest is not None:
         members["manifests/output/output.manifest"] = "\n".join(map(json.dumps, manifest)).encode()
-    return Folder("job", {name: Source(f"job/{name}", held=content) for name, content in members.items()})
+    return Folder("job", {name: Source(f"job/{name}", content=content) for name, content in members.items()})
 
 
-def judged(answers_by_place, manifest=None, columns_wanted=None):
-    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", columns_wanted or ColumnOptions())
+def judged(answers_by_place, manifest=None, options=None):
+    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", options or ColumnOptions())
 
 
 def test_a_whole_job():
@@ -62,14 +62,14 @@ def test_a_whole_job():
 
 
 def test_a_zip_with_the_job_in_a_folder_and_colons_in_its_names(tmp_path):
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for path in JOB.rglob("*.*"):
             if path.is_file():
                 archive.writestr(
                     f"my-job/{path.relative_to(JOB).as_posix()}".replace("09-1", "09:1"), path.read_bytes()
                 )
-    (tmp_path / "job.zip").write_bytes(held.getvalue())
+    (tmp_path / "job.zip").write_bytes(buffer.getvalue())
     assert quiet_read(tmp_path / "job.zip").ledger.as_dict() == quiet_read(JOB).ledger.as_dict()
 
 
@@ -182,11 +182,11 @@ def test_which_name_an_item_has():
 def test_which_element_is_meant():
     two = {"workerId": "w", "answerContent": {"q": "a", "comment": "b"}}
     assert list(judged({"iteration-1/0": [two]}).answers) == ["q", "comment"]
-    assert list(judged({"iteration-1/0": [two]}, columns_wanted=ColumnOptions(label="q")).answers) == ["q"]
+    assert list(judged({"iteration-1/0": [two]}, options=ColumnOptions(label="q")).answers) == ["q"]
 
 
 @pytest.mark.parametrize(
-    ("answers", "columns_wanted", "said"),
+    ("answers", "options", "said"),
     [
         ({"iteration-1/0": ["junk"]}, ColumnOptions(), "answer 1: not an object but str"),
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(worker="x"), "--worker x has no meaning"),
@@ -194,9 +194,9 @@ def test_which_element_is_meant():
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(item="no"), "no manifest that could name the items"),
     ],
 )
-def test_what_is_refused(answers, columns_wanted, said):
+def test_what_is_refused(answers, options, said):
     with pytest.raises(AnnotationError, match=said):
-        judged(answers, columns_wanted=columns_wanted)
+        judged(answers, options=options)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_nothing_but_sentences_for_a_broken_job(response, manifest):
         "annotations/worker-response/iteration-1/0/x.json": json.dumps(response).encode(),
         "manifests/output/output.manifest": json.dumps(manifest).encode(),
     }
-    folder = Folder("job", {name: Source(name, held=content) for name, content in members.items()})
+    folder = Folder("job", {name: Source(name, content=content) for name, content in members.items()})
     try:
         assert ground_truth.read(folder, "ground-truth", ColumnOptions()).format == "ground-truth"
     except ManyhandsError as error:

@@ -359,7 +359,7 @@ def test_anything_may_be_asked_whether_it_is_an_export(value):
 def test_a_table_that_was_cut_off(end):
     content = FLAT["label-studio-csv"].read_bytes()[:end]
     try:
-        document = parse(Source("result.csv", held=content))
+        document = parse(Source("result.csv", content=content))
         name = label_studio.recognise(document)
         found = label_studio.read(document, name, label_studio.ColumnOptions()) if name else None
     except ManyhandsError as error:

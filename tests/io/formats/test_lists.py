@@ -19,8 +19,8 @@ from manyhands.io.read.reading import read_export
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def judged(value, format_name, columns_wanted=None):
-    return lists.read(Records("x.json", value), format_name, columns_wanted or ColumnOptions())
+def judged(value, format_name, options=None):
+    return lists.read(Records("x.json", value), format_name, options or ColumnOptions())
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ def test_a_file_without_answers_says_so():
 
 def test_text_and_lists_of_one_question_become_lists():
     """Batches in which a question was answered once and often go together."""
-    from manyhands.io.read.judgements import joined
+    from manyhands.io.read.judgements import concatenate
 
-    both = joined([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
+    both = concatenate([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
     assert both.answers["q"].to_list() == [["a"], ["b", "c"], None]
     assert both.answers["other"].to_list() == [None, None, "x"] and both.item.dtype == pl.String
 

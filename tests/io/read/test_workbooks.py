@@ -39,11 +39,11 @@ def workbook(*rows, before="", parts=None):
     """A workbook of one sheet with these rows, each a number and the XML of its cells."""
     cells = "".join(f'<row r="{number}">{cells}</row>' for number, cells in rows)
     sheet = f'<?xml version="1.0"?>{before}<worksheet xmlns="{MAIN}"><sheetData>{cells}</sheetData></worksheet>'
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**PARTS, "xl/worksheets/sheet1.xml": sheet, **(parts or {})}.items():
             archive.writestr(name, content)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def header():
@@ -51,7 +51,7 @@ def header():
 
 
 def cells_of(content):
-    frame, names = read_workbook(Source("x.xlsx", held=content))
+    frame, names = read_workbook(Source("x.xlsx", content=content))
     return names, frame.rows()
 
 

@@ -70,9 +70,9 @@ def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
             )
         return [str(int(value)) for value in ids.tolist()]
     texts = [str(value) for value in ids.tolist()]
-    odd = half_pair(texts)
-    if odd is not None:
-        raise AlignmentError(f"The ids in {where} have {odd!r} in row {texts.index(odd)}, {HALF_PAIR}")
+    invalid = half_pair(texts)
+    if invalid is not None:
+        raise AlignmentError(f"The ids in {where} have {invalid!r} in row {texts.index(invalid)}, {HALF_PAIR}")
     return texts
 
 
@@ -96,7 +96,7 @@ def _sparse(file: BinaryIO) -> Any:
 
 
 def _explain(path: Path, error: Exception) -> str:
-    told = str(error).partition("\n")[0][:200]
-    if any(word in told.lower() for word in ("pickle", "python objects")):
+    cause = str(error).partition("\n")[0][:200]
+    if any(word in cause.lower() for word in ("pickle", "python objects")):
         return f"{path} holds Python objects (a pickle), which are not read. Save numbers, and ids as text."
-    return f"{path} cannot be read as a file of NumPy: {told.rstrip('.')}. Save it again."
+    return f"{path} cannot be read as a file of NumPy: {cause.rstrip('.')}. Save it again."

@@ -90,25 +90,27 @@ class FeaturePipeline:
     def to_json(self) -> bytes:
         tfidf = None if self.tfidf is None else {"terms": self.tfidf.terms, "weights": self.tfidf.weights}
         scale = None if self.scale is None else {"mean": self.scale.mean, "spread": self.scale.spread}
-        said = {"schema": _SCHEMA, "columns": self.columns, "text": self.text, "tfidf": tfidf, "scale": scale}
-        return json.dumps(said, indent=1, ensure_ascii=False).encode()
+        document = {"schema": _SCHEMA, "columns": self.columns, "text": self.text, "tfidf": tfidf, "scale": scale}
+        return json.dumps(document, indent=1, ensure_ascii=False).encode()
 
     @classmethod
     def from_json(cls, content: bytes, name: str) -> Self:
         try:
-            said = json.loads(content)
-            if said["schema"] == _SCHEMA:
-                words, scale = said["tfidf"], said["scale"]
+            document = json.loads(content)
+            if document["schema"] == _SCHEMA:
+                words, scale = document["tfidf"], document["scale"]
                 return cls(
-                    _texts(said["columns"]),
-                    _texts(said["text"]),
+                    _texts(document["columns"]),
+                    _texts(document["text"]),
                     None if words is None else TfIdf(_texts(words["terms"]), _floats(words["weights"], words["terms"])),
                     None if scale is None else Scale(_floats(scale["mean"]), _spread(scale["spread"], scale["mean"])),
                 )
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
-            told = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
-            raise ParameterError(f"{name} cannot be read: {told}. Train it again.") from None
-        raise ParameterError(f"{name} has the schema {said['schema']!r}; this version reads {_SCHEMA}. Train it again.")
+            cause = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            raise ParameterError(f"{name} cannot be read: {cause}. Train it again.") from None
+        raise ParameterError(
+            f"{name} has the schema {document['schema']!r}; this version reads {_SCHEMA}. Train it again."
+        )
 
 
 def _floats(numbers: Any, beside: Sequence[Any] | None = None) -> tuple[float, ...]:

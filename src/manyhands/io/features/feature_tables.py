@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import listed, plain, shorten
+from manyhands.io.messages import listed, normalise_name, shorten
 from manyhands.io.read.companion_tables import find_common, open_table
 from manyhands.io.read.frames import frame_as_text
 from manyhands.io.read.judgements import find_column
@@ -78,8 +78,8 @@ _NAME_THEM = "Fill it, name the columns with numbers by --column, or texts by --
 
 
 def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, trained_on: str) -> None:
-    known = {plain(name) for name in names}
-    lacking = [name for name in wanted if plain(name) not in known]
+    known = {normalise_name(name) for name in names}
+    lacking = [name for name in wanted if normalise_name(name) not in known]
     if lacking:
         raise AnnotationError(
             f"The model was trained on {trained_on}; {source} lacks {listed(lacking)}. It has: {listed(names)}."

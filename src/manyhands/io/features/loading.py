@@ -155,8 +155,8 @@ def _checked(features: Features) -> Features:
 def _with_ids(features: Features, path: Path) -> Features:
     found = replace(features, ids=_read_ids(path))
     if features.ids is not None:
-        told = f"ids_replaced: The ids in {features.source} are not looked at; those of {path} take their place."
-        warnings.warn(told, CrowdWarning, stacklevel=3)
+        message = f"ids_replaced: The ids in {features.source} are not looked at; those of {path} take their place."
+        warnings.warn(message, CrowdWarning, stacklevel=3)
     return found
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from manyhands.exceptions import AnnotationError
 
 _WORD = re.compile(r"\w\w+")  # two letters or digits at least
-_MOST_TERMS = 20_000
-_FEWEST_TEXTS = 2  # a word of one text alone teaches nothing about another, unless there is no other word
+_MAX_TERMS = 20_000
+_MIN_TEXTS = 2  # a word of one text alone teaches nothing about another, unless there is no other word
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TfIdf:
         found: Counter[str] = Counter()
         for text in texts:
             found.update(set(words(text)))
-        usual = {term: n for term, n in found.items() if n >= _FEWEST_TEXTS} or found
+        usual = {term: n for term, n in found.items() if n >= _MIN_TEXTS} or found
         if not usual:
             raise AnnotationError(
                 "There is no word of at least two letters in the texts, so there is nothing to learn."
             )
-        kept = sorted(sorted(usual, key=lambda term: (-usual[term], term))[:_MOST_TERMS])
+        kept = sorted(sorted(usual, key=lambda term: (-usual[term], term))[:_MAX_TERMS])
         counts = np.array([usual[term] for term in kept], float)
         return cls(tuple(kept), tuple((np.log((1 + len(texts)) / (1 + counts)) + 1).tolist()))
 

@@ -63,26 +63,24 @@ class Format(Protocol):
 
     def recognise(self, document: Document) -> str | None: ...
 
-    def read(self, document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements: ...
+    def read(self, document: Document, format_name: str, options: ColumnOptions) -> Judgements: ...
 
 
-def read_document(document: Document, columns_wanted: ColumnOptions, format_name: str | None = None) -> Judgements:
+def read_document(document: Document, options: ColumnOptions, format_name: str | None = None) -> Judgements:
     """The judgements of a document, in the format that was named or recognised."""
     if format_name is not None:
         if format_name not in NAMES:
             raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
-        return _module(NAMES[format_name]).read(document, format_name, columns_wanted)
-    if (
-        columns_wanted.item and columns_wanted.worker and columns_wanted.label
-    ):  # who names all three columns means a plain table
-        return _module("long").read(document, "long", columns_wanted)
-    if wide.names_workers(document, columns_wanted):
-        return wide.read(document, "wide", columns_wanted)
+        return _module(NAMES[format_name]).read(document, format_name, options)
+    if options.item and options.worker and options.label:  # who names all three columns means a plain table
+        return _module("long").read(document, "long", options)
+    if wide.names_workers(document, options):
+        return wide.read(document, "wide", options)
     for name in _MODULES:
         module = _module(name)
         found = module.recognise(document)
         if found is not None:
-            return module.read(document, found, columns_wanted)
+            return module.read(document, found, options)
     raise AnnotationError(
         f"{document.name} is in no format that manyhands knows. It reads {READABLE}; see docs/formats.md."
     )

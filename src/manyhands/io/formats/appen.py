@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import blank_as_null
+from manyhands.io.formats.item_columns import blank_as_null
 from manyhands.io.formats.long import as_table
 from manyhands.io.messages import listed, split_question
 from manyhands.io.read.documents import Document, Table
@@ -40,18 +40,16 @@ def recognise(document: Document) -> str | None:
     return "appen" if any(name in document.header for name in (*_OF_JUDGEMENTS, *_OF_UNITS)) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """The judgements of a job; those of workers whom Appen did not trust do not count."""
     table = as_table(document)
     unit = find_column(table.header, _UNIT, "item", table.name)
-    if columns_wanted.worker is None and _WORKER not in table.header:
+    if options.worker is None and _WORKER not in table.header:
         return _refused(table, unit)
-    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
-    at_item = (
-        find_column(table.header, columns_wanted.item, "item", table.name) if columns_wanted.item is not None else unit
-    )
+    worker = find_column(table.header, options.worker or _WORKER, "worker", table.name)
+    at_item = find_column(table.header, options.item, "item", table.name) if options.item is not None else unit
     item = blank_as_null(table.column(at_item))
-    fields = _find_fields(table, unit, {at_item, worker}, columns_wanted)
+    fields = _find_fields(table, unit, {at_item, worker}, options)
     time, notes = parse_times(table.column(table.header.index(_TIME))) if _TIME in table.header else (None, {})
     label = listed([table.header[at] for at in fields])
     mapping = {"item": table.header[at_item], "worker": table.header[worker], "label": label}
@@ -73,9 +71,9 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
     )
 
 
-def _find_fields(table: Table, unit: int, taken: set[int], columns_wanted: ColumnOptions) -> list[int]:
+def _find_fields(table: Table, unit: int, taken: set[int], options: ColumnOptions) -> list[int]:
     """The columns that hold answers: the one that the user named, or all that look like it."""
-    wanted = columns_wanted.label or _column_in_question(table, columns_wanted.question)
+    wanted = options.label or _column_in_question(table, options.question)
     if wanted is not None:
         return [find_column(table.header, wanted, "label", table.name)]
     others = [at for at in range(len(table.header)) if at not in taken and _may_be_answer(table.header[at])]
@@ -145,8 +143,8 @@ def _tainted(table: Table) -> pl.Series | None:
 
 def _privacy(table: Table) -> dict[str, str]:
     personal = [name for name in _PERSONAL if name in table.header]
-    said = f"{listed(personal)} tell where the workers were; nothing of it was copied. Do not share this file."
-    return {"personal_data": said} if personal else {}
+    message = f"{listed(personal)} tell where the workers were; nothing of it was copied. Do not share this file."
+    return {"personal_data": message} if personal else {}
 
 
 def _refused(table: Table, unit: int) -> Judgements:

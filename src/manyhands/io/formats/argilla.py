@@ -48,29 +48,29 @@ def recognise(document: Document) -> str | None:
     return "argilla" if any(key.endswith((_USERS, _STATUS)) for key in keys) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """One judgement per record and user, with his answers to all questions; one more for every suggestion."""
-    columns_wanted.refuse("worker", "Argilla", "user_id")
+    options.refuse("worker", "Argilla", "user_id")
     name = document.name
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
     nested = any("responses" in record for record in records)
     responses = [list((_nested if nested else _flat)(record, name, at)) for at, record in enumerate(records, start=1)]
     counts, no_class = _count_answers(responses)
-    meant = _meant(counts, columns_wanted)
+    meant = _selected_question(counts, options)
     rows = Collector()
     for at, record in enumerate(records, start=1):
-        item = _id(record, name, at) if columns_wanted.item is None else item_at(records, at, columns_wanted.item, name)
+        item = _id(record, name, at) if options.item is None else item_at(records, at, options.item, name)
         _add(rows, item, responses[at - 1], meant, name, at)
         for question, value in _suggestions(record, nested):
             if meant is None or question == meant:
                 known = question in counts and not _has_parts(value)
                 rows.add(item, None, {question: _labels(value, name, at)} if known else {}, "prediction")
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     return rows.judgements(
         name,
         format_name,
         mapping={
-            "item": columns_wanted.item or "id",
+            "item": options.item or "id",
             "worker": "responses[].user_id" if nested else "<question>.responses.users",
             "label": "responses[].value" if nested else "<question>.responses",
         },
@@ -92,10 +92,10 @@ def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, 
     return dict(counts), no_class
 
 
-def _meant(questions: Mapping[str, int], columns_wanted: ColumnOptions) -> str | None:
+def _selected_question(questions: Mapping[str, int], options: ColumnOptions) -> str | None:
     """The question whose answers are to be read, where that is known; only its status then matters."""
-    if columns_wanted.label is not None or columns_wanted.question is not None:
-        found = split_question(columns_wanted.label or columns_wanted.question or "", questions)
+    if options.label is not None or options.question is not None:
+        found = split_question(options.label or options.question or "", questions)
         return None if found is None else found[0]
     return next(iter(questions)) if len(questions) == 1 else None
 
@@ -117,8 +117,8 @@ def _list_of(cell: str, where: str) -> Any:
     try:
         return exact_json.loads(cell)
     except orjson.JSONDecodeError:
-        said = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
-        raise AnnotationError(said) from None
+        message = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
+        raise AnnotationError(message) from None
 
 
 def _nested(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response]:
@@ -203,9 +203,9 @@ def _add(rows: Collector, item: str, responses: Sequence[_Response], meant: str 
 def _reason(response: _Response, source: str, at: int) -> str | None:
     if response.status is None or (isinstance(response.status, str) and response.status in _REASONS):
         return _REASONS[response.status or "submitted"]
-    said = shorten(str(response.status))
+    message = shorten(str(response.status))
     raise AnnotationError(
-        f"{source}, row {at}: the status of a response is {said!r}, not submitted, draft or discarded. Correct it."
+        f"{source}, row {at}: the status of a response is {message!r}, not submitted, draft or discarded. Correct it."
     )
 
 

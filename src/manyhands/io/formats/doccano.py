@@ -15,7 +15,7 @@ import orjson
 from manyhands.exceptions import AnnotationError, ManyhandsError
 from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read import exact_json
 from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
@@ -27,7 +27,7 @@ _DATA = ("text", "data", "filename")
 _NOBODY = ("all", "unknown")  # members that are no one: everybody at once, and records without an annotator
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
 _JOINT = "#"  # between the labels of a cell
-_WORKER_NAMES = {plain(name) for name in COMMON_NAMES["worker"]} | {
+_WORKER_NAMES = {normalise_name(name) for name in COMMON_NAMES["worker"]} | {
     "annotators",
     "annotatorids",
     "workers",
@@ -46,20 +46,20 @@ def recognise(document: Document) -> str | None:
     return "doccano" if _is_record(first) or _names_workers(first) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """One judgement per member and record; of shared annotations, one per label, and nobody's."""
-    columns_wanted.refuse("worker", "doccano", "the names of its files")
-    columns_wanted.refuse("label", "doccano", "label")
+    options.refuse("worker", "doccano", "the names of its files")
+    options.refuse("label", "doccano", "label")
     rows, notes = Collector(), dict(getattr(document, "notes", {}))
-    mapping = {"item": columns_wanted.item or "id", "worker": "the name of the file", "label": "label"}
+    mapping = {"item": options.item or "id", "worker": "the name of the file", "label": "label"}
     if isinstance(document, Records) and _names_workers(document.first):
-        return _read_older(document, format_name, columns_wanted)
+        return _read_older(document, format_name, options)
     for worker, member in _members(document, notes):
         if isinstance(member, Table):
-            _add_table(rows, member, worker, columns_wanted, notes)
+            _add_table(rows, member, worker, options, notes)
         else:
             notes |= getattr(member, "notes", {})
-            _add_records(rows, member, worker, columns_wanted)
+            _add_records(rows, member, worker, options)
     if not isinstance(document, Folder) and Path(document.name).stem not in _NOBODY:
         notes["worker_from_name"] = (
             f"doccano names a file after the worker, so all labels of {document.name} were taken for those of one. "
@@ -91,7 +91,7 @@ def _first_line(source: Source) -> bytes:
 def _is_record(entry: Any) -> bool:
     if not isinstance(entry, dict) or "id" not in entry or not any(key in entry for key in _DATA):
         return False
-    if any(plain(key) in _WORKER_NAMES for key in entry):
+    if any(normalise_name(key) in _WORKER_NAMES for key in entry):
         return False
     spans = isinstance(entry.get("entities"), list) and isinstance(entry.get("relations"), list)
     return isinstance(entry.get("label"), list) or spans
@@ -99,7 +99,7 @@ def _is_record(entry: Any) -> bool:
 
 def _is_header(header: Sequence[str]) -> bool:
     """Any table may have an id, a text and a label; doccano's has a column of comments as well."""
-    nameless = not any(plain(name) in _WORKER_NAMES for name in header)
+    nameless = not any(normalise_name(name) in _WORKER_NAMES for name in header)
     return nameless and {"id", "label", "Comments"} <= set(header) and any(name in header for name in _DATA)
 
 
@@ -129,16 +129,16 @@ def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]
             yield PurePosixPath(name).stem, parse(source)
 
 
-def _add_records(rows: Collector, document: Document, worker: str, columns_wanted: ColumnOptions) -> None:
-    objects, key = objects_of(document, "doccano"), columns_wanted.item or "id"
+def _add_records(rows: Collector, document: Document, worker: str, options: ColumnOptions) -> None:
+    objects, key = objects_of(document, "doccano"), options.item or "id"
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, document.name)
         labels, region = _labels(entry, document.name, at)
         _add(rows, item, worker, labels, region)
 
 
-def _add_table(rows: Collector, table: Table, worker: str, columns_wanted: ColumnOptions, notes: Notes) -> None:
-    items = table.column(find_column(table.header, columns_wanted.item or "id", "item", table.name))
+def _add_table(rows: Collector, table: Table, worker: str, options: ColumnOptions, notes: Notes) -> None:
+    items = table.column(find_column(table.header, options.item or "id", "item", table.name))
     if "label" not in table.header:
         raise AnnotationError(f"{table.name} has no column called label, as every CSV file of doccano has.")
     cells = table.column(table.header.index("label"))
@@ -170,11 +170,11 @@ def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], 
     return [text for text in texts if text is not None], False
 
 
-def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def _read_older(document: Records, format_name: str, options: ColumnOptions) -> Judgements:
     """Records that name their workers: `annotations` with label and user, or `labels` with username."""
     rows, objects, name = Collector(), objects_of(document, "doccano"), document.name
     by_user = "username" not in document.first
-    key = columns_wanted.item or ("id" if by_user else "doc_id")
+    key = options.item or ("id" if by_user else "doc_id")
     notes = dict(document.notes)
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, name)
@@ -183,8 +183,8 @@ def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptio
             continue
         worker = one_text(entry.get("username"), name, at, "username") or None
         labels, region = _labels({"label": entry.get("labels")}, name, at)
-        unsaid = "no_worker" if labels and worker is None else None
-        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else unsaid)
+        no_worker = "no_worker" if labels and worker is None else None
+        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else no_worker)
     mapping = {"item": key, "worker": "username", "label": "labels"}
     if by_user:
         mapping = {"item": key, "worker": "annotations[].user", "label": "annotations[].label"}

@@ -21,9 +21,11 @@ def objects_of(document: Document, tool: str) -> list[dict[str, Any]]:
     entries = [value] if isinstance(value, dict) else value
     if not isinstance(entries, list):
         raise AnnotationError(f"{document.name} is no JSON export of {tool}. Leave --format out, or export JSON.")
-    strange = next((at for at, entry in enumerate(entries, start=1) if not isinstance(entry, dict)), None)
-    if strange is not None:
-        raise AnnotationError(f"{document.name}, row {strange}: not an object, as every row of {tool} is. Remove it.")
+    unexpected = next((at for at, entry in enumerate(entries, start=1) if not isinstance(entry, dict)), None)
+    if unexpected is not None:
+        raise AnnotationError(
+            f"{document.name}, row {unexpected}: not an object, as every row of {tool} is. Remove it."
+        )
     return entries
 
 
@@ -79,15 +81,13 @@ def set_times(rows: Collector, raw: Sequence[Any]) -> Notes:
     return notes
 
 
-def only_question(rows: Collector, columns_wanted: ColumnOptions, source: str) -> None:
+def only_question(rows: Collector, options: ColumnOptions, source: str) -> None:
     """Keep the answers to the question that the user named as the label."""
-    if columns_wanted.label is None:
+    if options.label is None:
         return
-    if columns_wanted.label not in rows.answers:
-        raise AnnotationError(
-            f"{source} has no question {columns_wanted.label!r}. It has: {listed(list(rows.answers))}."
-        )
-    for other in set(rows.answers) - {columns_wanted.label}:
+    if options.label not in rows.answers:
+        raise AnnotationError(f"{source} has no question {options.label!r}. It has: {listed(list(rows.answers))}.")
+    for other in set(rows.answers) - {options.label}:
         del rows.answers[other]
 
 

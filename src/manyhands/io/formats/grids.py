@@ -10,7 +10,7 @@ from dataclasses import replace
 import polars as pl
 
 from manyhands.io.formats.long import COMMON_NAMES, objects_as_table
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import Judgements
 
@@ -20,12 +20,12 @@ _REMARKS = (
     "created_at updated_at submitted_at submitted start_time end_time duration"
 )
 GOLD_NAMES, ITEM_NAMES, WORKER_NAMES, LABEL_NAMES, TIME_NAMES = (
-    frozenset(map(plain, COMMON_NAMES[role])) for role in ("gold", "item", "worker", "label", "time")
+    frozenset(map(normalise_name, COMMON_NAMES[role])) for role in ("gold", "item", "worker", "label", "time")
 )
-_NO_LABELS = frozenset(map(plain, f"{_OUTCOMES} {_REMARKS}".split())) | GOLD_NAMES | ITEM_NAMES | {""}
-_FEWEST_DIFFERENT = 3  # cells of a column that must all differ before it is taken for texts
-_MOST_CELLS_LOOKED_AT = 100_000
-_MOST_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
+_NO_LABELS = frozenset(map(normalise_name, f"{_OUTCOMES} {_REMARKS}".split())) | GOLD_NAMES | ITEM_NAMES | {""}
+_MIN_DIFFERENT = 3  # cells of a column that must all differ before it is taken for texts
+_MAX_CELLS_LOOKED_AT = 100_000
+_MAX_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
 _NUMBERED_QUESTION = re.compile(r"(q|question|frage|item)[\s_-]*\d+", re.IGNORECASE)
 
 
@@ -39,12 +39,12 @@ def flat_table(document: Document) -> Table | None:
     return objects_as_table(document.name, objects) if all(map(_is_flat, objects)) else None
 
 
-def sort_out(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[list[int], list[int]]:
+def split_label_columns(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[list[int], list[int]]:
     """The columns that may hold labels, and those that hold something else: by name, or as no value comes again."""
-    named = [at for at in columns if plain(table.header[at]) in _NO_LABELS]
+    named = [at for at in columns if normalise_name(table.header[at]) in _NO_LABELS]
     others = [at for at in columns if at not in set(named)]
     filled = {at: _filled(rows.to_series(at)) for at in others}
-    differing = [at for at, cells in filled.items() if len(cells) >= _FEWEST_DIFFERENT and cells.is_unique().all()]
+    differing = [at for at, cells in filled.items() if len(cells) >= _MIN_DIFFERENT and cells.is_unique().all()]
     if differing:
         everywhere = pl.concat([cells.rename("") for cells in filled.values()])
         once = everywhere.filter(everywhere.is_unique())
@@ -53,14 +53,14 @@ def sort_out(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[
     return [at for at in columns if at not in left_out], [at for at in columns if at in left_out]
 
 
-def speak_alike(rows: pl.DataFrame, columns: Sequence[int]) -> bool:
+def share_values(rows: pl.DataFrame, columns: Sequence[int]) -> bool:
     """Whether columns have labels in common, and none of them holds texts."""
-    looked_at = rows.head(max(_MOST_CELLS_LOOKED_AT // max(rows.width, 1), 10))
+    looked_at = rows.head(max(_MAX_CELLS_LOOKED_AT // max(rows.width, 1), 10))
     cells = [_filled(looked_at.to_series(at)) for at in columns]
-    said = [set(column) - {"-1"} for column in cells]
-    if any(len(values) > max(_MOST_CLASSES, len(column) // 2) for values, column in zip(said, cells)):
+    distinct = [set(column) - {"-1"} for column in cells]
+    if any(len(values) > max(_MAX_CLASSES, len(column) // 2) for values, column in zip(distinct, cells)):
         return False
-    uses = Counter(value for values in said for value in values)
+    uses = Counter(value for values in distinct for value in values)
     return any(count > 1 for count in uses.values())
 
 
@@ -69,8 +69,8 @@ def left_out_note(header: Sequence[str], left_out: Sequence[int], what: str, rol
     if not left_out:
         return {}
     names = listed([header[at] or "(no name)" for at in left_out])
-    said = f"Not taken for {what}: {names}. Where that is wrong, name the columns of all {what}: --{role} a,b,c."
-    return {"columns_left_out": said}
+    distinct = f"Not taken for {what}: {names}. Where that is wrong, name the columns of all {what}: --{role} a,b,c."
+    return {"columns_left_out": distinct}
 
 
 def are_numbered_questions(names: Iterable[str]) -> bool:

@@ -52,22 +52,22 @@ def recognise(document: Document) -> str | None:
     return None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """Worker responses where there are any, otherwise consolidation requests, otherwise the manifest's own labels."""
-    columns_wanted.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
+    options.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
     if isinstance(document, Folder):
-        return _read_folder(document, columns_wanted)
+        return _read_folder(document, options)
     if isinstance(document, Records) and is_manifest(document):
-        return read_manifest(document, columns_wanted)
+        return read_manifest(document, options)
     if isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value)):
         notes = _unnumbered(document)
-        return _judgements(document.name, _responses(document), Manifest([]), columns_wanted, notes)
+        return _judgements(document.name, _responses(document), Manifest([]), options, notes)
     raise AnnotationError(
         f"{document.name} is no part of a Ground Truth job. Give the folder that has annotations/ in it."
     )
 
 
-def _read_folder(folder: Folder, columns_wanted: ColumnOptions) -> Judgements:
+def _read_folder(folder: Folder, options: ColumnOptions) -> Judgements:
     kinds = {name: kind for name in folder.members if (kind := _kind(name))}
     used = _RESPONSES if _RESPONSES in kinds.values() else _REQUESTS
     files = [name for name, kind in kinds.items() if kind == used]
@@ -81,11 +81,13 @@ def _read_folder(folder: Folder, columns_wanted: ColumnOptions) -> Judgements:
             raise AnnotationError(
                 f"{folder.name} has no {_RESPONSES}/iteration-*/ in it. Give the folder of a whole job."
             )
-        return read_manifest(manifest, columns_wanted)
-    said = f"Answers were taken from {len(files)} file(s) of {used}"
-    said += f", and the names of items from {called}." if called else "; there is no manifest that names their items."
+        return read_manifest(manifest, options)
+    message = f"Answers were taken from {len(files)} file(s) of {used}"
+    message += (
+        f", and the names of items from {called}." if called else "; there is no manifest that names their items."
+    )
     lines = Manifest(manifest.objects, called) if manifest is not None else Manifest([])
-    return _judgements(folder.name, _all_responses(folder, files), lines, columns_wanted, {"files_used": said})
+    return _judgements(folder.name, _all_responses(folder, files), lines, options, {"files_used": message})
 
 
 def _all_responses(folder: Folder, files: list[str]) -> Iterator[Response]:
@@ -142,20 +144,20 @@ def _judgements(
     source: str,
     responses: Iterator[Response],
     manifest: Manifest,
-    columns_wanted: ColumnOptions,
+    options: ColumnOptions,
     notes: Mapping[str, str],
 ) -> Judgements:
     """All responses under the names of their items, and the objects of the manifest that nobody answered."""
     given = [(response, *answers_of(response.content)) for response in responses]
     answered = {response.number for response, _, _ in given}
-    items, item_said, more = manifest.items(answered, columns_wanted.item)
+    items, item_location, more = manifest.items(answered, options.item)
     elements = {element for _, answers, _ in given for element in answers}
-    if columns_wanted.label is not None and columns_wanted.label not in elements:
-        raise AnnotationError(f"{source} has no element {columns_wanted.label!r}. It has: {listed(sorted(elements))}.")
+    if options.label is not None and options.label not in elements:
+        raise AnnotationError(f"{source} has no element {options.label!r}. It has: {listed(sorted(elements))}.")
     rows, unread = Collector(), 0
     for response, answers, marks_regions in given:
-        if columns_wanted.label is not None:
-            answers = {columns_wanted.label: answers[columns_wanted.label]} if columns_wanted.label in answers else {}
+        if options.label is not None:
+            answers = {options.label: answers[options.label]} if options.label in answers else {}
         reason = "no_worker" if answers and not response.worker else None
         if not answers and marks_regions:
             reason = "region"
@@ -166,15 +168,15 @@ def _judgements(
         if index not in answered:
             rows.add(name, None, {})
     mapping = {
-        "item": item_said,
+        "item": item_location,
         "worker": "workerMetadata.identityData.sub or workerId",
         "label": "answerContent.<element>",
         "time": "submissionTime",
     }
-    told = {**notes, **more}
+    message = {**notes, **more}
     if unread:
-        told["unread_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
-    return rows.judgements(source, FORMAT, mapping=mapping, notes=told)
+        message["unread_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
+    return rows.judgements(source, FORMAT, mapping=mapping, notes=message)
 
 
 def worker_of(answer: Mapping[str, Any]) -> str | None:
@@ -229,8 +231,8 @@ def _unnumbered(document: Records) -> dict[str, str]:
     """A worker response does not say which object it is about; only the directory does."""
     if not isinstance(document.value, dict) or _index_in(document.name):
         return {}
-    said = "The file does not say which item was answered, so its own name was taken; give the job's folder instead."
-    return {"item_unknown": said}
+    message = "The file does not say which item was answered, so its own name was taken; give the job's folder instead."
+    return {"item_unknown": message}
 
 
 def _index_in(name: str) -> str | None:

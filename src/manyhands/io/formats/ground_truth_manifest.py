@@ -29,20 +29,20 @@ class Manifest:
         Numbers stay numbers where the manifest cannot name every item by one name of its own.
         """
         by_number = {str(at): str(at) for at in range(len(self.lines))}
-        said = "the number of the data object"
+        location = "the number of the data object"
         if wanted is not None and wanted not in _BY_NUMBER and not self.lines:
             raise AnnotationError(f"There is no manifest that could name the items by {wanted!r}. Leave --item out.")
         if not answered <= by_number.keys():
             code = {"foreign_manifest": f"{self.name} has no line for some objects, so it was not used to name items."}
-            return {}, said, code if self.lines else {}
+            return {}, location, code if self.lines else {}
         if wanted in _BY_NUMBER or not self.lines:
-            return by_number, said, {}
+            return by_number, location, {}
         keys = _SOURCES if wanted is None else (self._find(wanted),)
         found = [next((as_text(line[key]) for key in keys if line.get(key) is not None), None) for line in self.lines]
         names = [name for name in found if name and name.strip()]
         if len(names) < len(found) or len(set(names)) < len(names):
-            told = f"{self.name} names some items twice or not at all, so items are called by their number."
-            return by_number, said, {"items_by_number": told}
+            message = f"{self.name} names some items twice or not at all, so items are called by their number."
+            return by_number, location, {"items_by_number": message}
         used = [key for key in keys if any(key in line for line in self.lines)]
         return dict(zip(by_number, names)), " or ".join(used) + " in the manifest", {}
 
@@ -64,10 +64,10 @@ def names_sources(document: Records) -> bool:
     return bool(document.objects) and all(any(key in line for key in _SOURCES) for line in document.objects)
 
 
-def read_manifest(document: Records, columns_wanted: ColumnOptions) -> Judgements:
+def read_manifest(document: Records, options: ColumnOptions) -> Judgements:
     """One row per line and attribute; they are what was made of the answers, or of none."""
     rows = Collector()
-    items, said, notes = Manifest(document.objects, document.name).items(set(), columns_wanted.item)
+    items, location, notes = Manifest(document.objects, document.name).items(set(), options.item)
     for item, line in zip(items.values(), document.objects):
         attributes = _attributes(line)
         for metadata in attributes.values():
@@ -79,7 +79,7 @@ def read_manifest(document: Records, columns_wanted: ColumnOptions) -> Judgement
         f"{document.name} holds one consolidated label per item and not the workers' answers, so nothing can be "
         "aggregated. Give the job's folder with annotations/worker-response in it."
     )
-    mapping = {"item": said, "label": "<attribute>-metadata.class-name"}
+    mapping = {"item": location, "label": "<attribute>-metadata.class-name"}
     return rows.judgements(document.name, "ground-truth", mapping=mapping, notes=notes, refusal=refusal)
 
 

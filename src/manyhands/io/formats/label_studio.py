@@ -37,18 +37,18 @@ def recognise(document: Document) -> str | None:
     return recognise_flat(document)
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """Every annotation, draft and prediction as a row, and a row for each task that has no annotation."""
-    columns_wanted.refuse("worker", format_name, "completed_by" if format_name == "label-studio" else "annotator")
+    options.refuse("worker", format_name, "completed_by" if format_name == "label-studio" else "annotator")
     if format_name != "label-studio":
-        return read_flat(document, format_name, columns_wanted)
+        return read_flat(document, format_name, options)
     rows = _Rows(document.name)
-    item_of, place = item_finder(document, columns_wanted.item)
+    item_of, place = item_finder(document, options.item)
     for task in tasks_of(document):
         rows.add_task(task, item_of(task))
     mapping = _MAPPING | {"item": place}
     judgements = rows.judgements(mapping, document.notes if isinstance(document, Records) else {})
-    return judgements if columns_wanted.label is None else _only(judgements, columns_wanted.label)
+    return judgements if options.label is None else _only(judgements, options.label)
 
 
 def tasks_of(document: Document) -> Iterator[Task]:
@@ -58,7 +58,7 @@ def tasks_of(document: Document) -> Iterator[Task]:
         raise AnnotationError(f"{document.name} is not a JSON export of Label Studio. Leave --format out.")
     for at, task in enumerate(value if isinstance(value, list) else [value], start=1):
         if type(task) is not dict:
-            what = f"{_said(task)} where a task should be"
+            what = f"{_kind_of(task)} where a task should be"
             raise AnnotationError(f"{document.name}, entry {at}: {what}. Export it again.")
         if _is_annotation(task):
             inner = task["task"] if type(task["task"]) is dict else {"id": task["task"]}
@@ -72,7 +72,7 @@ def entries_of(task: Task, key: str, source: str) -> list[Any]:
     if found is None:
         return []
     if type(found) is not list:
-        raise AnnotationError(f"{source}, task {_id(task)}: {key!r} is {_said(found)}, not a list. Export it again.")
+        raise AnnotationError(f"{source}, task {_id(task)}: {key!r} is {_kind_of(found)}, not a list. Export it again.")
     return found
 
 
@@ -83,7 +83,7 @@ def results_of(entry: dict[str, Any], task: Task, source: str) -> list[Any]:
         return []
     if type(results) is not list:
         where = f"{source}, task {_id(task)}, annotation {_id(entry)}"
-        raise AnnotationError(f"{where}: 'result' is {_said(results)}, not a list. Export it again.")
+        raise AnnotationError(f"{where}: 'result' is {_kind_of(results)}, not a list. Export it again.")
     return results
 
 
@@ -124,7 +124,7 @@ class _Rows:
         for annotation in annotations:
             if type(annotation) is not dict:
                 raise AnnotationError(
-                    f"{self.source}, task {_id(task)}: {_said(annotation)} where an annotation should be. "
+                    f"{self.source}, task {_id(task)}: {_kind_of(annotation)} where an annotation should be. "
                     "Export annotations in full, not their ids."
                 )
             self._add_annotation(task, item, annotation)
@@ -179,11 +179,11 @@ class _Rows:
         quick = type(number) is int and type(address) is str
         if quick and self.seen.get(number) == address:
             return str(address)
-        told, name = _name(number), _name(address)
-        if told and name:
-            self.names[told] = name
+        number_text, name = _name(number), _name(address)
+        if number_text and name:
+            self.names[number_text] = name
             self.seen |= {number: name} if quick else {}
-        return name or told
+        return name or number_text
 
     def judgements(self, mapping: dict[str, str], notes: dict[str, str]) -> Judgements:
         worker = self.collected.worker
@@ -259,7 +259,7 @@ def _id(entry: Task) -> str:
     return shorten(_scalar_text(entry.get("id")) or "without an id")
 
 
-def _said(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     """A JSON value in a few words."""
     kinds = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")

@@ -41,15 +41,15 @@ def recognise_flat(document: Document) -> str | None:
     return None
 
 
-def read_flat(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read_flat(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """Every annotation as a row; a task without one is a row without a worker."""
     table = _as_table(document)
     cells = {name: _blank_as_null(table.column(at)) for at, name in enumerate(table.header)}
     item_column = "id"
-    if columns_wanted.item is not None:
-        at = find_column(table.header, columns_wanted.item.removeprefix("data."), "item", table.name)
+    if options.item is not None:
+        at = find_column(table.header, options.item.removeprefix("data."), "item", table.name)
         item_column = table.header[at]
-    answers, regional = _find_questions(table.name, cells, columns_wanted)
+    answers, regional = _find_questions(table.name, cells, options)
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
     reason = _reasons(cells, answers, regional)
@@ -88,12 +88,12 @@ def _blank_as_null(column: pl.Series) -> pl.Series:
 
 
 def _find_questions(
-    source: str, cells: dict[str, pl.Series], columns_wanted: ColumnOptions
+    source: str, cells: dict[str, pl.Series], options: ColumnOptions
 ) -> tuple[dict[str, pl.Series], list[str]]:
     """The answers by question, and the columns that speak of parts of items."""
     others = [name for name in cells if name not in _OWN and not name.startswith(_DATA_PREFIX)]
-    wanted = _wanted(source, list(cells), columns_wanted)
-    if columns_wanted.label is not None:
+    wanted = _wanted(source, list(cells), options)
+    if options.label is not None:
         return {str(wanted): _answers(cells[str(wanted)])}, []
     unlabelled = cells["annotator"].is_null()
     differs, several = _within_tasks(cells, others)
@@ -115,13 +115,13 @@ def _find_questions(
     return {name: _answers(cells[name]) for name in cells if name in found or name == wanted}, regional
 
 
-def _wanted(source: str, header: Sequence[str], columns_wanted: ColumnOptions) -> str | None:
+def _wanted(source: str, header: Sequence[str], options: ColumnOptions) -> str | None:
     """The column that the user named as the question or the label."""
-    if columns_wanted.label is not None:
-        return header[find_column(header, columns_wanted.label, "label", source)]
-    if columns_wanted.question is None:
+    if options.label is not None:
+        return header[find_column(header, options.label, "label", source)]
+    if options.question is None:
         return None
-    found = split_question(columns_wanted.question, header)
+    found = split_question(options.question, header)
     return None if found is None else found[0]
 
 
@@ -208,8 +208,8 @@ def _reasons(cells: dict[str, pl.Series], answers: dict[str, pl.Series], regiona
     rows = pl.DataFrame({"region": somewhere & ~answered, "no_worker": nameless})
     if not any(rows.select(pl.all().any()).row(0)):
         return None
-    said = pl.when("region").then(pl.lit("region")).when("no_worker").then(pl.lit("no_worker"))
-    return rows.select(said.alias("reason")).to_series()
+    reason = pl.when("region").then(pl.lit("region")).when("no_worker").then(pl.lit("no_worker"))
+    return rows.select(reason.alias("reason")).to_series()
 
 
 def _mapping(item: str, questions: list[str], time: str | None) -> dict[str, str]:

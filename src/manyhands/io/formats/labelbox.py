@@ -45,32 +45,32 @@ def recognise(document: Document) -> str | None:
     return "labelbox" if v2 or first.keys() >= _V1 else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """One judgement per label, and one without a label for every data row that has none."""
-    columns_wanted.refuse("worker", "Labelbox", "created_by")
+    options.refuse("worker", "Labelbox", "created_by")
     name = document.name
     entries = _table_rows(document) if isinstance(document, Table) else objects_of(document, "Labelbox")
     v1 = any(entry.keys() >= _V1 for entry in entries)
     names: dict[str, str] = {}
     labels: list[_Label] = []
     for at, entry in enumerate(entries, start=1):
-        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), columns_wanted.item, names))
-    if columns_wanted.item and labels and not any(label.item for label in labels):
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), options.item, names))
+    if options.item and labels and not any(label.item for label in labels):
         inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
-        raise refuse_unknown_field(columns_wanted.item, "item", name, inner)
+        raise refuse_unknown_field(options.item, "item", name, inner)
     rows = Collector()
-    labels = _of_one_project(labels, names, columns_wanted, name)
+    labels = _of_one_project(labels, names, options, name)
     for label in labels:
         rows.add(label.item, label.worker, label.answers, label.reason)
         if label.reason == "gold_account":
             for question, answer in label.answers.items():
                 rows.gold[question][label.item] = (answer,) if isinstance(answer, str) else tuple(answer)
     notes = set_times(rows, [label.time for label in labels])
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     return rows.judgements(
         name,
         format_name,
-        mapping=_mapping(v1, columns_wanted.item),
+        mapping=_mapping(v1, options.item),
         notes=getattr(document, "notes", {}) | notes | (_NOTE_V1 if v1 else {}),
         refusal=_refusal(name, rows),
     )
@@ -99,8 +99,8 @@ def _labels_v2(
         raise AnnotationError(f"{place.source}, row {place.row} has no data_row. Remove it, or export the file again.")
     item = _item(data_row, entry, item_field, _ITEM_KEYS, place)
     projects = place.part(entry.get("projects"), dict, "projects")
-    for project, held in projects.items():
-        content = place.part(held, dict, f"projects.{project}")
+    for project, value in projects.items():
+        content = place.part(value, dict, f"projects.{project}")
         names[project] = place.text(content.get("name"), "a project's name") or project
         given = place.objects(content.get("labels"), "labels")
         for label in given:
@@ -180,9 +180,7 @@ def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, be
     return "no_worker" if answers and worker is None else None
 
 
-def _of_one_project(
-    labels: list[_Label], ids: Mapping[str, str], columns_wanted: ColumnOptions, source: str
-) -> list[_Label]:
+def _of_one_project(labels: list[_Label], ids: Mapping[str, str], options: ColumnOptions, source: str) -> list[_Label]:
     """The labels of the project that is meant: those of another leave none of its questions open."""
     answered = list(dict.fromkeys(label.project for label in labels if label.answers and label.project is not None))
     if not answered:
@@ -194,7 +192,7 @@ def _of_one_project(
     asked = {
         prefix[label.project] + q: label.project for label in labels if label.project in prefix for q in label.answers
     }
-    wanted = columns_wanted.question or columns_wanted.label
+    wanted = options.question or options.label
     if wanted is None:
         raise AnnotationError(
             f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."

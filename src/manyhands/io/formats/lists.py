@@ -16,7 +16,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
 from manyhands.io.formats.written_lists import parse_list, written_as_list
-from manyhands.io.messages import plain, shorten
+from manyhands.io.messages import normalise_name, shorten
 from manyhands.io.read.documents import Document, Folder, Records, Table, parse
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
@@ -43,14 +43,14 @@ def recognise(document: Document) -> str | None:
     return "counts" if is_counts(document) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """The judgements of every item, one row each; an item with none is a row without a label."""
     if format_name == "counts":
-        return read_counts(document, columns_wanted, _ITEMS)
+        return read_counts(document, options, _ITEMS)
     if format_name == "lists":
-        return _read_lists(document, columns_wanted)
+        return _read_lists(document, options)
     for role in ("item", "worker", "label"):
-        columns_wanted.refuse(role, format_name, "the keys of its objects")
+        options.refuse(role, format_name, "the keys of its objects")
     if isinstance(document, Folder) and (found := _answers_in(document)):
         document = parse(document.members[found])
     if not isinstance(document, Records) or not isinstance(document.value, dict):
@@ -117,18 +117,14 @@ def _parts(joined: Any, where: str) -> list[str | None]:
     return [part.strip() for part in _text(joined, where).split(",")]
 
 
-def _read_lists(document: Document, columns_wanted: ColumnOptions) -> Judgements:
+def _read_lists(document: Document, options: ColumnOptions) -> Judgements:
     """Workers and labels of every item in two lists of the same length."""
     header, entries = _entries(document)
     place = _list_columns(document) or (None, None)
-    worker = _key(header, columns_wanted.worker, "worker", place[0], document.name)
-    label = _key(header, columns_wanted.label, "label", place[1], document.name)
-    usual = next((name for wanted in _ITEMS for name in header if plain(name) == plain(wanted)), None)
-    item = (
-        usual
-        if columns_wanted.item is None
-        else header[find_column(header, columns_wanted.item, "item", document.name)]
-    )
+    worker = _key(header, options.worker, "worker", place[0], document.name)
+    label = _key(header, options.label, "label", place[1], document.name)
+    usual = next((name for wanted in _ITEMS for name in header if normalise_name(name) == normalise_name(wanted)), None)
+    item = usual if options.item is None else header[find_column(header, options.item, "item", document.name)]
     rows = Collector()
     for number, entry in enumerate(entries, start=1):
         name = str(number) if item is None else as_text(entry.get(item))
@@ -195,11 +191,13 @@ def _list_columns(document: Document) -> tuple[str, str] | None:
     else:
         first = document.objects[:_ENTRIES_LOOKED_AT] if isinstance(document, Records) else []
     lists = [key for key in dict.fromkeys(key for entry in first for key in entry) if _holds_lists(first, key)]
-    found = [next((key for wanted in names for key in lists if plain(key) == wanted), None) for names in _PLAIN]
+    found = [
+        next((key for wanted in names for key in lists if normalise_name(key) == wanted), None) for names in _PLAIN
+    ]
     return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
 
 
-_PLAIN = tuple([plain(name) for name in names] for names in (_WORKERS, _LABELS))
+_PLAIN = tuple([normalise_name(name) for name in names] for names in (_WORKERS, _LABELS))
 
 
 def _holds_lists(entries: list[dict[str, Any]], key: str) -> bool:

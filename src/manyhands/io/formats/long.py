@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import find_question, listed, plain
+from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.documents import Document, Records, Table, Words
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column, name_it, only_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements, column_hint, find_column, single_column
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
 
@@ -59,17 +59,17 @@ def has_roles(header: Sequence[str]) -> bool:
     return _covers(header)
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """The rows of a table as judgements, one each."""
     table = as_table(document)
     place: dict[str, int] = {}
     for role in _NEEDED:
-        place[role] = _find_needed(table, role, getattr(columns_wanted, role))
+        place[role] = _find_needed(table, role, getattr(options, role))
     for role in ("time", "gold", "question"):
         found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
             place[role] = found[0]
-    table, question, questions = _one_question(table, place, columns_wanted)
+    table, question, questions = _one_question(table, place, options)
     label = table.column(place["label"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -83,9 +83,9 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
         mapping=mapping,
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
-        beside=table.frame,
+        other_columns=table.frame,
         questions=questions,
-        pieces=((table.name, len(table), table.locate),),
+        files=((table.name, len(table), table.locate),),
     )
 
 
@@ -131,8 +131,8 @@ def _covers(header: Sequence[str]) -> bool:
 def _find_common(header: Sequence[str], role: str) -> list[int]:
     """The places of the columns that are called what a role is called; of weak names only without a strong one."""
     for known in (_STRONG[role], _WEAK[role]):
-        wanted = {plain(name) for name in known.split()}
-        found = [at for at, name in enumerate(header) if plain(name) in wanted]
+        wanted = {normalise_name(name) for name in known.split()}
+        found = [at for at, name in enumerate(header) if normalise_name(name) in wanted]
         if found:
             return found
     return []
@@ -140,9 +140,9 @@ def _find_common(header: Sequence[str], role: str) -> list[int]:
 
 def _most_usual(header: Sequence[str], role: str) -> list[int]:
     """The places of the columns whose name is the most usual one for a role."""
-    names = [plain(name) for name in header]
+    names = [normalise_name(name) for name in header]
     for wanted in COMMON_NAMES[role]:
-        found = [at for at, name in enumerate(names) if name == plain(wanted)]
+        found = [at for at, name in enumerate(names) if name == normalise_name(wanted)]
         if found:
             return found
     return []
@@ -153,15 +153,15 @@ def _find_needed(table: Table, role: str, name: str | None) -> int:
         return find_column(table.header, name, role, table.name)
     found = _find_common(table.header, role)
     if not found:
-        remedy = name_it(role)
+        remedy = column_hint(role)
         if role == "worker" or (role == "item" and not _find_common(table.header, "worker")):
             remedy += " If each worker has a column, name them all: --worker ann,bob."
         raise AnnotationError(f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. {remedy}")
-    return only_column(table.header, found, role, table.name)
+    return single_column(table.header, found, role, table.name)
 
 
 def _one_question(
-    table: Table, place: dict[str, int], columns_wanted: ColumnOptions
+    table: Table, place: dict[str, int], options: ColumnOptions
 ) -> tuple[Table, str, dict[str, int] | None]:
     """Only the rows of the question that is meant, its name, and how many rows each has; blank lines stay."""
     own_name = table.header[place["label"]]
@@ -170,9 +170,9 @@ def _one_question(
     column = table.column(place["question"]).fill_null("").str.strip_chars()
     counts = {name: n for name, n in column.value_counts().iter_rows() if name}
     names = sorted(counts)
-    if len(names) < 2 and columns_wanted.question is None:
+    if len(names) < 2 and options.question is None:
         return table, own_name, None
-    question, _ = find_question(columns_wanted.question, names, table.name)
+    question, _ = find_question(options.question, names, table.name)
     nameless = (column == "") & ~table.blank_lines()
     if nameless.any():
         raise AnnotationError(

@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import blank_as_null
+from manyhands.io.formats.item_columns import blank_as_null
 from manyhands.io.read import exact_json
 from manyhands.io.read.json_files import as_text
 
@@ -29,11 +29,11 @@ Place = Callable[[int], str]  # a row -> where it stands, for a sentence
 def read_answers(columns: Mapping[str, pl.Series], place: Place) -> tuple[dict[str, pl.Series], dict[str, str]]:
     """Question -> its answers, and question -> the names of the columns in which they stood."""
     answers: dict[str, pl.Series] = {}
-    said: dict[str, str] = {}
+    locations: dict[str, str] = {}
 
     def put(question: str, column: pl.Series, where: str, longer: str) -> None:
         name = longer if question in answers else question
-        answers[name], said[name] = column, where
+        answers[name], locations[name] = column, where
 
     groups: dict[str, list[str]] = defaultdict(list)
     for name in columns:
@@ -48,11 +48,11 @@ def read_answers(columns: Mapping[str, pl.Series], place: Place) -> tuple[dict[s
             if name == TASK_ANSWERS and column.dtype == pl.String:
                 for question, given in _read_json(column, place).items():
                     where = f"{TASK_ANSWERS}[].{question}"
-                    put(question, _tell(given, len(column), place), where, where)
+                    put(question, _read_values(given, len(column), place), where, where)
             else:
                 question = stem if ending in _PLAIN_ENDINGS else name
                 put(question, _as_lists(column) if ending == "labels" else blank_as_null(column), name, name)
-    return answers, said
+    return answers, locations
 
 
 def as_column(given: Mapping[int, Answer], n_rows: int) -> pl.Series:
@@ -117,7 +117,7 @@ def _read_json(column: pl.Series, place: Place) -> dict[str, dict[int, Any]]:
     return found
 
 
-def _tell(given: Mapping[int, Any], n_rows: int, place: Place) -> pl.Series:
+def _read_values(given: Mapping[int, Any], n_rows: int, place: Place) -> pl.Series:
     """What the values of one question say. A single box that is ticked or not is true or false."""
     choices = {choice for value in given.values() if _is_ticked(value) for choice in value}
     answers: dict[int, Answer] = {}

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, ParseError
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import keep_wanted
 from manyhands.io.formats.fields import assignments_of
+from manyhands.io.formats.item_columns import keep_wanted
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
@@ -43,26 +43,26 @@ def assignments_in(value: Any) -> list[Any] | None:
     return found if known else None
 
 
-def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
+def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
     """One judgement per assignment and question; the item is the HIT unless the user names another field."""
     assignments = assignments_of(document, assignments_in, "the API of MTurk")
-    if columns_wanted.worker != "WorkerId":
-        columns_wanted.refuse("worker", "mturk-api", "WorkerId")
+    if options.worker != "WorkerId":
+        options.refuse("worker", "mturk-api", "WorkerId")
     for at, assignment in enumerate(assignments, start=1):
         if not isinstance(assignment, dict):
             raise AnnotationError(f"{document.name}, assignment {at} is not an object. Fetch it again.")
-    key = columns_wanted.item or "HITId"
+    key = options.item or "HITId"
     if assignments and not any(key in assignment for assignment in assignments):
         keys = sorted({key for assignment in assignments for key in assignment})
         raise AnnotationError(
             f"{document.name}: no assignment has {key!r}. Name one of these with --item: {listed(keys)}."
         )
-    answers, said = _read_all(assignments, document.name)
-    answers = keep_wanted(answers, columns_wanted.label, "", document.name)
+    answers, locations = _read_all(assignments, document.name)
+    answers = keep_wanted(answers, options.label, "", document.name)
     time, notes = parse_times(_column(assignments, "SubmitTime"))
     status = _column(assignments, "AssignmentStatus").str.to_lowercase()
     rejected = status == "rejected"
-    label = next(said[question] for question in answers) if len(answers) == 1 else "each QuestionIdentifier"
+    label = next(locations[question] for question in answers) if len(answers) == 1 else "each QuestionIdentifier"
     return Judgements(
         document.name,
         "mturk-api",
@@ -73,7 +73,7 @@ def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judge
         time=time,
         mapping={"item": key, "worker": "WorkerId", "label": f"Answer: {label}", "time": "SubmitTime"},
         notes=notes
-        | ({} if columns_wanted.item else {"item_is_hit": HIT_AS_ITEM})
+        | ({} if options.item else {"item_is_hit": HIT_AS_ITEM})
         | (document.notes if isinstance(document, Records) else {}),
     )
 
@@ -124,8 +124,8 @@ def _parse(xml: Any, where: str) -> dict[str, Answer]:
     except ParseError as error:
         raise AnnotationError(f"{where}: Answer is not whole XML ({error}). Fetch it again.") from None
     except DefusedXmlException:
-        told = "declares a document type or entities, as MTurk never does"
-        raise AnnotationError(f"{where}: Answer {told}, so it was not read. Fetch it again.") from None
+        cause = "declares a document type or entities, as MTurk never does"
+        raise AnnotationError(f"{where}: Answer {cause}, so it was not read. Fetch it again.") from None
 
 
 def _column(assignments: list[dict[str, Any]], key: str) -> pl.Series:

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import usual_item
-from manyhands.io.messages import listed, plain
+from manyhands.io.formats.item_columns import usual_item
+from manyhands.io.messages import listed, normalise_name
 
 _NUMBERED = re.compile(r"(.*?)[ _-]?(?<![0-9])([0-9]{1,6})", re.DOTALL)
 _NUMBERED_WITHIN = re.compile(r"([^0-9]*?)[ _-]?([0-9]{1,6})([^0-9]+)", re.DOTALL)  # image1_label
@@ -27,7 +27,7 @@ class Numbered:
     inputs: Series
     answers: Series
 
-    def take_apart(self, columns: Mapping[str, pl.Series], series: Series) -> dict[str, pl.Series]:
+    def split_items(self, columns: Mapping[str, pl.Series], series: Series) -> dict[str, pl.Series]:
         """One row per item and task in place of one per task, the items of a task one after another."""
         n_rows = len(next(iter(columns.values())))
         by_task = np.arange(len(self.numbers) * n_rows).reshape(len(self.numbers), n_rows).T.ravel()
@@ -49,9 +49,9 @@ def find_numbered(
     It is one item where the user names a single column, or where one without a number is called an item's id.
     """
     given, asked = _both_series(inputs, answers)
-    stems = {plain(text) for stem in given for text in (stem, prefixes[0] + stem)}
+    stems = {normalise_name(text) for stem in given for text in (stem, prefixes[0] + stem)}
     in_no_series = set(inputs) - {name for names in given.values() for name in names.values()}
-    if not given or not asked or (wanted is not None and plain(wanted) not in stems):
+    if not given or not asked or (wanted is not None and normalise_name(wanted) not in stems):
         return None
     numbers = sorted({number for names in asked.values() for number in names})
     if wanted is None and usual_item(filter(_is_id, in_no_series)) and not usual_item(given):
@@ -59,7 +59,7 @@ def find_numbered(
     fitting = {stem: names for stem, names in given.items() if sorted(names) == numbers}
     if not fitting:
         nearest = max(given.values(), key=lambda names: len(names.keys() & set(numbers)))
-        raise AnnotationError(_lonely(nearest, asked, numbers, prefixes, source))
+        raise AnnotationError(_isolated(nearest, asked, numbers, prefixes, source))
     return Numbered(numbers, fitting, {stem or "answer": names for stem, names in asked.items()})
 
 
@@ -77,7 +77,7 @@ def span(names: Mapping[int, str], prefix: str) -> str:
 
 def _is_id(name: str) -> bool:
     """Whether a usual name is that of an item alone; a `question` may be the same for all of them."""
-    return plain(name).endswith("id") or plain(name) in ("item", "unit")
+    return normalise_name(name).endswith("id") or normalise_name(name) in ("item", "unit")
 
 
 def _both_series(inputs: Collection[str], answers: Collection[str]) -> tuple[Series, Series]:
@@ -103,7 +103,9 @@ def _series(names: Iterable[str], form: re.Pattern[str] = _NUMBERED) -> Series:
     return {stem: numbered for stem, numbered in found.items() if len(numbered) > 1}
 
 
-def _lonely(given: Mapping[int, str], asked: Series, numbers: list[int], prefixes: tuple[str, str], source: str) -> str:
+def _isolated(
+    given: Mapping[int, str], asked: Series, numbers: list[int], prefixes: tuple[str, str], source: str
+) -> str:
     answers = {number: name for names in asked.values() for number, name in names.items()}
     without = [prefixes[0] + given[number] for number in sorted(given.keys() - set(numbers))]
     without += [prefixes[1] + answers[number] for number in sorted(set(numbers) - given.keys())]

@@ -37,16 +37,16 @@ def recognise(document: Document) -> str | None:
     return "prodigy" if "answer" in first and ("_input_hash" in first or "_task_hash" in first) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """One judgement per object; those of a binary file that ask about another label are not among them."""
-    columns_wanted.refuse("label", "Prodigy", "accept, or in label and answer")
+    options.refuse("label", "Prodigy", "accept, or in label and answer")
     name, objects = document.name, objects_of(document, "Prodigy")
     answers = [_row_of(entry, name, at) for at, entry in enumerate(objects, start=1)]
-    chosen = _rows_of_question(answers, columns_wanted.question, name)
-    workers, at_worker, worker_notes = _workers(objects, columns_wanted.worker, name)
-    item_field = columns_wanted.item or "_input_hash"
-    if columns_wanted.item and objects and all(field_of(entry, item_field) is None for entry in objects):
-        raise refuse_unknown_field(columns_wanted.item, "item", name, [key for entry in objects for key in entry])
+    chosen = _rows_of_question(answers, options.question, name)
+    workers, at_worker, worker_notes = _workers(objects, options.worker, name)
+    item_field = options.item or "_input_hash"
+    if options.item and objects and all(field_of(entry, item_field) is None for entry in objects):
+        raise refuse_unknown_field(options.item, "item", name, [key for entry in objects for key in entry])
     rows = Collector()
     for at in chosen:
         item = one_text(field_of(objects[at], item_field), name, at + 1, item_field)
@@ -70,19 +70,19 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
 
 def _row_of(entry: Mapping[str, Any], source: str, at: int) -> _Row:
     """What one object says. A reviewer's object lists the versions that he chose from, and is not a worker's."""
-    said = entry.get("answer")
-    if said not in ("accept", "reject", "ignore", None):
-        raise AnnotationError(f"{source}, row {at}: answer is {shorten(str(said))!r}, not accept, reject or ignore.")
+    answer = entry.get("answer")
+    if answer not in ("accept", "reject", "ignore", None):
+        raise AnnotationError(f"{source}, row {at}: answer is {shorten(str(answer))!r}, not accept, reject or ignore.")
     label = one_text(entry.get("label"), source, at, "label") if "options" not in entry else None
     row = _Row(None)
     if "options" in entry or "accept" in entry:
-        row = _Row(CHOICE, _accepted(entry, source, at) if said == "accept" else None)
-        row.reason = "rejected" if said == "reject" else None
+        row = _Row(CHOICE, _accepted(entry, source, at) if answer == "accept" else None)
+        row.reason = "rejected" if answer == "reject" else None
     elif label:
-        row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(said or ""))
+        row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(answer or ""))
     elif any(key in entry for key in _OTHER_VIEWS):
         row.reason = "region"
-    if said == "ignore":
+    if answer == "ignore":
         row.reason = "skipped"
     if "versions" in entry:
         row.reason = "gold_account"

@@ -31,30 +31,30 @@ def recognise(document: Document) -> str | None:
     return "scale" if parts or isinstance(first.get("threads"), list) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """One judgement per task; of a conversation, one per message, turn or thread that has annotations."""
-    columns_wanted.refuse("worker", "Scale", "nothing (it names none)")
+    options.refuse("worker", "Scale", "nothing (it names none)")
     name = document.name
     value = document.value if isinstance(document, Records) else None
     tasks = objects_of(Records(name, _tasks(value)) if isinstance(value, dict) else document, "Scale")
-    if columns_wanted.item and tasks and all(field_of(task, columns_wanted.item) is None for task in tasks):
-        raise refuse_unknown_field(columns_wanted.item, "item", name, [key for task in tasks for key in task])
+    if options.item and tasks and all(field_of(task, options.item) is None for task in tasks):
+        raise refuse_unknown_field(options.item, "item", name, [key for task in tasks for key in task])
     rows, times = Collector(), []
     for at, task in enumerate(tasks, start=1):
-        item = _item(task, columns_wanted.item, name, at)
+        item = _item(task, options.item, name, at)
         done = task.get("status") == "completed"
         for part, answers, region in _answered(task, name, at):
             reason = "draft" if not done else "region" if region and not answers else None
             rows.add(item + part, WORKER, answers, reason)
             times.append(task.get("completed_at"))
     notes = set_times(rows, times)
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     regions = "region" in rows.reason and not rows.answers
     return rows.judgements(
         name,
         format_name,
         mapping={
-            "item": columns_wanted.item or "unique_id, else task_id",
+            "item": options.item or "unique_id, else task_id",
             "worker": f"nowhere; all are called {WORKER!r}",
             "label": "response.annotations, or annotations of messages",
             "time": "completed_at",

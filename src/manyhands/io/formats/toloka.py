@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted, named_columns, usual_item
+from manyhands.io.formats.item_columns import choose_item, find_wanted, keep_wanted, named_columns, usual_item
 from manyhands.io.formats.long import as_table, gold_of
 from manyhands.io.formats.toloka_api import assignments_in, read_assignments
 from manyhands.io.formats.toloka_status import reason_of, status_notes
@@ -40,27 +40,27 @@ def recognise(document: Document) -> str | None:
     return "toloka" if shown and any(name.startswith((_OUTPUT, _GOLDEN)) for name in document.header) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """The judgements of a pool; empty rows between pages, and what was not submitted or was rejected, do not count."""
     if format_name == "toloka-api":
-        return read_assignments(document, columns_wanted)
+        return read_assignments(document, options)
     table = as_table(document)
     outputs = named_columns(table, _OUTPUT)
     if not outputs:
         raise AnnotationError(
             f"{table.name} has no {_OUTPUT}* column, so no answers. Download the assignments of the pool."
         )
-    if columns_wanted.worker is None and _WORKER not in table.header:
+    if options.worker is None and _WORKER not in table.header:
         return _refused(table)
-    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
-    item, item_said, notes = _find_item(table, columns_wanted)
-    answers = keep_wanted(outputs, columns_wanted.label, _OUTPUT, table.name)
+    worker = find_column(table.header, options.worker or _WORKER, "worker", table.name)
+    item, item_location, notes = _find_item(table, options)
+    answers = keep_wanted(outputs, options.label, _OUTPUT, table.name)
     known = {question: column for question, column in named_columns(table, _GOLDEN).items() if question in answers}
     reason, unknown = _reasons(table)
     at_time = next((name for name in _TIMES if name in table.header), None)
     time, unread = parse_times(table.column(table.header.index(at_time))) if at_time is not None else (None, {})
     label = _OUTPUT + (next(iter(answers)) if len(answers) == 1 else "*")
-    mapping = {"item": item_said, "worker": table.header[worker], "label": label}
+    mapping = {"item": item_location, "worker": table.header[worker], "label": label}
     mapping |= {"time": at_time} if at_time is not None else {}
     mapping |= {"gold": f"{_GOLDEN}{label.removeprefix(_OUTPUT)}"} if known else {}
     return Judgements(
@@ -77,13 +77,13 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
     )
 
 
-def _find_item(table: Table, columns_wanted: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
+def _find_item(table: Table, options: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
     """The item's column, how the mapping puts it, and notes."""
     inputs = named_columns(table, _INPUT)
-    if columns_wanted.item is None and inputs:
-        name, said, notes = choose_item(inputs, _INPUT, table.name, _TASK)
-        return inputs[name], said, notes
-    at = find_wanted(table.header, columns_wanted.item or _TASK, _INPUT, table.name)
+    if options.item is None and inputs:
+        name, location, notes = choose_item(inputs, _INPUT, table.name, _TASK)
+        return inputs[name], location, notes
+    at = find_wanted(table.header, options.item or _TASK, _INPUT, table.name)
     return table.column(at), table.header[at], {}
 
 

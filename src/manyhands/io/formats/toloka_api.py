@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted
 from manyhands.io.formats.fields import assignments_of
+from manyhands.io.formats.item_columns import choose_item, find_wanted, keep_wanted
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.messages import shorten
@@ -42,30 +42,30 @@ def _is_assignment(value: Any) -> bool:
     )
 
 
-def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
+def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
     """One judgement per task of an assignment and question."""
     assignments = assignments_of(document, assignments_in, "Toloka's API")
-    if columns_wanted.worker != "user_id":
-        columns_wanted.refuse("worker", "toloka-api", "user_id")
+    if options.worker != "user_id":
+        options.refuse("worker", "toloka-api", "user_id")
     tasks = _Tasks(document.name)
     for at, assignment in enumerate(assignments, start=1):
         tasks.add_all(assignment, at)
     times, unread = parse_times(pl.Series(tasks.times, dtype=pl.String))
-    item, item_said, notes = _find_item(tasks, columns_wanted)
+    item, item_location, notes = _find_item(tasks, options)
     tasks.rows.item, tasks.rows.time = item, times.to_list()
     for row, question, answer in tasks.known:
         name = item[row]
         if name is not None:
             allowed = tasks.rows.gold[question].get(name, ())
             tasks.rows.gold[question][name] = allowed if answer in allowed else (*allowed, answer)
-    mapping = {"item": item_said, "worker": "user_id", "label": "solutions[].output_values", "time": "submitted"}
+    mapping = {"item": item_location, "worker": "user_id", "label": "solutions[].output_values", "time": "submitted"}
     judgements = tasks.rows.judgements(
         document.name,
         "toloka-api",
         mapping=mapping | ({"gold": "tasks[].known_solutions"} if tasks.known else {}),
         notes=(document.notes if isinstance(document, Records) else {}) | notes | unread | status_notes(tasks.statuses),
     )
-    return replace(judgements, answers=keep_wanted(judgements.answers, columns_wanted.label, _OUTPUT, document.name))
+    return replace(judgements, answers=keep_wanted(judgements.answers, options.label, _OUTPUT, document.name))
 
 
 class _Tasks:
@@ -132,16 +132,16 @@ def _pairs(assignment: dict[str, Any], is_open: bool, where: str) -> list[tuple[
     ]
 
 
-def _find_item(tasks: _Tasks, columns_wanted: ColumnOptions) -> tuple[list[str | None], str, dict[str, str]]:
+def _find_item(tasks: _Tasks, options: ColumnOptions) -> tuple[list[str | None], str, dict[str, str]]:
     """The values that name the items, how the mapping puts it, and notes."""
     ids = pl.Series(tasks.ids, dtype=pl.String)
     shown = objects_as_table(tasks.source, tasks.inputs)
     columns = {name: shown.column(at) for at, name in enumerate(shown.header)}
-    if columns_wanted.item is None and columns:
-        name, said, notes = choose_item(columns, _INPUT, tasks.source, _TASK)
-        return columns[name].to_list(), said, notes
+    if options.item is None and columns:
+        name, location, notes = choose_item(columns, _INPUT, tasks.source, _TASK)
+        return columns[name].to_list(), location, notes
     header = [*(_INPUT + name for name in columns), _TASK]
-    at = find_wanted(header, columns_wanted.item or _TASK, _INPUT, tasks.source)
+    at = find_wanted(header, options.item or _TASK, _INPUT, tasks.source)
     return [*columns.values(), ids][at].to_list(), header[at], {}
 
 

@@ -19,5 +19,5 @@ def reason_of(status: str) -> str | None:
 def status_notes(statuses: Iterable[str]) -> dict[str, str]:
     """A note on every status that is none of Toloka's."""
     unknown = [text for text in dict.fromkeys(statuses) if text.strip().upper() not in (*_COUNTED, *_REASONS)]
-    said = f"Nobody knows what the status {listed(unknown)} means; answers with it were counted."
-    return {"unknown_status": said} if unknown else {}
+    message = f"Nobody knows what the status {listed(unknown)} means; answers with it were counted."
+    return {"unknown_status": message} if unknown else {}

@@ -34,7 +34,7 @@ def recognise(document: Document) -> str | None:
     return "matrix"
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
     """Judgements of a matrix without names, or of triples without a header."""
     rows = _rows(document)
     if not rows:
@@ -45,7 +45,7 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
         raise AnnotationError(f"{document.name}, line {uneven}: {len(rows[uneven - 1])} words; the first has {width}.")
     if format_name == "nltk":
         return _read_triples(document.name, rows)
-    return _read_matrix(document.name, rows, columns_wanted)
+    return _read_matrix(document.name, rows, options)
 
 
 def _rows(document: Document) -> list[list[str]]:
@@ -57,11 +57,11 @@ def _rows(document: Document) -> list[list[str]]:
     return []
 
 
-def _read_matrix(name: str, rows: list[list[str]], columns_wanted: ColumnOptions) -> Judgements:
+def _read_matrix(name: str, rows: list[list[str]], options: ColumnOptions) -> Judgements:
     """Items are rows and workers are columns, both by number from 0."""
     words = {word for row in rows for word in row}
     says_nothing = "-1" in words or any(word.lower() == "nan" for word in words)
-    if not columns_wanted.missing and words & {"0", "0.", "0.0"} and not says_nothing:
+    if not options.missing and words & {"0", "0.", "0.0"} and not says_nothing:
         raise AnnotationError(
             f"{name} has 0 but no -1: is 0 a class, or no label? Say --missing 0, or --missing -1 where 0 is a class."
         )
@@ -69,9 +69,7 @@ def _read_matrix(name: str, rows: list[list[str]], columns_wanted: ColumnOptions
     cells = [cell.set(cell.str.to_lowercase() == "nan", None) for cell in cells]
     items = pl.Series([str(at) for at in range(len(rows))], dtype=pl.String)
     workers = [str(at) for at in range(len(cells))]
-    return replace(
-        cells_as_judgements(name, "matrix", items, workers, cells, columns_wanted.missing), items_numbered=True
-    )
+    return replace(cells_as_judgements(name, "matrix", items, workers, cells, options.missing), items_numbered=True)
 
 
 def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
@@ -82,7 +80,9 @@ def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
     first, second = columns[0].n_unique(), columns[1].n_unique()
     coder, item = (1, 0) if first >= max(_CLEARLY * second, _CLEARLY + second) else (0, 1)
     place = {0: "first", 1: "second"}
-    said = f"The {place[coder]} word of each line was taken for the worker, the {place[item]} for the item; check it."
+    message = (
+        f"The {place[coder]} word of each line was taken for the worker, the {place[item]} for the item; check it."
+    )
     return Judgements(
         name,
         "nltk",
@@ -90,5 +90,5 @@ def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
         worker=columns[coder],
         answers={"label": columns[2]},
         mapping={"item": f"word {item + 1}", "worker": f"word {coder + 1}", "label": "word 3"},
-        notes={"order_of_words": said},
+        notes={"order_of_words": message},
     )

@@ -27,8 +27,8 @@ def written_as_list(value: Any) -> bool:
         entries = parse_list(value)
     except ValueError:
         return False
-    said = [entry for entry in entries if entry is not None and not isinstance(entry, bool)]
-    return bool(said) and not any(isinstance(entry, dict) for entry in said)
+    values = [entry for entry in entries if entry is not None and not isinstance(entry, bool)]
+    return bool(values) and not any(isinstance(entry, dict) for entry in values)
 
 
 def parse_list(text: str) -> list[Any]:

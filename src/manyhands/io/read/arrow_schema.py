@@ -11,11 +11,11 @@ import struct
 from base64 import b64decode
 from collections.abc import Iterator
 
-from manyhands.io.read.thrift import BrokenThrift, TooMuch
+from manyhands.io.read.thrift import ThriftError, ThriftLimitError
 
-_DEEPEST = 40  # fields within fields
-_MOST_FIELDS = 100_000
-_MOST_LETTERS = 32 << 20  # of all names and notes together
+_MAX_DEPTH = 40  # fields within fields
+_MAX_FIELDS = 100_000
+_MAX_LETTERS = 32 << 20  # of all names and notes together
 _BROKEN = (struct.error, IndexError, binascii.Error, ValueError)
 
 # Which entry of its table says what.
@@ -30,16 +30,16 @@ def check_arrow_schema(encoded: bytes) -> None:
         content = b64decode(encoded, validate=True)
         begin = 8 if content[:4] == b"\xff" * 4 else 4
         _check(_Tables(content[begin:]))
-    except BrokenThrift:
+    except ThriftError:
         raise
     except _BROKEN:
-        raise BrokenThrift("its schema of Arrow is damaged") from None
+        raise ThriftError("its schema of Arrow is damaged") from None
 
 
 def _check(tables: _Tables) -> None:
     schema = tables.follow(tables.follow_at(0), _HEADER)
     if schema is None:
-        raise BrokenThrift("its schema of Arrow is damaged")
+        raise ThriftError("its schema of Arrow is damaged")
     left = [(field, 1) for field in tables.entries(schema, _FIELDS)]
     n_letters = tables.letters(schema, _SCHEMA_NOTES)
     n_fields = 0
@@ -47,8 +47,8 @@ def _check(tables: _Tables) -> None:
         field, depth = left.pop()
         n_fields += 1
         n_letters += tables.length(field, _NAME) + tables.letters(field, _NOTES)
-        if depth > _DEEPEST or n_fields + len(left) > _MOST_FIELDS or n_letters > _MOST_LETTERS:
-            raise TooMuch("its schema of Arrow is too large or too deep")
+        if depth > _MAX_DEPTH or n_fields + len(left) > _MAX_FIELDS or n_letters > _MAX_LETTERS:
+            raise ThriftLimitError("its schema of Arrow is too large or too deep")
         left += [(child, depth + 1) for child in tables.entries(field, _CHILDREN)]
 
 
@@ -88,8 +88,8 @@ class _Tables:
         """The tables that a list points to."""
         at = self.follow(table, entry)
         count = self.length(table, entry)
-        if count > _MOST_FIELDS:
-            raise TooMuch("its schema of Arrow is too large or too deep")
+        if count > _MAX_FIELDS:
+            raise ThriftLimitError("its schema of Arrow is too large or too deep")
         return iter(()) if at is None else (self.follow_at(at + 4 + 4 * place) for place in range(count))
 
     def letters(self, table: int, entry: int) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, as_table
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read.documents import Folder, Records, Table, open_document
 
 # The names that a column may have, the likeliest first. What is known of an item may be called its label, too.
@@ -30,8 +30,8 @@ def refuse_missing(path: str | Path, what: str) -> None:
 
 def find_common(header: list[str], role: str) -> int | None:
     """The place of the column that is called what a role ("item", "label") is usually called."""
-    known = [plain(name) for name in header]
-    return next((known.index(plain(name)) for name in _NAMES[role] if plain(name) in known), None)
+    known = [normalise_name(name) for name in header]
+    return next((known.index(normalise_name(name)) for name in _NAMES[role] if normalise_name(name) in known), None)
 
 
 def column_of(table: Table, role: str) -> list[str]:

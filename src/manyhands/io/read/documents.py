@@ -12,7 +12,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.read.json_files import looks_like_json, parse_json
 from manyhands.io.read.parquet import read_parquet
 from manyhands.io.read.sources import PARQUET, ZIP, Source, open_path
-from manyhands.io.read.text import as_utf8, not_utf8
+from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook
 
@@ -127,7 +127,7 @@ def _has_separators(source: Source) -> bool:
 
 
 def _word_rows(source: Source) -> list[list[str]]:
-    wrong = not_utf8(source)
+    wrong = utf8_error(source)
     if wrong is not None:
         raise AnnotationError(wrong)
     rows = [line.split() for line in source.read().decode().split("\n") if line.strip()]
@@ -144,16 +144,16 @@ def _sheet_rows(source: Source) -> Locate:
 
         try:
             book = fastexcel.read_excel(source.read())
-            sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MOST_ABOVE).to_polars()
+            sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MAX_ABOVE).to_polars()
         except (fastexcel.FastExcelError, AnnotationError):
             return None
-        said = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-        return f"row {int(said.arg_max() or 0) + row + 2} of the sheet" if said.any() else None
+        filled = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+        return f"row {int(filled.arg_max() or 0) + row + 2} of the sheet" if filled.any() else None
 
     return locate
 
 
-_MOST_ABOVE = 10_000  # rows of a sheet in which its header is looked for
+_MAX_ABOVE = 10_000  # rows of a sheet in which its header is looked for
 
 
 def _parquet_table(source: Source) -> Table:

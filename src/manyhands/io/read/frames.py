@@ -22,9 +22,9 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
     elif hasattr(frame, "iloc"):
         header = [str(name) for name in frame.columns]
-        odd = half_pair(header)
-        if odd is not None:
-            raise AnnotationError(f"One column is called {odd!r}, {HALF_PAIR}")
+        invalid = half_pair(header)
+        if invalid is not None:
+            raise AnnotationError(f"One column is called {invalid!r}, {HALF_PAIR}")
         columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
     else:
         raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")

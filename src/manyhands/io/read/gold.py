@@ -36,7 +36,7 @@ def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -
             f"{path} names classes that no worker gave: {listed(new)}. There are: {listed(sorted(classes))}."
         )
     left_out = {"not in the export": len(known) - len(here), "of a class that nobody gave": len(here) - len(usable)}
-    said = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
-    if said:
-        warnings.warn(f"gold_left_out: Left out of {path}: {said}.", CrowdWarning, stacklevel=3)
+    excluded = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
+    if excluded:
+        warnings.warn(f"gold_left_out: Left out of {path}: {excluded}.", CrowdWarning, stacklevel=3)
     return usable

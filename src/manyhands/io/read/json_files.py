@@ -18,10 +18,10 @@ import orjson
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import listed
 from manyhands.io.read import exact_json
-from manyhands.io.read.sources import MOST_BYTES, Source
-from manyhands.io.read.text import not_utf8
+from manyhands.io.read.sources import MAX_BYTES, Source
+from manyhands.io.read.text import utf8_error
 
-LONGEST_LINE = 10 << 20  # bytes of one object in JSON lines
+MAX_LINE = 10 << 20  # bytes of one object in JSON lines
 _LINES_SUFFIXES = (".jsonl", ".ndjson", ".manifest")
 _CHECK_KEYS = 4 << 20  # bytes; in larger files repeated keys are not looked for, which takes longer than reading them
 
@@ -32,10 +32,10 @@ def looks_like_json(source: Source) -> bool:
 
 def parse_json(source: Source) -> tuple[Any, dict[str, str]]:
     """The value of a JSON file (of JSON lines, the list of their values), and what a person should know of it."""
-    if source.size > MOST_BYTES:
-        raise LimitError(f"{source.name} has {source.size:,} bytes; at most {MOST_BYTES:,} of JSON are read at once.")
+    if source.size > MAX_BYTES:
+        raise LimitError(f"{source.name} has {source.size:,} bytes; at most {MAX_BYTES:,} of JSON are read at once.")
     content = source.read()
-    with _collector_resting():
+    with _garbage_collection_paused():
         if source.suffix not in _LINES_SUFFIXES:
             try:
                 return exact_json.loads(content), _notes([content])
@@ -80,16 +80,16 @@ def _notes(documents: list[bytes]) -> dict[str, str]:
         for document in filter(bytes.strip, documents):
             with suppress(RecursionError):  # Python's own reader gives up a little earlier than orjson
                 json.loads(document, object_pairs_hook=look, parse_int=str, parse_float=str)
-    said = f"Some objects have a key twice ({listed(sorted(twice))}); the last value of each was taken."
-    return {"repeated_keys": said} if twice else {}
+    message = f"Some objects have a key twice ({listed(sorted(twice))}); the last value of each was taken."
+    return {"repeated_keys": message} if twice else {}
 
 
 def _parse_lines(source: Source, content: bytes) -> Iterator[Any]:
     # Looking for long numbers costs less in all lines at once than in one after the other.
     read = exact_json.loads if exact_json.find_inexact(content) else orjson.loads
     for number, line in enumerate(content.split(b"\n"), start=1):
-        if len(line) > LONGEST_LINE:
-            raise LimitError(f"{source.name}, line {number}: {len(line):,} bytes; at most {LONGEST_LINE:,} are read.")
+        if len(line) > MAX_LINE:
+            raise LimitError(f"{source.name}, line {number}: {len(line):,} bytes; at most {MAX_LINE:,} are read.")
         if not line.strip():
             continue
         try:
@@ -112,7 +112,7 @@ def _explain(source: Source, error: orjson.JSONDecodeError, line: int | None = N
     if any(sign in error.msg for sign in ("depth", "recursion", "memory")):
         return f"{source.name} is nested more than 1024 levels deep, as no export is: not read."
     if "UTF-8" in error.msg or "surrogate" in error.msg.lower():
-        return not_utf8(source) or f"{where}: half a surrogate pair, which is not text. Export the file again."
+        return utf8_error(source) or f"{where}: half a surrogate pair, which is not text. Export the file again."
     token = re.match(r"-?(NaN|Infinity)", error.doc[error.pos : error.pos + 9])
     if token:
         return f"{where}: {token[0]} is not JSON. Write null where there is no number."
@@ -120,7 +120,7 @@ def _explain(source: Source, error: orjson.JSONDecodeError, line: int | None = N
 
 
 @contextmanager
-def _collector_resting() -> Iterator[None]:
+def _garbage_collection_paused() -> Iterator[None]:
     """Millions of new objects, none of them garbage: looking for some would double the time.
 
     They leave as old ones, which are looked at seldom; otherwise the next look would be at all of them.

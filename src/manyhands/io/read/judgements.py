@@ -14,15 +14,15 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import counted, listed, plain, shorten
+from manyhands.io.messages import counted, listed, normalise_name, shorten
 from manyhands.io.read.text_tables import Locate
 
 # Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
-OUTSIDERS = ("prediction", "gold_account", "aggregated")
-REASONS = (*OUTSIDERS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
+NON_WORKER_REASONS = ("prediction", "gold_account", "aggregated")
+REASONS = (*NON_WORKER_REASONS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
 
 
-Piece = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
+FileRows = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Judgements:
     notes: dict[str, str] = field(default_factory=dict)
     workers_known: bool = True
     refusal: str | None = None
-    beside: pl.DataFrame | None = None
+    other_columns: pl.DataFrame | None = None
     items_numbered: bool = False
     questions: dict[str, int] | None = None
-    pieces: tuple[Piece, ...] = ()
+    files: tuple[FileRows, ...] = ()
 
     def __len__(self) -> int:
         return len(self.item)
@@ -90,7 +90,7 @@ class Judgements:
     def place(self, row: int) -> str:
         """The file and the number of a row, as a person counts them."""
         source, locate = self.source, None
-        for piece in self.pieces:
+        for piece in self.files:
             source, n_rows, locate = piece
             if row < n_rows:
                 break
@@ -101,7 +101,7 @@ class Judgements:
     def release(self) -> None:
         """Let go of items, workers and answers, once they are codes."""
         self.item = self.worker = pl.Series([], dtype=pl.String)
-        self.answers, self.beside = {}, None
+        self.answers, self.other_columns = {}, None
 
 
 class Collector:
@@ -168,30 +168,30 @@ class Collector:
 def find_column(header: Sequence[str], wanted: str, role: str, source: str) -> int:
     """The place of the column that the user named; case, spaces, hyphens and underscores do not matter."""
     found = [at for at, name in enumerate(header) if name == wanted]
-    found = found or [at for at, name in enumerate(header) if plain(name) == plain(wanted)]
+    found = found or [at for at, name in enumerate(header) if normalise_name(name) == normalise_name(wanted)]
     if not found:
         raise AnnotationError(
-            f"Column {shorten(wanted)!r} is not in {source}. It has: {listed(header)}. {name_it(role)}"
+            f"Column {shorten(wanted)!r} is not in {source}. It has: {listed(header)}. {column_hint(role)}"
         )
-    return only_column(header, found, role, source)
+    return single_column(header, found, role, source)
 
 
-def only_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
+def single_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
     """The one column that was found for a role; of several, only the user can tell which is meant."""
     if len(found) > 1:
         alike = list(dict.fromkeys(header[at] for at in found))
-        said = " and ".join(repr(shorten(name)) for name in alike)
-        remedy = name_it(role) if len(alike) == len(found) else "Rename all but one."
-        raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {said}. {remedy}")
+        sentences_of = " and ".join(repr(shorten(name)) for name in alike)
+        remedy = column_hint(role) if len(alike) == len(found) else "Rename all but one."
+        raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {sentences_of}. {remedy}")
     return found[0]
 
 
-def name_it(role: str) -> str:
+def column_hint(role: str) -> str:
     """What to do where a column cannot be told."""
     return f"Name the right one with --{role} COLUMN ({role}= in Python)."
 
 
-def joined(parts: Sequence[Judgements]) -> Judgements:
+def concatenate(parts: Sequence[Judgements]) -> Judgements:
     """Several files of one format as one: the batches of one job."""
     first = parts[0]
     if len(parts) == 1:
@@ -199,22 +199,22 @@ def joined(parts: Sequence[Judgements]) -> Judgements:
     for part in parts[1:]:
         _refuse_unlike(first, part)
     questions = list(dict.fromkeys(name for part in parts for name in part.answers))
-    besides = [part.beside for part in parts if part.beside is not None]
+    other_columns = [part.other_columns for part in parts if part.other_columns is not None]
     return Judgements(
         f"{first.source} and {len(parts) - 1} more",
         first.format,
         item=pl.concat([part.item.rename("item") for part in parts]),
         worker=pl.concat([part.worker.rename("worker") for part in parts]),
-        answers={name: _joined_answers(parts, name) for name in questions},
-        reason=_joined_column([part.reason for part in parts], parts, pl.String),
-        time=_joined_column([part.time for part in parts], parts, pl.Int64),
+        answers={name: _concatenate_answers(parts, name) for name in questions},
+        reason=_concatenate_column([part.reason for part in parts], parts, pl.String),
+        time=_concatenate_column([part.time for part in parts], parts, pl.Int64),
         mapping=first.mapping,
-        gold=_joined_gold(parts),
-        notes=_joined_notes(parts),
+        gold=_concatenate_gold(parts),
+        notes=_concatenate_notes(parts),
         workers_known=all(part.workers_known for part in parts),
         refusal=next((part.refusal for part in parts if part.refusal), None),
-        beside=pl.concat(besides, how="diagonal") if len(besides) == len(parts) else None,
-        pieces=tuple(piece for part in parts for piece in part.pieces or ((part.source, len(part), None),)),
+        other_columns=pl.concat(other_columns, how="diagonal") if len(other_columns) == len(parts) else None,
+        files=tuple(piece for part in parts for piece in part.files or ((part.source, len(part), None),)),
     )
 
 
@@ -236,7 +236,7 @@ def _refuse_unlike(first: Judgements, part: Judgements) -> None:
         )
 
 
-def _joined_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, ...]]]:
+def _concatenate_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, ...]]]:
     """What any file knows; where two differ, either answer may be right."""
     gold: dict[str, dict[str, tuple[str, ...]]] = {}
     for part in parts:
@@ -247,30 +247,30 @@ def _joined_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, 
     return gold
 
 
-def _joined_notes(parts: Sequence[Judgements]) -> dict[str, str]:
+def _concatenate_notes(parts: Sequence[Judgements]) -> dict[str, str]:
     """The first sentence of each kind, and how many more files it was said of in other words."""
-    said: dict[str, list[str]] = {}
+    sentences_of: dict[str, list[str]] = {}
     for part in parts:
         for code, sentence in part.notes.items():
-            said.setdefault(code, []).append(sentence)
+            sentences_of.setdefault(code, []).append(sentence)
     notes = {}
-    for code, sentences in said.items():
+    for code, sentences in sentences_of.items():
         others = len(sentences) - 1 if len(set(sentences)) > 1 else 0
         notes[code] = sentences[0] + (f" (And the like of {counted(others, 'more file')}.)" if others else "")
     return notes
 
 
-def _joined_answers(parts: Sequence[Judgements], question: str) -> pl.Series:
+def _concatenate_answers(parts: Sequence[Judgements], question: str) -> pl.Series:
     columns = [part.answers.get(question) for part in parts]
     lists = any(column is not None and column.dtype != pl.String for column in columns)
     if not lists:
-        joined_column = _joined_column(columns, parts, pl.String)
+        joined_column = _concatenate_column(columns, parts, pl.String)
         assert joined_column is not None
         return joined_column
     wrapped = [
         column if column is None or column.dtype != pl.String else pl.Series(_in_lists(column)) for column in columns
     ]
-    joined_lists = _joined_column(wrapped, parts, pl.List(pl.String))
+    joined_lists = _concatenate_column(wrapped, parts, pl.List(pl.String))
     assert joined_lists is not None
     return joined_lists
 
@@ -279,7 +279,9 @@ def _in_lists(column: pl.Series) -> pl.Series:
     return pl.Series([None if answer is None else [answer] for answer in column], dtype=pl.List(pl.String))
 
 
-def _joined_column(columns: Sequence[pl.Series | None], parts: Sequence[Judgements], dtype: Any) -> pl.Series | None:
+def _concatenate_column(
+    columns: Sequence[pl.Series | None], parts: Sequence[Judgements], dtype: Any
+) -> pl.Series | None:
     """One column under another; nulls for a part that has none, None where no part has one."""
     if all(column is None for column in columns):
         return None

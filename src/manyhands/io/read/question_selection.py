@@ -11,7 +11,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import find_question, listed
-from manyhands.io.read.judgements import OUTSIDERS, Judgements
+from manyhands.io.read.judgements import NON_WORKER_REASONS, Judgements
 
 YES, NO = "yes", "no"
 JOINT = " + "  # between the choices of a combination
@@ -79,12 +79,12 @@ def _filtered(judgements: Judgements, keep: pl.Series) -> Judgements:
         answers={name: column.filter(keep) for name, column in judgements.answers.items()},
         reason=None if judgements.reason is None else judgements.reason.filter(keep),
         time=None if judgements.time is None else judgements.time.filter(keep),
-        beside=None if judgements.beside is None else judgements.beside.filter(keep),
-        pieces=(),
+        other_columns=None if judgements.other_columns is None else judgements.other_columns.filter(keep),
+        files=(),
     )
 
 
-_OF_ONE_QUESTION = [*OUTSIDERS, "draft"]
+_OF_ONE_QUESTION = [*NON_WORKER_REASONS, "draft"]
 
 
 def describe_questions(judgements: Judgements) -> dict[str, int]:
@@ -119,12 +119,14 @@ def _find(judgements: Judgements, question: str | None) -> tuple[str, str | None
 def _choices(answers: pl.Series, missing: Sequence[str]) -> pl.Series:
     """The choices of every answer, each once and none of them blank; null where nothing is left."""
     lists = pl.select(pl.concat_list(answers)).to_series() if answers.dtype == pl.String else answers
-    said = pl.element().filter(
+    not_missing = pl.element().filter(
         pl.element().is_not_null()
         & (pl.element().str.strip_chars() != "")
         & ~pl.element().str.strip_chars().is_in([word.strip() for word in missing])
     )
-    table = pl.DataFrame({"lists": lists}).select(pl.col("lists").list.eval(said).list.unique(maintain_order=True))
+    table = pl.DataFrame({"lists": lists}).select(
+        pl.col("lists").list.eval(not_missing).list.unique(maintain_order=True)
+    )
     return table.select(pl.when(pl.col("lists").list.len() > 0).then(pl.col("lists"))).to_series()
 
 

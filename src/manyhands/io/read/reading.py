@@ -19,7 +19,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
 from manyhands.io.messages import find_look_alikes, listed, look_alike_note
 from manyhands.io.read.documents import Document, Folder, open_document, parse
-from manyhands.io.read.judgements import ColumnOptions, Judgements, joined
+from manyhands.io.read.judgements import ColumnOptions, Judgements, concatenate
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.question_selection import (
     describe_questions,
@@ -29,7 +29,7 @@ from manyhands.io.read.question_selection import (
 )
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
 
-_LIKE_NOTHING = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # words that often stand for a missing label
+_MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # words that often stand for a missing label
 
 
 @dataclass(frozen=True)
@@ -94,21 +94,21 @@ def read_export(
     types : what to read as other than text, such as {"label": int}
     """
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    odd = half_pair((item, worker, label, question, *missing))
-    if odd is not None:
+    invalid = half_pair((item, worker, label, question, *missing))
+    if invalid is not None:
         raise ParameterError(
-            f"The name {odd!r} that was given is not text: it holds half a surrogate pair. Type it anew."
+            f"The name {invalid!r} that was given is not text: it holds half a surrogate pair. Type it anew."
         )
-    columns_wanted = ColumnOptions(item, worker, label, question, missing)
-    settings = ReadOptions(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)
+    options = ColumnOptions(item, worker, label, question, missing)
+    read_options = ReadOptions(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)
     several = isinstance(path, list | tuple)
     documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
-    parts = [read_document(document, columns_wanted, format) for document in documents]
+    parts = [read_document(document, options, format) for document in documents]
     if not parts:
         raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
-    judgements = joined(parts)
+    judgements = concatenate(parts)
     del parts  # so that their text can be let go
-    reading = replace(_settled(judgements, question, combinations, settings), encoding=encoding)
+    reading = replace(_make_reading(judgements, question, combinations, read_options), encoding=encoding)
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
@@ -139,19 +139,21 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
     return [parse(source, encoding) for source in document.members.values() if source.size]
 
 
-def _settled(judgements: Judgements, question: str | None, combinations: bool, settings: ReadOptions) -> Reading:
+def _make_reading(
+    judgements: Judgements, question: str | None, combinations: bool, read_options: ReadOptions
+) -> Reading:
     """The question that is meant, the rows that count, and the notes on them."""
     questions = judgements.questions or describe_questions(judgements)
     if judgements.refusal is not None and not judgements.answers:
         name, gold, labels = "", {}, pl.Series([None] * len(judgements), dtype=pl.String)
     else:
-        name, labels = select_question(judgements, question, combinations, settings.missing)
+        name, labels = select_question(judgements, question, combinations, read_options.missing)
         gold = gold_of_question(judgements, name, combinations)
         judgements, labels = drop_other_questions(judgements, labels)
-    rows = code_rows(judgements, labels, settings)
+    rows = code_rows(judgements, labels, read_options)
     del labels
     judgements.release()
-    annotations, ledger = filter_rows(judgements, rows, settings)
+    annotations, ledger = filter_rows(judgements, rows, read_options)
     return Reading(
         annotations,
         judgements.mapping,
@@ -161,15 +163,15 @@ def _settled(judgements: Judgements, question: str | None, combinations: bool, s
         judgements.format,
         name,
         questions,
-        _typed(gold, settings),
+        _typed(gold, read_options),
         judgements.workers_known,
         judgements.refusal,
     )
 
 
-def _typed(gold: dict[str, str], settings: ReadOptions) -> dict[Any, Any]:
+def _typed(gold: dict[str, str], read_options: ReadOptions) -> dict[Any, Any]:
     """Gold in the types that were asked for; what cannot be read as such is nobody's answer."""
-    types = settings.types or {}
+    types = read_options.types or {}
     read_item, read_label = types.get("item", str), types.get("label", str)
     typed = {}
     for item, label in gold.items():
@@ -192,7 +194,7 @@ def _notes_on_names(annotations: Annotations) -> dict[str, str]:
     alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
     if alike:
         notes["look_alike_classes"] = f"Some classes look like the same one, and were kept apart: {listed(alike)}."
-    nothings = [name for name in texts[-1] if name.strip().casefold() in _LIKE_NOTHING]
+    nothings = [name for name in texts[-1] if name.strip().casefold() in _MISSING_WORDS]
     if nothings:
         remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in nothings)
         notes["class_like_nothing"] = (
@@ -217,5 +219,5 @@ def _texts(values: list[Any]) -> list[str]:
 
 
 def _kept_as_classes(names: list[str]) -> str:
-    said = " and ".join(map(repr, names))
-    return f"{said} was kept as a class" if len(names) == 1 else f"{said} were kept as classes"
+    names_text = " and ".join(map(repr, names))
+    return f"{names_text} was kept as a class" if len(names) == 1 else f"{names_text} were kept as classes"

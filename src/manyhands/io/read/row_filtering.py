@@ -15,7 +15,7 @@ from manyhands.annotations import Annotations
 from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.messages import shorten
-from manyhands.io.read.judgements import OUTSIDERS, REASONS, Judgements
+from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.text_encoding import Coded, code_columns, keep_one
 
@@ -37,9 +37,9 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.duplicates not in DUPLICATES:
             raise ParameterError(f"duplicates is {self.duplicates!r}; it may be {', '.join(DUPLICATES)}.")
-        strange = set(self.types or ()) - set(ROLES)
-        if strange:
-            raise ParameterError(f"types names {sorted(strange)}; it may name {', '.join(ROLES)}.")
+        unexpected = set(self.types or ()) - set(ROLES)
+        if unexpected:
+            raise ParameterError(f"types names {sorted(unexpected)}; it may name {', '.join(ROLES)}.")
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ class Rows:
     blank: npt.NDArray[np.intp]
 
 
-def code_rows(judgements: Judgements, labels: pl.Series, settings: ReadOptions) -> Rows:
+def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -> Rows:
     """Turn text into codes; what was read as text may then be let go, which is most of the memory."""
     coded = code_columns({"item": judgements.item, "worker": judgements.worker, "label": labels})
-    missing = {"label": [word.strip() for word in settings.missing]}
+    missing = {"label": [word.strip() for word in options.missing]}
     empty = {role: _empty(column, missing.get(role, ())) for role, column in coded.items()}
-    for role, convert in (settings.types or {}).items():
+    for role, convert in (options.types or {}).items():
         coded[role] = _merged(coded[role], empty[role], convert, role)
     return Rows(coded, empty, _blank_lines(judgements, empty["item"] & empty["worker"] & empty["label"]))
 
 
-def filter_rows(judgements: Judgements, rows: Rows, settings: ReadOptions) -> tuple[Annotations, Ledger]:
+def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tuple[Annotations, Ledger]:
     """The judgements that count as Annotations, and what became of every row.
 
     A row is left out for the first of these that holds: the format's own reason, a blank line, no label, another
@@ -72,14 +72,14 @@ def filter_rows(judgements: Judgements, rows: Rows, settings: ReadOptions) -> tu
     reason[rows.blank[reason[rows.blank] == 0]] = _CODE["blank"]
     _refuse_nameless(judgements, reason == 0, empty)
     reason[(reason == 0) & empty["label"]] = _CODE["no_label"]
-    _drop_repeats(judgements, coded, reason, settings.duplicates)
+    _drop_repeats(judgements, coded, reason, options.duplicates)
     counts = Counter(dict(zip(_NAMES, np.bincount(reason, minlength=len(_NAMES)).tolist())))
     ledger = Ledger(len(reason), counts.pop("kept"), {name: n for name, n in counts.items() if n})
     known = {"item": ~empty["item"], "worker": ~empty["worker"], "label": reason == 0}
     if judgements.reason is not None:
-        known["worker"] &= ~np.isin(reason, [_CODE[name] for name in OUTSIDERS])
+        known["worker"] &= ~np.isin(reason, [_CODE[name] for name in NON_WORKER_REASONS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
-    parts = [_ids_and_codes(coded[role], known[role], kept, role, settings) for role in ROLES]
+    parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     return Annotations._trusted([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
 
 
@@ -90,8 +90,8 @@ _CODE = {name: code for code, name in enumerate(_NAMES)}
 def _given_reasons(judgements: Judgements, n_rows: int) -> npt.NDArray[np.int8]:
     if judgements.reason is None:
         return np.zeros(n_rows, np.int8)
-    strange = set(judgements.reason.unique().drop_nulls()) - set(REASONS)
-    assert not strange, f"{judgements.format} gives reasons that nobody knows: {strange}"
+    unexpected = set(judgements.reason.unique().drop_nulls()) - set(REASONS)
+    assert not unexpected, f"{judgements.format} gives reasons that nobody knows: {unexpected}"
     return judgements.reason.fill_null("kept").replace_strict(_CODE, return_dtype=pl.Int8).to_numpy(writable=True)
 
 
@@ -106,13 +106,13 @@ def _empty(column: Coded, missing: Sequence[str]) -> Mask:
 
 def _merged(column: Coded, empty: Mask, convert: Callable[[str], Any], role: str) -> Coded:
     """Texts that mean the same value get the code of the first of them, so that repeats are seen as such."""
-    said = np.zeros(len(column.values), bool)
-    said[column.codes[~empty]] = True
+    filled = np.zeros(len(column.values), bool)
+    filled[column.codes[~empty]] = True
     texts = column.values.to_list()
     first_of: dict[Any, int] = {}
     code = np.arange(len(texts) + 1, dtype=np.int32)
     code[-1] = -1  # of null
-    for at in np.flatnonzero(said).tolist():
+    for at in np.flatnonzero(filled).tolist():
         code[at] = first_of.setdefault(_converted(texts[at], convert, role), at)
     return Coded(code[column.codes], column.values)
 
@@ -120,10 +120,10 @@ def _merged(column: Coded, empty: Mask, convert: Callable[[str], Any], role: str
 def _blank_lines(judgements: Judgements, candidates: Mask) -> npt.NDArray[np.intp]:
     """The rows in which no cell of the file says anything."""
     rows = np.flatnonzero(candidates)
-    if judgements.beside is None or not len(rows):
+    if judgements.other_columns is None or not len(rows):
         return rows
-    said = [any(cell and cell.strip() for cell in row) for row in judgements.beside[rows.tolist()].iter_rows()]
-    return rows[~np.array(said)]
+    filled = [any(cell and cell.strip() for cell in row) for row in judgements.other_columns[rows.tolist()].iter_rows()]
+    return rows[~np.array(filled)]
 
 
 def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, Mask]) -> None:
@@ -166,15 +166,15 @@ _LONG_AGO = -(2**62)
 
 
 def _ids_and_codes(
-    column: Coded, known: Mask, kept: Any, role: str, settings: ReadOptions
+    column: Coded, known: Mask, kept: Any, role: str, options: ReadOptions
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """The codes of the rows that count, and the values that they stand for: those that occur, or the caller's."""
-    convert = (settings.types or {}).get(role)
-    own = (settings.ids or {}).get(role)
+    convert = (options.types or {}).get(role)
+    given_ids = (options.ids or {}).get(role)
     present = np.full(len(column.values), known.all())
     if not known.all():
         present[column.codes[known]] = True
-    if convert is None and own is None:
+    if convert is None and given_ids is None:
         ids = (column.values if present.all() else column.values.filter(pl.Series(present))).to_numpy()
         if present.all():
             return column.codes[kept], ids
@@ -182,7 +182,7 @@ def _ids_and_codes(
     texts = column.values.filter(pl.Series(present)).to_list()
     values = texts if convert is None else [_converted(text, convert, role) for text in texts]
     try:
-        new, ids = encode(_as_objects(values), own, role)
+        new, ids = encode(_as_objects(values), given_ids, role)
     except AnnotationError as error:
         hint = " Ids are read as text unless types= says otherwise." if convert is None else ""
         raise AnnotationError(f"{error}{hint}") from None

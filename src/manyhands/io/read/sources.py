@@ -25,10 +25,10 @@ from typing import BinaryIO
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.validation import check_memory
 
-MOST_MEMBERS = 10_000  # of a zip
-MOST_FILES = 200_000  # of a folder; Ground Truth writes a file per item
-MOST_BYTES = 2 << 30  # unpacked, of a whole archive or folder
-MOST_RATIO = 100  # unpacked to packed
+MAX_MEMBERS = 10_000  # of a zip
+MAX_FILES = 200_000  # of a folder; Ground Truth writes a file per item
+MAX_BYTES = 2 << 30  # unpacked, of a whole archive or folder
+MAX_RATIO = 100  # unpacked to packed
 _RATIO_FROM = 10 << 20  # bytes; below that nobody is harmed by repetitive text
 _PIECE = 1 << 20  # bytes unpacked at a time
 _HEAD = 4096  # bytes by which a file is known
@@ -46,7 +46,7 @@ class Budget:
     """How many bytes may still be unpacked from one file or folder, however its members are packed within it."""
 
     def __init__(self, packed: int) -> None:
-        self.left = most_unpacked(packed)
+        self.left = max_unpacked(packed)
 
     def spend(self, count: int, name: str) -> None:
         if count > self.left:
@@ -54,28 +54,28 @@ class Budget:
         self.left -= count
 
 
-def most_unpacked(packed: int) -> int:
+def max_unpacked(packed: int) -> int:
     """To how many bytes so many may unpack."""
-    return min(MOST_BYTES, max(packed * MOST_RATIO, _RATIO_FROM))
+    return min(MAX_BYTES, max(packed * MAX_RATIO, _RATIO_FROM))
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file by name: on disk (`path`), already in memory (`held`), or unpacked when it is first read (`packed`)."""
+    """One file by name: on disk (`path`), already in memory (`content`), or unpacked when it is first read (`compressed`)."""
 
     name: str
     path: Path | None = None
-    held: bytes | None = None
-    packed: Source | None = None
+    content: bytes | None = None
+    compressed: Source | None = None
     budget: Budget | None = field(default=None, compare=False)  # of whatever this is a part of
 
     @cached_property
     def head(self) -> bytes:
         """The first bytes, by which a file is known."""
-        if self.held is not None:
-            return self.held[:_HEAD]
-        if self.packed is not None:
-            return _gunzip(self.packed, _HEAD)
+        if self.content is not None:
+            return self.content[:_HEAD]
+        if self.compressed is not None:
+            return _gunzip(self.compressed, _HEAD)
         with self.opened() as file:
             return file.read(_HEAD)
 
@@ -89,9 +89,9 @@ class Source:
 
     def read(self) -> bytes:
         """All of it."""
-        if self.held is not None:
-            return self.held
-        if self.packed is not None:
+        if self.content is not None:
+            return self.content
+        if self.compressed is not None:
             return self._unpacked
         check_memory(self.size, f"The bytes of {self.name}", "Cut the file into parts, and read each.")
         try:
@@ -104,13 +104,13 @@ class Source:
 
     def loaded(self) -> Source:
         """The same file with its content in memory, so that it is read once whatever is asked of it."""
-        return self if self.held is not None else replace(self, held=self.read())
+        return self if self.content is not None else replace(self, content=self.read())
 
     @cached_property
     def _unpacked(self) -> bytes:
-        assert self.packed is not None and self.budget is not None
-        most = min(self.budget.left, most_unpacked(self.packed.size))
-        content = _gunzip(self.packed, most + 1)
+        assert self.compressed is not None and self.budget is not None
+        most = min(self.budget.left, max_unpacked(self.compressed.size))
+        content = _gunzip(self.compressed, most + 1)
         if len(content) > most:
             raise _too_large(self.name, most)
         self.budget.spend(len(content), self.name)
@@ -119,9 +119,9 @@ class Source:
     @property
     def size(self) -> int:
         """In bytes; of what is still packed only whether there are any, which does not need all of it."""
-        if self.held is not None:
-            return len(self.held)
-        if self.packed is not None:
+        if self.content is not None:
+            return len(self.content)
+        if self.compressed is not None:
             return len(self._unpacked if "_unpacked" in self.__dict__ else self.head)
         assert self.path is not None
         try:
@@ -132,7 +132,7 @@ class Source:
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """What to read the content from, within a block; one sentence where the file changes before its end."""
-        if self.held is not None or self.path is None:
+        if self.content is not None or self.path is None:
             yield io.BytesIO(self.read())
             return
         try:
@@ -164,16 +164,16 @@ def _state(file: BinaryIO) -> tuple[int, int]:
 def open_path(path: str | Path) -> Source | dict[str, Source]:
     """The file at `path` (unpacked where it is gzipped), or the members of a folder or zip by name."""
     if str(path) == "-":
-        return _opened(Source("standard input", held=sys.stdin.buffer.read()))
+        return _opened(Source("standard input", content=sys.stdin.buffer.read()))
     try:
         path = Path(path)
         kind = path.stat().st_mode
     except FileNotFoundError:
-        said = f"{path} does not exist. Give the path of an export: a file, a folder or a zip."
-        raise AnnotationError(said) from None
+        message = f"{path} does not exist. Give the path of an export: a file, a folder or a zip."
+        raise AnnotationError(message) from None
     except (OSError, TypeError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        raise AnnotationError(f"{str(path)[:200]!r} cannot be opened: {told}. Give the path of an export.") from None
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise AnnotationError(f"{str(path)[:200]!r} cannot be opened: {cause}. Give the path of an export.") from None
     if stat.S_ISDIR(kind):
         return dict(_folder_members(path))
     if not stat.S_ISREG(kind):
@@ -191,18 +191,18 @@ def unpack(source: Source, budget: Budget | None = None) -> Source:
     if not source.head.startswith(GZIP):
         return source
     name = source.name[:-3] if source.suffix == ".gz" else source.name
-    return Source(name, packed=source, budget=budget or Budget(source.size))
+    return Source(name, compressed=source, budget=budget or Budget(source.size))
 
 
-def _gunzip(packed: Source, most: int) -> bytes:
+def _gunzip(compressed: Source, most: int) -> bytes:
     """The first bytes within a gzipped file."""
     try:
-        with packed.opened() as raw, gzip.open(raw) as file:
+        with compressed.opened() as raw, gzip.open(raw) as file:
             content = file.read(most)
     except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(f"{packed.name} is not a whole gzip file: {error}. Fetch it again.") from None
+        raise AnnotationError(f"{compressed.name} is not a whole gzip file: {error}. Fetch it again.") from None
     if content.startswith(GZIP):
-        raise AnnotationError(f"{packed.name} is gzipped twice. Unpack it once.")
+        raise AnnotationError(f"{compressed.name} is gzipped twice. Unpack it once.")
     return content
 
 
@@ -227,10 +227,10 @@ def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
     with open_zip(source) as archive:
         check_zip(archive, source.name, budget)
         for entry in archive.infolist():
-            if entry.is_dir() or _is_litter(entry.filename):
+            if entry.is_dir() or _is_system_file(entry.filename):
                 continue
             content = b"".join(unpack_member(archive, entry, source.name))
-            member = unpack(Source(f"{source.name}/{entry.filename}", held=content, budget=budget), budget)
+            member = unpack(Source(f"{source.name}/{entry.filename}", content=content, budget=budget), budget)
             if is_archive(member):
                 raise AnnotationError(
                     f"{member.name} is a zip within a zip. Unpack the outer one and give that folder."
@@ -255,12 +255,12 @@ def check_zip(archive: zipfile.ZipFile, name: str, budget: Budget | None = None)
     """
     entries = archive.infolist()
     packed, unpacked = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
-    if len(entries) > MOST_MEMBERS:
-        raise LimitError(f"{name} has {len(entries):,} members; at most {MOST_MEMBERS:,} are read from a zip.")
-    if unpacked > MOST_BYTES:
-        raise LimitError(f"{name} unpacks to {unpacked:,} bytes; at most {MOST_BYTES:,} are read from a zip.")
-    if unpacked > max(packed * MOST_RATIO, _RATIO_FROM):
-        raise LimitError(f"{name} unpacks to more than {MOST_RATIO} times its size, as harmful archives do.")
+    if len(entries) > MAX_MEMBERS:
+        raise LimitError(f"{name} has {len(entries):,} members; at most {MAX_MEMBERS:,} are read from a zip.")
+    if unpacked > MAX_BYTES:
+        raise LimitError(f"{name} unpacks to {unpacked:,} bytes; at most {MAX_BYTES:,} are read from a zip.")
+    if unpacked > max(packed * MAX_RATIO, _RATIO_FROM):
+        raise LimitError(f"{name} unpacks to more than {MAX_RATIO} times its size, as harmful archives do.")
     seen = set()
     for entry in entries:
         called = entry.orig_filename  # zipfile cuts the other name at a NUL
@@ -296,7 +296,7 @@ def _leads_out(name: str) -> bool:
 
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
     """All files below a folder, in order of their names; links that lead out of it are not followed."""
-    root, budget = folder.resolve(), Budget(MOST_BYTES)
+    root, budget = folder.resolve(), Budget(MAX_BYTES)
     for name in sorted(_file_names(folder)):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(root):
@@ -313,13 +313,13 @@ def _file_names(folder: Path) -> Iterator[str]:
     for parent, _, names in os.walk(folder, onerror=refuse):
         for name in names:
             relative = (Path(parent) / name).relative_to(folder).as_posix()
-            if _is_litter(relative):
+            if _is_system_file(relative):
                 continue
             count += 1
-            if count > MOST_FILES:
-                raise LimitError(f"{folder} has more than {MOST_FILES:,} files. Give a folder that holds one export.")
+            if count > MAX_FILES:
+                raise LimitError(f"{folder} has more than {MAX_FILES:,} files. Give a folder that holds one export.")
             yield relative
 
 
-def _is_litter(name: str) -> bool:
+def _is_system_file(name: str) -> bool:
     return any(part in _SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts)

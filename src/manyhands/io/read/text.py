@@ -27,9 +27,9 @@ def as_utf8(source: Source, encoding: str | None = None) -> Source:
     if encoding is None:
         encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None) or _alternating(head)
     if encoding is not None:
-        source = replace(source, held=_decode(source, encoding))
+        source = replace(source, content=_decode(source, encoding))
     elif head.startswith(codecs.BOM_UTF8):
-        source = replace(source, held=source.read()[len(codecs.BOM_UTF8) :])
+        source = replace(source, content=source.read()[len(codecs.BOM_UTF8) :])
     content = source.read()
     at = content.find(b"\0")
     if at >= 0:
@@ -40,11 +40,11 @@ def as_utf8(source: Source, encoding: str | None = None) -> Source:
         )
     head = source.head
     if b"\r" in head and b"\n" not in content:
-        source = replace(source, held=content.replace(b"\r", b"\n"))
+        source = replace(source, content=content.replace(b"\r", b"\n"))
     return source
 
 
-def not_utf8(source: Source) -> str | None:
+def utf8_error(source: Source) -> str | None:
     """The sentence for a file that is not UTF-8; None where it is."""
     content = source.read()
     try:

@@ -13,12 +13,12 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import listed
 from manyhands.io.read.sources import Source
-from manyhands.io.read.text import not_utf8
+from manyhands.io.read.text import utf8_error
 
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is taken
 _ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # a line by which Excel is told the separator
-_LONGEST_CELL = 10 << 20  # letters
-_MOST_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be named later
+_MAX_CELL = 10 << 20  # letters
+_MAX_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be named later
 
 Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
 
@@ -41,8 +41,8 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
     except pl.exceptions.DuplicateError:
         names = [name for name, count in Counter(header).items() if count > 1]
-        said = f"{source.name} has several columns called {listed(names)}. Rename all but one."
-        raise AnnotationError(said) from None
+        message = f"{source.name} has several columns called {listed(names)}. Rename all but one."
+        raise AnnotationError(message) from None
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise AnnotationError(_explain(source, separator, error)) from None
     names = header if header and len(header) == frame.width else frame.columns
@@ -51,8 +51,8 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
 
 def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
     """How to find the line of a row: by reading the file again, which only an error is worth."""
-    on_disk = source.path is not None and source.held is None
-    if not on_disk and source.size > _MOST_KEPT:
+    on_disk = source.path is not None and source.content is None
+    if not on_disk and source.size > _MAX_KEPT:
         return None
 
     def locate(row: int) -> str | None:
@@ -61,7 +61,7 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
         except (OSError, ValueError, csv.Error):
             return None
         begun = len(lines) - n_rows
-        above = [said for _, said in lines[: max(begun, 0)]]
+        above = [message for _, message in lines[: max(begun, 0)]]
         as_expected = above and above[-1] and not any(above[:-1])  # the header, and blank lines before it
         return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 
@@ -84,7 +84,7 @@ def _rows(
     source: Source, separator: str, *, strict: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Every row, with the number of the line on which it begins; empty lines only where they are asked for."""
-    before = csv.field_size_limit(_LONGEST_CELL)
+    before = csv.field_size_limit(_MAX_CELL)
     try:
         with source.opened() as raw:
             file = io.TextIOWrapper(raw, newline="", encoding="utf-8")
@@ -103,7 +103,7 @@ def _rows(
 
 def _explain(source: Source, separator: str, error: Exception) -> str:
     """Why a file could not be read, with the line where one can be named."""
-    wrong_text = not_utf8(source)
+    wrong_text = utf8_error(source)
     if wrong_text is not None:
         return wrong_text
     begun = 1

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
-MOST_ENTRIES = 100_000  # of one list; no footer has more columns, row groups or anything else
-_DEEPEST = 24  # structures and lists within each other; Parquet has eight
+MAX_ENTRIES = 100_000  # of one list; no footer has more columns, row groups or anything else
+_MAX_DEPTH = 24  # structures and lists within each other; Parquet has eight
 _FIXED = {BYTE: 1, DOUBLE: 8, UUID: 16}
 
 
-class BrokenThrift(ValueError):
+class ThriftError(ValueError):
     """The bytes are no such structure."""
 
 
-class TooMuch(BrokenThrift):
+class ThriftLimitError(ThriftError):
     """What the bytes claim is more, or deeper, than any file needs."""
 
 
@@ -54,11 +54,11 @@ class Reader:
             if wanted is None:
                 self._skip(kind, depth + 1)
             elif number in found or wanted != kind:
-                raise BrokenThrift(f"field {number} is there twice, or of another type")
+                raise ThriftError(f"field {number} is there twice, or of another type")
             else:
                 found[number] = self._value(kind, shape.inside.get(number), depth + 1)
         if not all(number in found for number in shape.needed):
-            raise BrokenThrift("a structure lacks a field")
+            raise ThriftError("a structure lacks a field")
         return found
 
     def _field(self, before: int) -> tuple[int, int]:
@@ -69,7 +69,7 @@ class Reader:
             return 0, STOP
         number = before + (head >> 4) if head >> 4 else self.whole()
         if kind == STOP or kind > UUID or not 0 < number < 2**15:
-            raise BrokenThrift("a field has no type or number")
+            raise ThriftError("a field has no type or number")
         return number, kind
 
     def _value(self, kind: int, shape: Shape | None, depth: int) -> Any:
@@ -82,15 +82,15 @@ class Reader:
         if kind == LIST and shape is not None:
             count, entry = self._list_head(depth)
             if count and entry != STRUCT:
-                raise BrokenThrift("a list has entries of another type")
+                raise ThriftError("a list has entries of another type")
             return [self.struct(shape, depth + 1) for _ in range(count)]
         self._skip(kind, depth)
         return None
 
     def _skip(self, kind: int, depth: int) -> None:
         """Pass over a value, and look at each length in it."""
-        if depth > _DEEPEST:
-            raise TooMuch("it is nested too deep")
+        if depth > _MAX_DEPTH:
+            raise ThriftLimitError("it is nested too deep")
         if kind in (I16, I32, I64):
             self._varint()
         elif kind in _FIXED:
@@ -124,19 +124,19 @@ class Reader:
             self._skip_entry(kinds & 15, depth + 1)
 
     def _list_head(self, depth: int) -> tuple[int, int]:
-        if depth > _DEEPEST:
-            raise TooMuch("it is nested too deep")
+        if depth > _MAX_DEPTH:
+            raise ThriftLimitError("it is nested too deep")
         head = self._byte()
         kind = head & 15
         count = self._count(self._varint() if head >> 4 == 15 else head >> 4, 1)
         if count and not STOP < kind <= UUID:  # an empty list needs no type, and some writers give it none
-            raise BrokenThrift("a list has entries of no type")
+            raise ThriftError("a list has entries of no type")
         return count, kind
 
     def _count(self, count: int, least: int) -> int:
         """A number of entries, each of which takes at least so many bytes."""
-        if count > MOST_ENTRIES or count * least > self.end - self.at:
-            raise TooMuch(f"a list of {count:,} entries is longer than it can be")
+        if count > MAX_ENTRIES or count * least > self.end - self.at:
+            raise ThriftLimitError(f"a list of {count:,} entries is longer than it can be")
         return count
 
     def whole(self) -> int:
@@ -154,16 +154,16 @@ class Reader:
                     break
                 return number
             shift += 7
-        raise BrokenThrift("a number has more than 64 bits")
+        raise ThriftError("a number has more than 64 bits")
 
     def _byte(self) -> int:
         if self.at >= self.end:
-            raise BrokenThrift("it is cut off")
+            raise ThriftError("it is cut off")
         self.at += 1
         return self.content[self.at - 1]
 
     def _bytes(self, count: int) -> bytes:
         if count > self.end - self.at:
-            raise BrokenThrift("a text is longer than the bytes that are left")
+            raise ThriftError("a text is longer than the bytes that are left")
         self.at += count
         return self.content[self.at - count : self.at]

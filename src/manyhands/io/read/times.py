@@ -28,7 +28,7 @@ _FORMS = tuple(
         rf"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{{4}}) {_CLOCK}(?: (?P<half>[AP]M))?{_ZONE}",
     )
 )
-_MOST_USUAL = "%Y-%m-%dT%H:%M:%S%.fZ"  # a column of these is read at once
+_ISO_FORMAT = "%Y-%m-%dT%H:%M:%S%.fZ"  # a column of these is read at once
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -38,7 +38,7 @@ _BEYOND = 1e19  # no clock counts that far, and it would not fit
 
 def parse_times(column: pl.Series) -> tuple[pl.Series, Notes]:
     """Times in microseconds (UTC where the text names no zone), and a note on those that cannot be read."""
-    result = column.str.to_datetime(_MOST_USUAL, time_unit="us", strict=False).dt.epoch("us")
+    result = column.str.to_datetime(_ISO_FORMAT, time_unit="us", strict=False).dt.epoch("us")
     rest = column.filter(result.is_null()).unique().drop_nulls()
     if len(rest):
         parsed = {text: parse_time(text) for text in rest}
@@ -47,8 +47,10 @@ def parse_times(column: pl.Series) -> tuple[pl.Series, Notes]:
     unread = unread.filter(unread.str.strip_chars() != "")
     if not len(unread):
         return result, {}
-    said = f"{len(unread)} time(s) could not be read (such as {unread[0][:40]!r}); those rows count as the older ones."
-    return result, {"unread_times": said}
+    message = (
+        f"{len(unread)} time(s) could not be read (such as {unread[0][:40]!r}); those rows count as the older ones."
+    )
+    return result, {"unread_times": message}
 
 
 def parse_time(value: object) -> int | None:

@@ -31,8 +31,8 @@ def read_truth(path: str | Path, *, n_rows: int | None = None, what: str = "trut
     known: dict[str, str] = {}
     for row, (item, label) in enumerate(zip(items, labels)):
         if label.strip() and known.setdefault(item, label) != label:
-            said = f"both {shorten(known[item])!r} and {shorten(label)!r}"
-            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {said}.")
+            names_text = f"both {shorten(known[item])!r} and {shorten(label)!r}"
+            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {names_text}.")
     if not known:
         raise AnnotationError(f"{path} names no class for any item, so there is no {what} in it.")
     return known

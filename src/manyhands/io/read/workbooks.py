@@ -11,8 +11,8 @@ from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
 from manyhands.io.read.sources import Source, check_zip, open_zip, unpack_member
 
-_MOST_DIGITS = 300  # of a number that a float can be near
-MOST_CELLS = 26_000_000  # between the first and the last cell of a sheet; all of them are kept in memory, empty or not
+_MAX_DIGITS = 300  # of a number that a float can be near
+MAX_CELLS = 26_000_000  # between the first and the last cell of a sheet; all of them are kept in memory, empty or not
 _DECLARATION = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T|E\0?N\0?T\0?I)")  # in UTF-8 or UTF-16
 _FAR = re.compile(rb"""r\s*=\s*["']\s*(?:[A-Za-z]{2,}[0-9]|[A-Za-z]?[0-9]{7})""")  # beyond column Z or row 999,999
 _PLACE = re.compile(rb"""r\s*=\s*["']\s*([A-Za-z]*)([0-9]+)""")  # of a cell or a row
@@ -32,7 +32,7 @@ def read_workbook(source: Source) -> tuple[pl.DataFrame, list[str]]:
     with open_zip(source) as archive:
         check_zip(archive, source.name, source.budget)
         for entry in archive.infolist():
-            _look_through(archive, entry, source.name)
+            _check_member(archive, entry, source.name)
     cells = _first_sheet(source)
     if not len(cells):
         raise AnnotationError(f"{source.name}: the first sheet is empty. Its first row must name the columns.")
@@ -48,15 +48,15 @@ def _first_sheet(source: Source) -> pl.DataFrame:
         sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_whitespace_tail_rows=True)
         return sheet.to_polars()
     except fastexcel.FastExcelError as error:
-        told = str(error).splitlines()[0]
+        cause = str(error).splitlines()[0]
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust throws where it did not expect such a file
             raise
-        told = str(error).splitlines()[0]
-    raise AnnotationError(f"{source.name} cannot be read as an XLSX workbook: {told[:200]}. Save it again.")
+        cause = str(error).splitlines()[0]
+    raise AnnotationError(f"{source.name} cannot be read as an XLSX workbook: {cause[:200]}. Save it again.")
 
 
-def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
+def _check_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
     """Refuse XML that declares anything of its own, as no spreadsheet writes, and sheets that would fill the memory."""
     rest, reaches_far = b"", False
     for piece in unpack_member(archive, entry, name):
@@ -68,13 +68,13 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -
         reaches_far = reaches_far or _FAR.search(seen) is not None
         rest = seen[-_UNFINISHED:]
     if reaches_far:  # a few cells are enough, so it takes a second look to tell a large sheet from a trap
-        _measure(archive, entry, name)
+        _check_cells(archive, entry, name)
 
 
 def _refuse_long_numbers(xml: bytes, name: str) -> None:
     """Refuse whole numbers in cells that are not text and that no float is: different ids would be read as one."""
     for found in _LONG.finditer(xml):
-        digits = found[1].decode()[:_MOST_DIGITS]
+        digits = found[1].decode()[:_MAX_DIGITS]
         cells = _CELL.findall(xml, max(found.start() - _UNFINISHED, 0), found.start())
         if cells and not _TYPE.search(cells[-1]) and int(float(digits)) != int(digits):
             raise AnnotationError(
@@ -83,7 +83,7 @@ def _refuse_long_numbers(xml: bytes, name: str) -> None:
             )
 
 
-def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
+def _check_cells(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
     rest, rows, columns = b"", 0, 1
     for piece in unpack_member(archive, entry, name):
         seen = rest + piece
@@ -91,9 +91,9 @@ def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Non
             rows = max(rows, int(digits[:19]))
             columns = max(columns, _column_number(letters))
         rest = seen[-_UNFINISHED:]
-    if rows * columns > MOST_CELLS:
+    if rows * columns > MAX_CELLS:
         raise LimitError(
-            f"{name}: a sheet of {rows:,} rows and {columns:,} columns; at most {MOST_CELLS:,} cells are read. "
+            f"{name}: a sheet of {rows:,} rows and {columns:,} columns; at most {MAX_CELLS:,} cells are read. "
             "Save it as CSV."
         )
 

@@ -31,8 +31,8 @@ def to_json(value: Any) -> bytes:
     A file's name need not be text: half a surrogate pair is spelled out, too.
     """
     text = json.dumps(to_json_value(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return _NOT_PLAIN.sub(_spelled, text).encode()
+    return _NOT_PLAIN.sub(_escape, text).encode()
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in found[0])

@@ -17,8 +17,8 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.read.reading import Reading
 from manyhands.randomness import make_generator
 
-_SHORTEST = 2  # letters of an id that is looked for in sentences; a single one would be found everywhere
-_LEAST_KEY = 16  # bytes
+_MIN_ID = 2  # letters of an id that is looked for in sentences; a single one would be found everywhere
+_MIN_KEY = 16  # bytes
 _LETTERS = 12  # of a keyed pseudonym: 48 bits
 
 
@@ -39,15 +39,15 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         worker_ids=names,
         classes=annotations.classes,
     )
-    hide = _hider(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
-    notes = {code: hide(said) for code, said in reading.notes.items()}
+    hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
+    notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     return replace(reading, annotations=renamed, notes=notes, source=hide(reading.source), refusal=refusal), hide
 
 
-def _hider(pseudonym: dict[str, str]) -> Callable[[str], str]:
+def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
     """Replace ids where they stand as words of their own: in notes that quote them, in names of files after workers."""
-    known = {name: new for name, new in pseudonym.items() if len(name) >= _SHORTEST}
+    known = {name: new for name, new in pseudonym.items() if len(name) >= _MIN_ID}
     known |= {ascii(name)[1:-1]: new for name, new in known.items()}  # as notes on look-alikes spell them
 
     def hide(text: str) -> str:
@@ -82,9 +82,9 @@ def _read_key(path: str | Path) -> bytes:
         key = Path(path).read_bytes().strip()
     except FileNotFoundError:
         key = b""
-    if len(key) < _LEAST_KEY:
+    if len(key) < _MIN_KEY:
         raise AnnotationError(
-            f"{path} must hold at least {_LEAST_KEY} secret bytes. Make one: "
+            f"{path} must hold at least {_MIN_KEY} secret bytes. Make one: "
             "python -c 'import secrets; print(secrets.token_hex())' > KEYFILE"
         )
     return key

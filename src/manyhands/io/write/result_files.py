@@ -19,9 +19,9 @@ KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "
 
 def check_kinds(kinds: Sequence[str]) -> None:
     """Refuse forms of labels that there are none of, before anything is read."""
-    strange = [kind for kind in kinds if kind not in KINDS]
-    if strange:
-        raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+    unexpected = [kind for kind in kinds if kind not in KINDS]
+    if unexpected:
+        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}. There are: {', '.join(KINDS)}.")
 
 
 def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
@@ -42,18 +42,18 @@ def result_files(
     reading: Reading,
     paths: Sequence[str],
     tables: Mapping[str, pl.DataFrame],
-    told: Mapping[str, Any],
+    run_summary: Mapping[str, Any],
     kinds: Sequence[str],
 ) -> dict[str, bytes]:
     """Every file by name: the tables as CSV, the summary, and the labels in further forms."""
-    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(told))}
+    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(run_summary))}
     labels = label_frame(model)  # machine formats get every id as it came
     if "jsonl" in kinds:
         files[KINDS["jsonl"]] = jsonl(labels)
     if "parquet" in kinds:
         files[KINDS["parquet"]] = parquet(labels)
     if "label-studio" in kinds:
-        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
+        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{run_summary['method']}")
     return files
 
 

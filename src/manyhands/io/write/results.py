@@ -113,7 +113,7 @@ def summary(model: Aggregator, method: str) -> dict[str, Any]:
     confidence = model.posterior_.max(axis=1)[~model.unlabelled_]
     class_names(model.classes_)  # refuses what would be counted together
     labels = Counter(str(label) for label in model.labels_[~model.unlabelled_].tolist())
-    told = {
+    values = {
         "method": method,
         "parameters": model.get_params(),
         "n_items": annotations.n_items,
@@ -132,7 +132,7 @@ def summary(model: Aggregator, method: str) -> dict[str, Any]:
         "converged": model.converged_,
         "notes": model.notes_,
     }
-    return {name: to_json_value(value) for name, value in told.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
 def count_components(annotations: Annotations) -> int:
@@ -175,8 +175,8 @@ def _flags(model: Aggregator) -> pl.Series:
     """The words for each item, joined by ";"; nothing where there is nothing to say."""
     gold = np.isin(np.arange(len(model.item_ids_)), _rows_of_gold(model))
     words = {"tie": model.tied_, "unlabelled": model.unlabelled_, "gold": gold, "unvoted": _unvoted(model) & ~gold}
-    said = (";".join(word for word, on in zip(words, row) if on) for row in zip(*words.values()))
-    return pl.Series([flags or None for flags in said], dtype=pl.String)
+    joined = (";".join(word for word, on in zip(words, row) if on) for row in zip(*words.values()))
+    return pl.Series([flags or None for flags in joined], dtype=pl.String)
 
 
 def _rows_of_gold(model: Aggregator) -> list[int]:

@@ -12,7 +12,7 @@ from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.write.results import to_csv
 
 TARGETS = (".csv", ".tsv", ".jsonl", ".parquet")
-_MOST_CELLS = 50_000_000
+_MAX_CELLS = 50_000_000
 
 
 def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.DataFrame:
@@ -33,8 +33,8 @@ def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.Da
 def wide_frame(annotations: Annotations) -> pl.DataFrame:
     """One row per item, one column per worker; a table that only small crowds should ever be."""
     cells = annotations.n_items * annotations.n_workers
-    if cells > _MOST_CELLS:
-        raise LimitError(f"A wide table would have {cells:,} cells; at most {_MOST_CELLS:,} are made.")
+    if cells > _MAX_CELLS:
+        raise LimitError(f"A wide table would have {cells:,} cells; at most {_MAX_CELLS:,} are made.")
     pairs = annotations.item.astype(np.int64) * annotations.n_workers + annotations.worker
     if len(np.unique(pairs)) < len(pairs):
         raise AnnotationError("A worker has several labels on an item, which a wide table cannot hold.")

@@ -86,12 +86,12 @@ def label_studio_predictions(
     tasks: dict[Any, dict[str, Any]] = {}
     for number, (document, raw) in enumerate(files):
         item_of, _ = item_finder(document, item)
-        for at, (task, entry, told) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
+        for at, (task, entry, raw_task) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
             alone = task is not entry
-            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(told, entry if alone else None)
+            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
             name = item_of(task)
             found = _predictions(None if name is None else labels.get(name), control, model_version)
-            key = _identity(task, None if alone else told.get("data"), (number, at))
+            key = _identity(task, None if alone else raw_task.get("data"), (number, at))
             tasks.setdefault(key, stands | {"predictions": found})
     return _written(list(tasks.values()))
 
@@ -197,7 +197,7 @@ def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, 
         for file in members:
             text = as_utf8(file, encoding)
             content = text.read()
-            document = Records(file.name, parse_json(replace(text, held=content))[0] if content else None)
+            document = Records(file.name, parse_json(replace(text, content=content))[0] if content else None)
             if recognise(document) != "label-studio":
                 raise AnnotationError(
                     f"{file.name} is not a JSON export of Label Studio, so its tasks cannot be written back. "
@@ -210,15 +210,15 @@ def _entries(document: Records) -> list[Any]:
     return document.value if isinstance(document.value, list) else [document.value]
 
 
-def _fragments(told: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
+def _fragments(raw_task: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
     """The id and data of a task as they stand in the file; those of an annotation that stands alone are in its task."""
     if annotation is not None:
-        inner = told.get("task")
+        inner = raw_task.get("task")
         if inner is not None and type(annotation["task"]) is dict:
-            told = next(raw_members(inner, ("id", "data")))
+            raw_task = next(raw_members(inner, ("id", "data")))
         else:
-            told = {} if inner is None else {"id": inner}
-    return {key: orjson.Fragment(told[key]) for key in ("id", "data") if key in told}
+            raw_task = {} if inner is None else {"id": inner}
+    return {key: orjson.Fragment(raw_task[key]) for key in ("id", "data") if key in raw_task}
 
 
 def _identity(task: dict[str, Any], data: bytes | None, place: tuple[int, int]) -> tuple[Any, ...]:
@@ -266,5 +266,5 @@ def _predictions(found: tuple[Any, float] | None, control: _Control, model_versi
     if control.kind == "choices" and label not in control.options and control.options.issuperset(parts):
         value = {"choices": parts}
     result = {"from_name": control.from_name, "to_name": control.to_name, "type": control.kind, "value": value}
-    said = round(score, _PLACES) if math.isfinite(score) else None
-    return [{"model_version": model_version, "score": said, "result": [result]}]
+    rounded = round(score, _PLACES) if math.isfinite(score) else None
+    return [{"model_version": model_version, "score": rounded, "result": [result]}]

@@ -8,7 +8,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, CONTENTS
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read.documents import Table
 from manyhands.io.read.judgements import find_column
 
@@ -17,16 +17,18 @@ Notes = dict[str, str]
 
 def find_wanted(header: Sequence[str], wanted: str, prefix: str, source: str) -> int:
     """The place of the item's column as the user named it, with the tool's prefix or without."""
-    names = {plain(name) for name in header}
-    if plain(wanted) not in names and plain(prefix + wanted) in names:
+    names = {normalise_name(name) for name in header}
+    if normalise_name(wanted) not in names and normalise_name(prefix + wanted) in names:
         wanted = prefix + wanted
     return find_column(header, wanted, "item", source)
 
 
 def usual_item(names: Iterable[str]) -> str | None:
     """The name that is most usual for an item, if any is; one of several contents is no name for the whole."""
-    known = {plain(name): name for name in reversed(list(names)) if plain(name) not in CONTENTS}
-    return next((known[plain(usual)] for usual in COMMON_NAMES["item"] if plain(usual) in known), None)
+    known = {normalise_name(name): name for name in reversed(list(names)) if normalise_name(name) not in CONTENTS}
+    return next(
+        (known[normalise_name(usual)] for usual in COMMON_NAMES["item"] if normalise_name(usual) in known), None
+    )
 
 
 def choose_item(columns: Mapping[str, pl.Series], prefix: str, source: str, instead: str) -> tuple[str, str, Notes]:
@@ -63,12 +65,12 @@ def choose_item(columns: Mapping[str, pl.Series], prefix: str, source: str, inst
 
 def find_gold(names: Iterable[str], questions: Sequence[str]) -> dict[str, str]:
     """Question -> the uploaded column that holds its known answers, by the name that the requester gave it."""
-    known = {plain(name): name for name in names}
+    known = {normalise_name(name): name for name in names}
     found = {}
     for question in questions:
         usual = COMMON_NAMES["gold"] if len(questions) == 1 else ()
         wanted = [f"gold{question}", f"{question}gold", *usual]
-        name = next((known[plain(text)] for text in wanted if plain(text) in known), None)
+        name = next((known[normalise_name(text)] for text in wanted if normalise_name(text) in known), None)
         if name is not None:
             found[question] = name
     return found
@@ -82,7 +84,7 @@ def keep_wanted(answers: dict[str, pl.Series], wanted: str | None, prefix: str, 
     short = wanted[len(prefix) :] if wanted.lower().startswith(prefix.lower()) else wanted
     for ending in ("", ".label", ".labels"):
         name = short.removesuffix(ending)
-        if any(plain(name) == plain(known) for known in names):
+        if any(normalise_name(name) == normalise_name(known) for known in names):
             found = names[find_column(names, name, "label", source)]
             return {found: answers[found]}
     raise AnnotationError(f"{source} has no answers called {wanted!r}. It has: {listed(names)}. Name one with --label.")
@@ -106,11 +108,11 @@ def blank_as_null(column: pl.Series) -> pl.Series:
 
 
 def _is_gold(name: str) -> bool:
-    return any(plain(name) == plain(usual) for usual in COMMON_NAMES["gold"])
+    return any(normalise_name(name) == normalise_name(usual) for usual in COMMON_NAMES["gold"])
 
 
 def _several_contents(name: str) -> Notes:
-    said = (
+    message = (
         f"Some values of {name} come with different contents in the other uploaded columns; check that it is the item."
     )
-    return {"item_varies": said}
+    return {"item_varies": message}
