@@ -137,7 +137,7 @@ def test_a_mirror_must_hold_the_published_file(publish, site, tmp_path):
 
 def test_a_whole_archive_with_the_wrong_things_in_it(publish):
     publish("relevance2", zipped({"readme.txt": "sorry"}))
-    with pytest.raises(AnnotationError, match=r"has no crowd_labels\.csv"):
+    with pytest.raises(AnnotationError, match=r"has no member crowd_labels\.csv"):
         fetch("relevance2")
 
 

@@ -84,14 +84,14 @@ def test_half_a_set(leaves, file):
 
 def test_an_array_that_is_missing(leaves):
     np.savez(leaves / "features.npz", X_train=np.eye(3))
-    assert "is not whole: it has no array task" in refusal()[1]
+    assert "is not complete: it has no array task" in refusal()[1]
 
 
 def test_arrays_that_are_no_arrays(leaves):
     (leaves / "features.npz").write_bytes(b"PK\x03\x04 cut short")
     assert "cannot be read" in refusal()[1]
     np.savez(leaves / "features.npz", X_train=np.array([{}], object), task=np.array([1]))  # would need pickle
-    assert "cannot be read" in refusal()[1]
+    assert "holds Python objects (a pickle), which are not read" in refusal()[1]
 
 
 def test_features_of_other_items(leaves):

@@ -164,7 +164,7 @@ REFUSED = {
     "A OwnForest cannot be saved without a pickle": OwnForest(2),
     "A FunctionTransformer cannot be saved": make_pipeline(FunctionTransformer(), GaussianNB()),
     r"KNeighborsClassifier\.weights is a function, which cannot": KNeighborsClassifier(weights=lambda d: 1 / (1 + d)),
-    "that begins with an estimator of yours": GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()),
+    "with an estimator as init": GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()),
     "with categorical features cannot be saved": HistGradientBoostingClassifier(max_iter=2, categorical_features=[0]),
 }
 

@@ -6,16 +6,17 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from manyhands.datasets import archives, labels
+from manyhands.datasets import labels
 from manyhands.datasets.catalog import nearest
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
 from manyhands.datasets.download import RetryPolicy, download, parse_checksum, retrieve
-from manyhands.datasets.remote_sources import SOURCES, Remote, Source, Tables
-from manyhands.datasets.tables import Column, read_columns
+from manyhands.datasets.files import Column, read_bz2, read_packed_tables
+from manyhands.datasets.remote_sources import SOURCES, PublicSet, Remote, Tables
 from manyhands.exceptions import AnnotationError, DownloadError, ParameterError
 from manyhands.validation import Number, check_parameters
 from manyhands.writing import write_files
@@ -134,29 +135,31 @@ def _published_checksum(remote: Remote, home: Path, policy: RetryPolicy) -> str:
     return checksum
 
 
-def _read_crowd(name: str, source: Source, path: Path) -> CrowdDataset:
+def _read_crowd(name: str, source: PublicSet, path: Path) -> CrowdDataset:
+    """Build the data set from the tables of labels and of truth in an archive."""
     tables = source.tables or Tables()
-    members = archives.read_members(path, sorted({tables.labels, tables.truth}))
-    columns = _read_table(members[tables.labels], tables.triple, tables.unless, f"{tables.labels} in {path}")
-    truth = _read_table(
-        members[tables.truth], [(column,) for column in tables.pair], tables.unless, f"{tables.truth} in {path}"
-    )
+    pair = [(column,) for column in tables.pair]
+    if tables.labels == tables.truth:
+        both = _read_table(path, tables.labels, [*tables.triple, *pair], tables.unless)
+        columns, truth = both[:3], both[3:]
+    else:
+        columns = _read_table(path, tables.labels, tables.triple, tables.unless)
+        truth = _read_table(path, tables.truth, pair, tables.unless)
     annotations, y_true, _ = labels.build(columns, truth, None, "last", str(path))
     return CrowdDataset(
         name, annotations.classes, source.description, annotations, y_true, class_names=source.class_names
     )
 
 
-def _read_table(
-    content: bytes, wanted: list[tuple[str, ...]] | tuple[tuple[str, ...], ...], unless: str | None, where: str
-) -> list[Column]:
+def _read_table(path: Path, member: str, wanted: Sequence[Sequence[str]], unless: str | None) -> list[Column]:
+    """Read columns of a member; rows in which the column `unless` is not 0 are left out."""
     if unless is None:
-        return read_columns(content, wanted, where)
-    *columns, out = read_columns(content, [*wanted, (unless,)], where)
-    return [column[out == 0] for column in columns]
+        return read_packed_tables(path, {member: list(wanted)})[member]
+    *columns, excluded = read_packed_tables(path, {member: [*wanted, (unless,)]})[member]
+    return [column[excluded == 0] for column in columns]
 
 
-def _read_usps(name: str, source: Source, files: list[Path]) -> CrowdDataset:
+def _read_usps(name: str, source: PublicSet, files: list[Path]) -> CrowdDataset:
     (X, y), (X_test, y_test) = map(_read_pixels, files)
     return CrowdDataset(name, np.arange(10), source.description, y_true=y, X=X, X_test=X_test, y_test=y_test)
 
@@ -166,7 +169,7 @@ def _read_pixels(path: Path) -> tuple[Array, Array]:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(io.BytesIO(archives.read_bz2(path)), n_features=256, zero_based=False)
+        X, y = load_svmlight_file(io.BytesIO(read_bz2(path)), n_features=256, zero_based=False)
     except ValueError as error:
         if isinstance(error, AnnotationError):
             raise

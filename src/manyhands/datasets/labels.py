@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.datasets.crowd_dataset import NO_TRUTH
-from manyhands.datasets.tables import Column
+from manyhands.datasets.files import Column
 from manyhands.encoding import encode
 from manyhands.exceptions import AlignmentError, AnnotationError
 

@@ -38,7 +38,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Source:
+class PublicSet:
     """A public set: its files, and its tables if it is a crowd."""
 
     description: str
@@ -47,28 +47,28 @@ class Source:
     class_names: tuple[str, ...] | None = None
 
 
-SOURCES: dict[str, Source] = {
-    "relevance2": Source(
+SOURCES: dict[str, PublicSet] = {
+    "relevance2": PublicSet(
         "Relevance of documents, yes or no, Toloka 2016: about 0.5 million labels, truth of a part.",
         (Remote(_TOLOKA, "relevance-2.zip", "a39c3c30d9e946eeb80ca39954c96e95"),),
         Tables(),
     ),
-    "relevance5": Source(
+    "relevance5": PublicSet(
         "Relevance of documents in five grades, Toloka 2016: about a million labels, truth of a part.",
         (Remote(_TOLOKA, "relevance-5.zip", "4520f973003c7e151051e888edcd1a03"),),
         Tables(),
     ),
-    "nist_trec_relevance": Source(
+    "nist_trec_relevance": PublicSet(
         "Relevance of web pages, TREC 2010: 98,453 labels on 20,232 items by 766 workers, truth of a part.",
         (Remote(_TOLOKA, "relevance.zip", "afc308986bb0cac865bf2434eb49a3f4"),),
         Tables(),
     ),
-    "netease_crowd": Source(
+    "netease_crowd": PublicSet(
         "NetEaseCrowd, CC BY-SA 4.0: 6 million labels on a million items by 2,413 workers, with truth.",
         (Remote(_NETEASE, "NetEaseCrowd.zip", checksum_file="NetEaseCrowd.md5", max_bytes=1_000_000_000),),
         Tables(triple=(("taskId",), ("workerId",), ("answer",)), pair=("taskId", "truth")),
     ),
-    "cifar10h": Source(
+    "cifar10h": PublicSet(
         "CIFAR-10H, CC BY-NC-SA 4.0: 514,200 labels on the 10,000 test images of CIFAR-10 by 2,571 workers.",
         (
             Remote(
@@ -86,7 +86,7 @@ SOURCES: dict[str, Source] = {
         ),
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
-    "usps": Source(
+    "usps": PublicSet(
         "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no crowd yet.",
         (
             Remote(_USPS, "usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),

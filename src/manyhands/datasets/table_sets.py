@@ -10,10 +10,9 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.datasets import labels
-from manyhands.datasets.arrays import Arrays, read_arrays
 from manyhands.datasets.catalog import Spec
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
-from manyhands.datasets.tables import Column, as_column, read_columns
+from manyhands.datasets.files import Arrays, Column, as_column, read_arrays, read_table
 from manyhands.encoding import encode
 from manyhands.exceptions import AlignmentError
 
@@ -22,9 +21,9 @@ _TRIPLE = ("task", "worker", "label")
 
 def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | None, duplicates: str) -> CrowdDataset:
     """`annotations.csv`, and `truth.csv` and the chosen features where the set has them."""
-    columns = read_columns(folder / "annotations.csv", _TRIPLE, f"{name}/annotations.csv")
-    in_truth = folder / "truth.csv"
-    truth = read_columns(in_truth, ("task", "label"), f"{name}/truth.csv") if in_truth.is_file() else None
+    columns = read_table(folder, name, "annotations.csv", _TRIPLE)
+    has_truth = (folder / "truth.csv").is_file()
+    truth = read_table(folder, name, "truth.csv", ("task", "label")) if has_truth else None
     features = {} if chosen is None else _read_features(folder, name, spec, chosen)
     item_ids = features.pop("item_ids", None)
     annotations, y_true, rows = labels.build(columns, truth, item_ids, duplicates, name)
@@ -74,13 +73,13 @@ def _as_floats(X: Array) -> Array:
 def _read_extra(folder: Path, name: str, spec: Spec, annotations: Annotations, rows: Any) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if "texts" in spec.extra:
-        items, texts = read_columns(folder / "texts.csv", ("task", "text"), f"{name}/texts.csv")
+        items, texts = read_table(folder, name, "texts.csv", ("task", "text"))
         of_item = np.full(len(annotations), None, object)
         of_item[encode(items, annotations.item_ids, "item")[0]] = texts
         extra["texts"] = of_item
     if "soft" in spec.extra:
         wanted = ("prob", "label2", "prob2")
-        first, second, rest = read_columns(folder / "annotations_soft.csv", wanted, f"{name}/annotations_soft.csv")
+        first, second, rest = read_table(folder, name, "annotations_soft.csv", wanted)
         extra["percent"], extra["percent2"] = _numbers(first)[rows], _numbers(rest)[rows]
         extra["label2"] = as_column(second)[rows]
     return extra

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.datasets.arrays import read_arrays
 from manyhands.datasets.catalog import Spec
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
-from manyhands.datasets.tables import read_columns
+from manyhands.datasets.files import read_arrays, read_table
 from manyhands.exceptions import AlignmentError, AnnotationError
 
 _SYN_VOTES = 7  # the file of neucrowd_syn does not say how many voted
@@ -22,7 +21,7 @@ _SYN_VOTES = 7  # the file of neucrowd_syn does not say how many voted
 def read_patterns(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
     """Five readers' answers and how many items got exactly these; the items of a pattern follow each other."""
     readers = [f"rater_{i}" for i in range(1, 6)]
-    columns = read_columns(folder / "caries_patterns.csv", [*readers, "n"], f"{name}/caries_patterns.csv")
+    columns = read_table(folder, name, "caries_patterns.csv", [*readers, "n"])
     table = np.repeat(np.stack(columns[:-1], axis=1), columns[-1], axis=0)  # (n_items, 5)
     annotations = Annotations.from_matrix(table, worker_ids=np.arange(1, 6))
     return CrowdDataset(name, annotations.classes, spec.description, annotations)
@@ -49,9 +48,7 @@ def read_items(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str
 def read_hotel(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
     """Counts of positive votes in three splits; the first is the one to learn from."""
     where = f"{name}/votes.csv"
-    split, row, positive, total = read_columns(
-        folder / "votes.csv", ("split", "row", "positive_votes", "n_votes"), where
-    )
+    split, row, positive, total = read_table(folder, name, "votes.csv", ("split", "row", "positive_votes", "n_votes"))
     parts = ("train", "valid", "test")
     arrays = read_arrays(folder / "features.npz", [f"{kind}_{part}" for kind in "Xy" for part in parts])
     votes = {}
@@ -77,7 +74,7 @@ def read_hotel(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str
 def read_syn(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
     """One split of features, counts of positive votes and truth."""
     where = f"{name}/votes.csv"
-    positive, truth = read_columns(folder / "votes.csv", ("votes", "ground_truth"), where)
+    positive, truth = read_table(folder, name, "votes.csv", ("votes", "ground_truth"))
     X = read_arrays(folder / "features.npz", ("X_valid",))["X_valid"]
     votes = _two_counts(positive, np.full(len(positive), _SYN_VOTES), len(X), where)
     return CrowdDataset(name, np.array([0, 1]), spec.description, y_true=truth, X=X, votes=votes)

@@ -172,7 +172,7 @@ def test_broken_and_hostile_files(tmp_path):
         read_features(tmp_path / "o.npy", rows_in_order=True)
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(IDS))
     (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:200])
-    with pytest.raises(AnnotationError, match=r"cut.npz cannot be read as a file of NumPy"):
+    with pytest.raises(AnnotationError, match=r"cut.npz cannot be read as a NumPy file"):
         read_features(tmp_path / "cut.npz")
     parts = {"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [10**6], "indptr": [0, 1, 1]}
     np.savez(tmp_path / "sparse.npz", **{name: np.asarray(part) for name, part in parts.items()})

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from manyhands.exceptions import AnnotationError, LimitError, ManyhandsError
-from manyhands.io.read import sources, workbooks
+from manyhands.io.read import archives, workbooks
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
 from manyhands.io.read.workbooks import read_workbook
@@ -124,7 +124,7 @@ def test_entities_are_refused(before, part):
 
 
 def test_what_is_cut_between_two_pieces_is_seen(monkeypatch):
-    monkeypatch.setattr(sources, "_PIECE", 7)
+    monkeypatch.setattr(archives, "_PIECE", 7)
     with pytest.raises(AnnotationError, match="declares XML entities"):
         cells_of(workbook(header(), before="<!DOCTYPE x>"))
     with pytest.raises(LimitError, match="1,048,576 rows and 16,384 columns"):
@@ -181,7 +181,7 @@ def test_cut_off(keep, tmp_path):
     content = workbook(header())
     path = tmp_path / "votes.xlsx"
     path.write_bytes(content[: int(len(content) * keep)])
-    with pytest.raises(AnnotationError, match="not a whole zip file"):
+    with pytest.raises(AnnotationError, match="not a complete zip file"):
         read_export(path)
 
 

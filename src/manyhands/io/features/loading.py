@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
-from manyhands.io.features.feature_arrays import ENDINGS, as_ids, read_array
+from manyhands.io.features.feature_arrays import as_ids, read_array
 from manyhands.io.features.feature_tables import read_ids, read_table
 from manyhands.io.messages import counted, shorten
 from manyhands.io.read.companion_tables import refuse_missing
+from manyhands.io.read.numpy_files import ENDINGS
 
 Index = npt.NDArray[np.intp]
 

@@ -9,9 +9,10 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
 from manyhands.io.read.parquet import read_parquet
-from manyhands.io.read.sources import PARQUET, ZIP, Source, open_path
+from manyhands.io.read.sources import PARQUET, Source, open_path
 from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook

@@ -18,7 +18,8 @@ import orjson
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import listed
 from manyhands.io.read import exact_json
-from manyhands.io.read.sources import MAX_BYTES, Source
+from manyhands.io.read.archives import MAX_BYTES
+from manyhands.io.read.sources import Source
 from manyhands.io.read.text import utf8_error
 
 MAX_LINE = 10 << 20  # bytes of one object in JSON lines

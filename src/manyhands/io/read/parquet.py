@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io.read.archives import MAX_RATIO
 from manyhands.io.read.arrow_schema import check_arrow_schema
-from manyhands.io.read.sources import MAX_RATIO, PARQUET, Source
+from manyhands.io.read.sources import PARQUET, Source
 from manyhands.io.read.thrift import BINARY, I32, I64, LIST, STRUCT, Reader, Shape, ThriftError, ThriftLimitError
 from manyhands.validation import check_memory
 

@@ -7,56 +7,38 @@ memory of our own, and whether it changed meanwhile is looked at afterwards.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
-import struct
 import sys
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io.read.archives import (
+    EMPTY_ZIP,
+    GZIP,
+    MAX_BYTES,
+    ZIP,
+    Budget,
+    check_zip,
+    gunzip,
+    max_unpacked,
+    open_archive,
+    too_large,
+    unpack_member,
+)
 from manyhands.validation import check_memory
 
-MAX_MEMBERS = 10_000  # of a zip
 MAX_FILES = 200_000  # of a folder; Ground Truth writes a file per item
-MAX_BYTES = 2 << 30  # unpacked, of a whole archive or folder
-MAX_RATIO = 100  # unpacked to packed
-_RATIO_FROM = 10 << 20  # bytes; below that nobody is harmed by repetitive text
-_PIECE = 1 << 20  # bytes unpacked at a time
-_HEAD = 4096  # bytes by which a file is known
-_SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # what file managers leave behind
-
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others cannot be unpacked piece by piece
-
-GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-_EMPTY_ZIP = b"PK\x05\x06"
-# What zipfile raises on archives that are damaged, or made to do damage.
-_BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError, zlib.error, struct.error)
-
-
-class Budget:
-    """How many bytes may still be unpacked from one file or folder, however its members are packed within it."""
-
-    def __init__(self, packed: int) -> None:
-        self.left = max_unpacked(packed)
-
-    def spend(self, count: int, name: str) -> None:
-        if count > self.left:
-            raise _too_large(name, self.left)
-        self.left -= count
-
-
-def max_unpacked(packed: int) -> int:
-    """To how many bytes so many may unpack."""
-    return min(MAX_BYTES, max(packed * MAX_RATIO, _RATIO_FROM))
+PARQUET = b"PAR1"  # first bytes of a file
+_HEAD = 4096  # bytes by which a file is recognised
+_SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # files that file managers leave behind
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,7 @@ class Source:
         most = min(self.budget.left, max_unpacked(self.compressed.size))
         content = _gunzip(self.compressed, most + 1)
         if len(content) > most:
-            raise _too_large(self.name, most)
+            raise too_large(self.name, most)
         self.budget.spend(len(content), self.name)
         return content
 
@@ -194,28 +176,15 @@ def unpack(source: Source, budget: Budget | None = None) -> Source:
     return Source(name, compressed=source, budget=budget or Budget(source.size))
 
 
-def _gunzip(compressed: Source, most: int) -> bytes:
-    """The first bytes within a gzipped file."""
-    try:
-        with compressed.opened() as raw, gzip.open(raw) as file:
-            content = file.read(most)
-    except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(f"{compressed.name} is not a whole gzip file: {error}. Fetch it again.") from None
-    if content.startswith(GZIP):
-        raise AnnotationError(f"{compressed.name} is gzipped twice. Unpack it once.")
-    return content
-
-
-def _too_large(name: str, most: int) -> LimitError:
-    return LimitError(
-        f"{name} unpacks to more than the {most:,} bytes that are read from a file or folder of its size. "
-        "Unpack it yourself if you trust it."
-    )
+def _gunzip(compressed: Source, max_bytes: int) -> bytes:
+    """Return the first bytes within a gzip file."""
+    with compressed.opened() as file:
+        return gunzip(file, compressed.name, max_bytes)
 
 
 def is_archive(source: Source) -> bool:
     """Whether this is a zip of files, rather than a workbook, which is a zip too."""
-    if not source.head.startswith((ZIP, _EMPTY_ZIP)):
+    if not source.head.startswith((ZIP, EMPTY_ZIP)):
         return False
     with open_zip(source) as archive:
         return not any(name.startswith("xl/") for name in archive.namelist())
@@ -238,60 +207,11 @@ def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
             yield entry.filename, member
 
 
-def unpack_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
-    """The content of a member piece by piece, so that one which lies about its size is found out before it harms."""
-    try:
-        with archive.open(entry) as file:
-            while piece := file.read(_PIECE):
-                yield piece
-    except _BROKEN as error:
-        raise AnnotationError(f"{name}: {entry.filename!r} cannot be unpacked: {error}. Fetch it again.") from None
-
-
-def check_zip(archive: zipfile.ZipFile, name: str, budget: Budget | None = None) -> None:
-    """Refuse an archive that is too large once unpacked, or whose names lead out of it.
-
-    No member unpacks to more than it declares: zipfile stops there.
-    """
-    entries = archive.infolist()
-    packed, unpacked = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
-    if len(entries) > MAX_MEMBERS:
-        raise LimitError(f"{name} has {len(entries):,} members; at most {MAX_MEMBERS:,} are read from a zip.")
-    if unpacked > MAX_BYTES:
-        raise LimitError(f"{name} unpacks to {unpacked:,} bytes; at most {MAX_BYTES:,} are read from a zip.")
-    if unpacked > max(packed * MAX_RATIO, _RATIO_FROM):
-        raise LimitError(f"{name} unpacks to more than {MAX_RATIO} times its size, as harmful archives do.")
-    seen = set()
-    for entry in entries:
-        called = entry.orig_filename  # zipfile cuts the other name at a NUL
-        if _leads_out(called) or stat.S_ISLNK(entry.external_attr >> 16):
-            raise AnnotationError(f"{name} has a member called {called[:200]!r}, which leads out of it: not read.")
-        if called in seen:
-            raise AnnotationError(f"{name} has two members called {called[:200]!r}. Unpack it and give the folder.")
-        if entry.flag_bits & 1:
-            raise AnnotationError(f"{name} is protected by a password. Unpack it yourself and give the folder.")
-        if entry.compress_type not in _METHODS:
-            raise AnnotationError(f"{name}: {called[:200]!r} is packed in an odd way. Unpack it and give the folder.")
-        seen.add(called)
-    if budget is not None:
-        budget.spend(unpacked, name)
-
-
 @contextmanager
 def open_zip(source: Source) -> Iterator[zipfile.ZipFile]:
     """An archive to read from within a block."""
     with source.opened() as file:
-        try:
-            archive = zipfile.ZipFile(file)
-        except _BROKEN as error:
-            raise AnnotationError(f"{source.name} is not a whole zip file: {error}. Fetch it again.") from None
-        yield archive
-
-
-def _leads_out(name: str) -> bool:
-    windows = PureWindowsPath(name)
-    parts = PurePosixPath(name).parts + windows.parts
-    return bool(PurePosixPath(name).is_absolute() or windows.drive or windows.root or ".." in parts or "\0" in name)
+        yield open_archive(file, source.name)
 
 
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:

@@ -30,12 +30,11 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
 
     A name that comes twice is kept twice: polars would give it a number, which the user has never seen.
     """
-    announced = _ANNOUNCED.match(source.head)
-    separators = announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
+    separators = _separators(source)
     separator, header = separators[0], None
     try:
         separator, header = _read_header(source, separators)
-        skipped = 1 if announced else 0
+        skipped = 1 if _ANNOUNCED.match(source.head) else 0
         frame = pl.read_csv(source.read(), separator=separator, infer_schema=False, glob=False, skip_lines=skipped)
     except pl.exceptions.NoDataError:
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
@@ -66,6 +65,12 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
         return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 
     return locate
+
+
+def _separators(source: Source) -> str:
+    """Return the characters that may separate cells, the likeliest first; Excel's ``sep=`` line names the one."""
+    announced = _ANNOUNCED.match(source.head)
+    return announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
 
 
 def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None]:
@@ -99,6 +104,25 @@ def _rows(
             file.detach()  # who opened it closes it
     finally:
         csv.field_size_limit(before)
+
+
+def find_short_row(source: Source, n_columns: int) -> tuple[int, int] | None:
+    """Find the first row that has fewer cells than the header; polars fills such rows with nulls.
+
+    Parameters
+    ----------
+    source : Source
+        The file, in UTF-8.
+    n_columns : int
+        Number of columns that the header names.
+
+    Returns
+    -------
+    (line, n_cells) : tuple of int, or None
+        The number of the line, from 1, and the number of its cells; None if all rows are complete.
+    """
+    separator, _ = _read_header(source, _separators(source))
+    return next(((line, len(row)) for line, row in _rows(source, separator) if len(row) < n_columns), None)
 
 
 def _explain(source: Source, separator: str, error: Exception) -> str:

@@ -9,7 +9,8 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
-from manyhands.io.read.sources import Source, check_zip, open_zip, unpack_member
+from manyhands.io.read.archives import check_zip, unpack_member
+from manyhands.io.read.sources import Source, open_zip
 
 _MAX_DIGITS = 300  # of a number that a float can be near
 MAX_CELLS = 26_000_000  # between the first and the last cell of a sheet; all of them are kept in memory, empty or not
