@@ -196,7 +196,7 @@ def test_a_cache_of_pickles_is_forgotten(saved, tmp_path):
     assert load_model(tmp_path).module_.memory is None
     said["module"]["estimator"]["state"]["memory"] = str(tmp_path / "cache")
     write(tmp_path, said, arrays)
-    assert "a Pipeline does not learn 'memory'" in outcome(tmp_path)
+    assert "a Pipeline has no fitted attribute 'memory'" in outcome(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["network", "representation"])

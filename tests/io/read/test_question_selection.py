@@ -75,7 +75,7 @@ def test_a_file_without_answers_says_so():
 
 def test_text_and_lists_of_one_question_become_lists():
     """Batches in which a question was answered once and often go together."""
-    from manyhands.io.read.judgements import concatenate
+    from manyhands.io.read.concatenation import concatenate
 
     both = concatenate([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
     assert both.answers["q"].to_list() == [["a"], ["b", "c"], None]

@@ -13,9 +13,9 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import listed, normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.companion_tables import find_common, open_table
 from manyhands.io.read.frames import frame_as_text
-from manyhands.io.read.judgements import find_column
 from manyhands.io.read.parquet import read_parquet
 from manyhands.io.read.sources import Source
 

@@ -12,8 +12,9 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.item_columns import blank_as_null
 from manyhands.io.formats.long import as_table
 from manyhands.io.messages import listed, split_question
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"

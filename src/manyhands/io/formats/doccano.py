@@ -17,8 +17,9 @@ from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
 from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read import exact_json
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.sources import Source
 from manyhands.io.read.times import Notes
 

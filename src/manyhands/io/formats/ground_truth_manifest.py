@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Records
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 _SOURCES = ("source-ref", "source")
 _BY_NUMBER = ("index", "datasetObjectId")  # what a user calls the number of the object

@@ -9,8 +9,8 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, CONTENTS
 from manyhands.io.messages import listed, normalise_name
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Table
-from manyhands.io.read.judgements import find_column
 
 Notes = dict[str, str]
 

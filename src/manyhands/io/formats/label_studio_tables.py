@@ -17,8 +17,9 @@ from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, A
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.messages import listed, split_question
 from manyhands.io.read import exact_json
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}

@@ -17,9 +17,10 @@ from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
 from manyhands.io.formats.written_lists import parse_list, written_as_list
 from manyhands.io.messages import normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Folder, Records, Table, parse
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 QUESTION = "label"
 _WORKERS = ["annotator_ids", "annotators", "annotator_id", "annotator", "worker_ids", "workers", "worker_id", "worker"]

@@ -14,9 +14,10 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import find_question, listed, normalise_name
+from manyhands.io.read.column_lookup import column_hint, find_column, single_column
 from manyhands.io.read.documents import Document, Records, Table, Words
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import ColumnOptions, Judgements, column_hint, find_column, single_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
 

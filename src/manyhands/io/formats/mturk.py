@@ -18,8 +18,9 @@ from manyhands.io.formats.mturk_answers import read_answers
 from manyhands.io.formats.mturk_api import HIT_AS_ITEM, assignments_in, read_assignments
 from manyhands.io.formats.numbered_items import Numbered, find_numbered, look_numbered, span
 from manyhands.io.messages import listed, normalise_name
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
 

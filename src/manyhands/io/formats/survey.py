@@ -23,8 +23,9 @@ from manyhands.io.formats.grids import (
 from manyhands.io.formats.long import as_table
 from manyhands.io.formats.wide import QUESTION, of_cells
 from manyhands.io.messages import listed, normalise_name
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _PEOPLE = "name full_name your_name participant participant_id respondent respondent_id email_address student"

@@ -12,8 +12,9 @@ from manyhands.io.formats.item_columns import choose_item, find_wanted, keep_wan
 from manyhands.io.formats.long import as_table, gold_of
 from manyhands.io.formats.toloka_api import assignments_in, read_assignments
 from manyhands.io.formats.toloka_status import reason_of, status_notes
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _INPUT, _OUTPUT, _GOLDEN, _CONFIDENCE, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "CONFIDENCE:", "ASSIGNMENT:"

@@ -15,8 +15,9 @@ import polars as pl
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.formats.long import as_table
 from manyhands.io.messages import normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 QUESTION = "label"
 MAX_VOTES = 50_000_000  # of a whole file; a number with a few zeros too many would fill the memory

@@ -29,8 +29,9 @@ from manyhands.io.formats.grids import (
 )
 from manyhands.io.formats.long import as_table, gold_of, has_roles
 from manyhands.io.messages import listed, normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 
 QUESTION = "label"

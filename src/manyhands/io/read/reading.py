@@ -18,8 +18,9 @@ from manyhands.encoding import half_pair
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
 from manyhands.io.messages import find_look_alikes, listed, look_alike_note
+from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
-from manyhands.io.read.judgements import ColumnOptions, Judgements, concatenate
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.question_selection import (
     describe_questions,
