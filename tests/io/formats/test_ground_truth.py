@@ -164,7 +164,7 @@ def test_several_iterations_and_files_of_one_object():
 def test_workers_without_a_name_and_times_that_cannot_be_read():
     rows = judged({"iteration-1/0": [{"answerContent": {"q": "a"}}, answer(value="a", submissionTime="soon")]})
     assert rows.reason.to_list() == ["no_worker", None]
-    assert rows.notes["unread_times"].startswith("1 time(s)")
+    assert rows.notes["unparsed_times"].startswith("1 time(s)")
 
 
 def test_which_name_an_item_has():

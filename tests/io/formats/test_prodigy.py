@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_in_one_sentence(export, objects, options, sentenc
 
 def test_unreadable_times_are_noted(export):
     reading = quiet_read(export(choice(_timestamp="soon"), choice(item=2, _timestamp=None)))
-    assert reading.ledger.kept == 2 and "1 time(s) could not be read" in reading.notes["unread_times"]
+    assert reading.ledger.kept == 2 and "1 time(s) could not be read" in reading.notes["unparsed_times"]
 
 
 def test_batches_of_single_workers_speak_of_the_same_people(export):

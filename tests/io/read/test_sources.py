@@ -328,7 +328,7 @@ def test_a_name_that_promises_something_else(tmp_path, suffix):
     """A table that was given another name, or a download that is a page of HTML."""
     path = tmp_path / f"votes{suffix}"
     path.write_bytes(TABLE)
-    with pytest.raises(AnnotationError, match=rf"its content is no \{suffix} file"):
+    with pytest.raises(AnnotationError, match=rf"its content is not that of a \{suffix} file"):
         read_export(path)
 
 

@@ -134,7 +134,7 @@ def test_ids_keep_their_identity(tmp_path, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
         reading = read_export(path)
-    assert "class_like_nothing" in reading.notes
+    assert "class_like_missing" in reading.notes
     labels = reading.annotations
     for values in (labels.item_ids, labels.worker_ids, labels.classes):
         assert sorted(values) == sorted(IDS)

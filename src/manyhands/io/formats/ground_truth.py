@@ -175,7 +175,7 @@ def _judgements(
     }
     message = {**notes, **more}
     if unread:
-        message["unread_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
+        message["unparsed_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
     return rows.judgements(source, FORMAT, mapping=mapping, notes=message)
 
 

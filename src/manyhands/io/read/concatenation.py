@@ -13,7 +13,23 @@ from manyhands.io.read.judgements import Judgements
 
 
 def concatenate(parts: Sequence[Judgements]) -> Judgements:
-    """Several files of one format as one: the batches of one job."""
+    """Concatenate the judgements of several files of one format.
+
+    Parameters
+    ----------
+    parts : sequence of Judgements
+        At least one.
+
+    Returns
+    -------
+    Judgements
+        The rows of all parts, in order.
+
+    Raises
+    ------
+    AnnotationError
+        If the files are of different formats, take their items from different columns, or number their items.
+    """
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -40,7 +56,7 @@ def concatenate(parts: Sequence[Judgements]) -> Judgements:
 
 
 def _refuse_unlike(first: Judgements, part: Judgements) -> None:
-    """Files that cannot be one: of two formats, with items from two places, or with items that only have numbers."""
+    """Refuse files that cannot be one: of two formats, with items from two columns, or with numbered items."""
     if part.format != first.format:
         raise AnnotationError(
             f"{first.source} is {first.format}, but {part.source} is {part.format}. Read one format at a time."
@@ -52,13 +68,13 @@ def _refuse_unlike(first: Judgements, part: Judgements) -> None:
         )
     if first.items_numbered or part.items_numbered:
         raise AnnotationError(
-            f"The items of {first.source} and {part.source} have no ids, only numbers, so they cannot be told apart. "
-            "Put the files together, or give their items ids."
+            f"The items of {first.source} and {part.source} have only numbers and no ids, so they may clash. "
+            "Join the files, or give their items ids."
         )
 
 
 def _concatenate_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """What any file knows; where two differ, either answer may be right."""
+    """Return the known answers of all files; where two files differ, either answer counts as right."""
     gold: dict[str, dict[str, tuple[str, ...]]] = {}
     for part in parts:
         for question, known in part.gold.items():
@@ -69,7 +85,7 @@ def _concatenate_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[
 
 
 def _concatenate_notes(parts: Sequence[Judgements]) -> dict[str, str]:
-    """The first sentence of each kind, and how many more files it was said of in other words."""
+    """Return the first sentence of each code, and the number of files with a different one."""
     sentences_of: dict[str, list[str]] = {}
     for part in parts:
         for code, sentence in part.notes.items():
@@ -77,11 +93,12 @@ def _concatenate_notes(parts: Sequence[Judgements]) -> dict[str, str]:
     notes = {}
     for code, sentences in sentences_of.items():
         others = len(sentences) - 1 if len(set(sentences)) > 1 else 0
-        notes[code] = sentences[0] + (f" (And the like of {counted(others, 'more file')}.)" if others else "")
+        notes[code] = sentences[0] + (f" (Similar notes on {counted(others, 'more file')}.)" if others else "")
     return notes
 
 
 def _concatenate_answers(parts: Sequence[Judgements], question: str) -> pl.Series:
+    """Concatenate the answers to one question; text becomes lists where any part has lists."""
     columns = [part.answers.get(question) for part in parts]
     lists = any(column is not None and column.dtype != pl.String for column in columns)
     if not lists:
@@ -97,13 +114,14 @@ def _concatenate_answers(parts: Sequence[Judgements], question: str) -> pl.Serie
 
 
 def _in_lists(column: pl.Series) -> pl.Series:
+    """Return each text as a list of one."""
     return pl.Series([None if answer is None else [answer] for answer in column], dtype=pl.List(pl.String))
 
 
 def _concatenate_column(
     columns: Sequence[pl.Series | None], parts: Sequence[Judgements], dtype: Any
 ) -> pl.Series | None:
-    """One column under another; nulls for a part that has none, None where no part has one."""
+    """Concatenate a column; nulls for a part that has none, None if no part has one."""
     if all(column is None for column in columns):
         return None
     whole = [

@@ -1,8 +1,7 @@
-"""Where bytes come from: files, folders, zip and gzip archives, standard input; each opened within limits.
+"""Step 1 of reading: the bytes of files, folders, zip and gzip archives and standard input, within limits.
 
-Nothing is ever unpacked to disk, so the name of a member cannot lead anywhere; names that try are refused all the same.
-No file is mapped into memory: where somebody cuts off a mapped file, the system ends the process. A file is read into
-memory of our own, and whether it changed meanwhile is looked at afterwards.
+Nothing is unpacked to disk. No file is mapped into memory: if another program truncates a mapped file, the operating
+system ends the process. A file is read into memory, and afterwards it is checked whether it was changed meanwhile.
 """
 
 from __future__ import annotations
@@ -43,17 +42,31 @@ _SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # files that file managers le
 
 @dataclass(frozen=True)
 class Source:
-    """One file by name: on disk (`path`), already in memory (`content`), or unpacked when it is first read (`compressed`)."""
+    """One file by name.
+
+    Attributes
+    ----------
+    name : str
+        Name for error messages; its suffix helps to recognise the kind of file.
+    path : Path or None
+        The file on disk.
+    content : bytes or None
+        The content, if it is in memory.
+    compressed : Source or None
+        A gzip file that is unpacked when this file is first read.
+    budget : Budget or None
+        Bytes that may still be unpacked from the archive or folder that this is a part of.
+    """
 
     name: str
     path: Path | None = None
     content: bytes | None = None
     compressed: Source | None = None
-    budget: Budget | None = field(default=None, compare=False)  # of whatever this is a part of
+    budget: Budget | None = field(default=None, compare=False)
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, by which a file is known."""
+        """The first 4096 bytes, by which a file is recognised."""
         if self.content is not None:
             return self.content[:_HEAD]
         if self.compressed is not None:
@@ -63,14 +76,29 @@ class Source:
 
     @property
     def suffix(self) -> str:
+        """The ending of the name in lower case, such as ``".csv"``."""
         return PurePosixPath(self.name).suffix.lower()
 
     @property
     def stem(self) -> str:
+        """The last part of the name without its suffix."""
         return PurePosixPath(self.name).stem
 
     def read(self) -> bytes:
-        """All of it."""
+        """Return the whole content.
+
+        Returns
+        -------
+        bytes
+            The content, unpacked if it was compressed.
+
+        Raises
+        ------
+        AnnotationError
+            If the file cannot be read, is damaged, or changes meanwhile.
+        LimitError
+            If it does not fit into memory, or unpacks to too much.
+        """
         if self.content is not None:
             return self.content
         if self.compressed is not None:
@@ -85,22 +113,29 @@ class Source:
             raise LimitError(f"{self.name} does not fit into memory. Cut it into parts, and read each.") from None
 
     def loaded(self) -> Source:
-        """The same file with its content in memory, so that it is read once whatever is asked of it."""
+        """Return the same file with its content in memory, so that it is read only once.
+
+        Returns
+        -------
+        Source
+            A source with `content`.
+        """
         return self if self.content is not None else replace(self, content=self.read())
 
     @cached_property
     def _unpacked(self) -> bytes:
+        """The content of a compressed file, charged to the budget."""
         assert self.compressed is not None and self.budget is not None
-        most = min(self.budget.left, max_unpacked(self.compressed.size))
-        content = _gunzip(self.compressed, most + 1)
-        if len(content) > most:
-            raise too_large(self.name, most)
+        limit = min(self.budget.left, max_unpacked(self.compressed.size))
+        content = _gunzip(self.compressed, limit + 1)
+        if len(content) > limit:
+            raise too_large(self.name, limit)
         self.budget.spend(len(content), self.name)
         return content
 
     @property
     def size(self) -> int:
-        """In bytes; of what is still packed only whether there are any, which does not need all of it."""
+        """Size in bytes; of a compressed file that was not read yet, the size of its head."""
         if self.content is not None:
             return len(self.content)
         if self.compressed is not None:
@@ -113,7 +148,13 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """What to read the content from, within a block; one sentence where the file changes before its end."""
+        """Open the file for reading within a block; an error is raised if it was changed before the block ends.
+
+        Yields
+        ------
+        binary file
+            The open file.
+        """
         if self.content is not None or self.path is None:
             yield io.BytesIO(self.read())
             return
@@ -126,11 +167,12 @@ class Source:
             try:
                 yield file
             except Exception:
-                self._refuse_changed(file, before)  # which may be why
+                self._refuse_changed(file, before)  # which may be the cause
                 raise
             self._refuse_changed(file, before)
 
     def _refuse_changed(self, file: BinaryIO, before: tuple[int, int]) -> None:
+        """Refuse a file whose size or time differs from before."""
         if _state(file) != before:
             raise AnnotationError(
                 f"{self.name} was changed while it was read. Wait until it is written, and read it again."
@@ -138,13 +180,31 @@ class Source:
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
-    """What changes whenever somebody writes to a file: its size, and the time."""
+    """Return size and modification time of a file, which change whenever something is written to it."""
     found = os.fstat(file.fileno())
     return found.st_size, found.st_mtime_ns
 
 
 def open_path(path: str | Path) -> Source | dict[str, Source]:
-    """The file at `path` (unpacked where it is gzipped), or the members of a folder or zip by name."""
+    """Open a path.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, a folder, a zip or gzip file, or ``"-"`` for standard input.
+
+    Returns
+    -------
+    Source or dict of str to Source
+        The file (unpacked if it is gzipped), or the members of a folder or zip by their path within it.
+
+    Raises
+    ------
+    AnnotationError
+        If the path does not exist or cannot be opened.
+    LimitError
+        If a folder or archive has too many files, or unpacks to too much.
+    """
     if str(path) == "-":
         return _opened(Source("standard input", content=sys.stdin.buffer.read()))
     try:
@@ -164,12 +224,26 @@ def open_path(path: str | Path) -> Source | dict[str, Source]:
 
 
 def _opened(source: Source) -> Source | dict[str, Source]:
+    """Return a file, or the members of an archive."""
     source = unpack(source)
     return dict(zip_members(source)) if is_archive(source) else source
 
 
 def unpack(source: Source, budget: Budget | None = None) -> Source:
-    """A gzipped file as what is inside it, unpacked once it is read; any other as it is."""
+    """Return a gzip file as its content, which is unpacked when it is read; any other file as it is.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    budget : Budget or None, default=None
+        Bytes that may be unpacked; None for those of a file of this size.
+
+    Returns
+    -------
+    Source
+        The content, without ``.gz`` in its name.
+    """
     if not source.head.startswith(GZIP):
         return source
     name = source.name[:-3] if source.suffix == ".gz" else source.name
@@ -183,7 +257,18 @@ def _gunzip(compressed: Source, max_bytes: int) -> bytes:
 
 
 def is_archive(source: Source) -> bool:
-    """Whether this is a zip of files, rather than a workbook, which is a zip too."""
+    """Whether a file is a zip of files, rather than an XLSX workbook, which is a zip too.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+
+    Returns
+    -------
+    bool
+        True for a zip that is not a workbook.
+    """
     if not source.head.startswith((ZIP, EMPTY_ZIP)):
         return False
     with open_zip(source) as archive:
@@ -191,7 +276,27 @@ def is_archive(source: Source) -> bool:
 
 
 def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
-    """The files in a zip by name, each read whole within the limits."""
+    """Read the files in a zip, each whole and within the limits.
+
+    Parameters
+    ----------
+    source : Source
+        The archive.
+
+    Yields
+    ------
+    name : str
+        Path of the member within the archive.
+    member : Source
+        The member.
+
+    Raises
+    ------
+    AnnotationError
+        If the archive is damaged, or holds another archive.
+    LimitError
+        If it unpacks to too much.
+    """
     budget = source.budget or Budget(source.size)
     with open_zip(source) as archive:
         check_zip(archive, source.name, budget)
@@ -209,13 +314,24 @@ def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
 
 @contextmanager
 def open_zip(source: Source) -> Iterator[zipfile.ZipFile]:
-    """An archive to read from within a block."""
+    """Open an archive for reading within a block.
+
+    Parameters
+    ----------
+    source : Source
+        The archive.
+
+    Yields
+    ------
+    zipfile.ZipFile
+        The open archive.
+    """
     with source.opened() as file:
         yield open_archive(file, source.name)
 
 
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
-    """All files below a folder, in order of their names; links that lead out of it are not followed."""
+    """Yield all files below a folder, in order of their names; links that lead out of it are not followed."""
     root, budget = folder.resolve(), Budget(MAX_BYTES)
     for name in sorted(_file_names(folder)):
         path = folder / name
@@ -224,7 +340,7 @@ def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
 
 
 def _file_names(folder: Path) -> Iterator[str]:
-    """What is called a file below a folder; nobody is made to wait for the rest where there are too many."""
+    """Yield the paths of the files below a folder; stops with an error when there are too many."""
 
     def refuse(error: OSError) -> None:
         raise AnnotationError(f"{error.filename} cannot be opened: {error.strerror}.") from None
@@ -242,4 +358,5 @@ def _file_names(folder: Path) -> Iterator[str]:
 
 
 def _is_system_file(name: str) -> bool:
+    """Whether a path is hidden, or a file that a file manager left behind."""
     return any(part in _SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts)

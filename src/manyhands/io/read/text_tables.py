@@ -1,4 +1,4 @@
-"""Tables of text: cells separated by commas, semicolons or tabs, under a line that names the columns."""
+"""Text tables: cells separated by commas, semicolons or tabs, below a line that names the columns."""
 
 from __future__ import annotations
 
@@ -15,20 +15,37 @@ from manyhands.io.messages import listed
 from manyhands.io.read.sources import Source
 from manyhands.io.read.text import utf8_error
 
-_SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is taken
-_ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # a line by which Excel is told the separator
-_MAX_CELL = 10 << 20  # letters
-_MAX_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be named later
+_SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is used
+_ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # first line by which a file names its separator to Excel
+_MAX_CELL = 10 << 20  # characters
+_MAX_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be found later
 
-Locate = Callable[[int], str | None]  # the number of a row -> where a person finds it
+Locate = Callable[[int], str | None]  # number of a row -> its line in the file, for error messages
 
 
 def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.DataFrame, list[str], Locate | None]:
-    """The whole file, every cell as text; the names of its columns as they stand in it; how to find a row's line.
+    """Read a whole text table, every cell as text.
 
-    `again` is the same text where it need not be kept in memory, to find a line in.
+    Parameters
+    ----------
+    source : Source
+        The file, in UTF-8.
+    again : Source or None, default=None
+        The same text where it need not be kept in memory, to find a line in it later.
 
-    A name that comes twice is kept twice: polars would give it a number, which the user has never seen.
+    Returns
+    -------
+    frame : polars.DataFrame
+        The cells; null where a cell is empty.
+    header : list of str
+        Names of the columns as in the file; a name that occurs twice is there twice (polars would number it).
+    locate : callable or None
+        Maps the number of a row to its line, for error messages.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is empty, not UTF-8, or not a table; the message names the line where possible.
     """
     separators = _separators(source)
     separator, header = separators[0], None
@@ -49,7 +66,7 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
 
 
 def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
-    """How to find the line of a row: by reading the file again, which only an error is worth."""
+    """Return a function that finds the line of a row by reading the file again, for error messages only."""
     on_disk = source.path is not None and source.content is None
     if not on_disk and source.size > _MAX_KEPT:
         return None
@@ -60,8 +77,8 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
         except (OSError, ValueError, csv.Error):
             return None
         begun = len(lines) - n_rows
-        above = [message for _, message in lines[: max(begun, 0)]]
-        as_expected = above and above[-1] and not any(above[:-1])  # the header, and blank lines before it
+        above = [filled for _, filled in lines[: max(begun, 0)]]
+        as_expected = above and above[-1] and not any(above[:-1])  # the header, preceded by blank lines only
         return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 
     return locate
@@ -74,7 +91,7 @@ def _separators(source: Source) -> str:
 
 
 def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None]:
-    """The first separator that splits the header, and the names in it; None where they are beyond reading."""
+    """Return the first separator that splits the header, and the names in it; None if they cannot be read."""
     for separator in separators:
         try:
             header = next((row for _, row in _rows(source, separator)), [])
@@ -88,7 +105,7 @@ def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None
 def _rows(
     source: Source, separator: str, *, strict: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Every row, with the number of the line on which it begins; empty lines only where they are asked for."""
+    """Yield every row with the number of the line on which it begins; empty lines only if asked for."""
     before = csv.field_size_limit(_MAX_CELL)
     try:
         with source.opened() as raw:
@@ -101,7 +118,7 @@ def _rows(
                 if row or blank:
                     yield line, row
                 line = before_rows + rows.line_num + 1
-            file.detach()  # who opened it closes it
+            file.detach()  # the file is closed by the code that opened it
     finally:
         csv.field_size_limit(before)
 
@@ -126,7 +143,7 @@ def find_short_row(source: Source, n_columns: int) -> tuple[int, int] | None:
 
 
 def _explain(source: Source, separator: str, error: Exception) -> str:
-    """Why a file could not be read, with the line where one can be named."""
+    """Return why a file could not be read, with the line if it can be found."""
     wrong_text = utf8_error(source)
     if wrong_text is not None:
         return wrong_text
@@ -143,7 +160,7 @@ def _explain(source: Source, separator: str, error: Exception) -> str:
                 )
     except csv.Error as broken:
         return f"{source.name}, after line {begun}: cannot be read as a table: {broken}. Check the quotes."
-    # Quoted cells are taken whole; what then still runs into a quote is a bare cell with a quote in it.
+    # Quoted cells are matched as a whole; a quote after other characters is then within an unquoted cell.
     text = source.read().decode()
     for match in re.finditer(rf'"(?:[^"]|"")*"|[^{separator}"\n]+("?)', text):
         if match[1]:
