@@ -98,7 +98,7 @@ def test_single_files():
 
 def test_a_response_outside_of_its_directory(tmp_path):
     shutil.copy(RESPONSE, tmp_path / "answers-of-one.json")
-    with pytest.warns(CrowdWarning, match="does not say which item"):
+    with pytest.warns(CrowdWarning, match="does not name its item"):
         assert read_export(tmp_path / "answers-of-one.json").annotations.item_ids.tolist() == ["answers-of-one"]
 
 
@@ -176,7 +176,7 @@ def test_which_name_an_item_has():
     assert judged(asked, manifest, ColumnOptions(item="ID")).item.to_list() == ["8", "7"]
     assert judged(asked, manifest, ColumnOptions(item="index")).item.to_list() == ["1", "0"]
     foreign = judged({"iteration-1/5": [answer(value="a")]}, manifest)
-    assert (foreign.item.to_list(), list(foreign.notes)) == (["5"], ["files_used", "foreign_manifest"])
+    assert (foreign.item.to_list(), list(foreign.notes)) == (["5"], ["files_used", "manifest_mismatch"])
 
 
 def test_which_element_is_meant():

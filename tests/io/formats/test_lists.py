@@ -106,8 +106,8 @@ class TestLists:
             ({"id": "b", "workers": "u", "labels": ["x"]}, "item 'b': workers is not a list but str"),
             ({"id": "b", "workers": "[u]", "labels": ["x"]}, "item 'b': workers is not a list in JSON"),
             ({"id": "b", "workers": [""], "labels": ["x"]}, "item 'b': a label without a worker"),
-            ({"id": "b", "workers": [["u"]], "labels": ["x"]}, "item 'b': a list stands where a worker"),
-            ({"id": "b", "workers": ["u"], "labels": [{"x": 1}]}, "item 'b': a dict stands where"),
+            ({"id": "b", "workers": [["u"]], "labels": ["x"]}, "item 'b': a list in place of a worker"),
+            ({"id": "b", "workers": ["u"], "labels": [{"x": 1}]}, "item 'b': a dict in place of"),
         ],
     )
     def test_entries_that_are_refused(self, entry, said):

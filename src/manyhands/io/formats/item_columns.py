@@ -1,4 +1,4 @@
-"""Which of the columns that a requester uploaded names the item: Input.* of MTurk, INPUT:* of Toloka."""
+"""Which of the columns that a requester uploaded names the item: ``Input.*`` of MTurk, ``INPUT:*`` of Toloka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,29 @@ Notes = dict[str, str]
 
 
 def find_wanted(header: Sequence[str], wanted: str, prefix: str, source: str) -> int:
-    """The place of the item's column as the user named it, with the tool's prefix or without."""
+    """Find the item's column as the caller named it, with the tool's prefix or without.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    wanted : str
+        The name that was given.
+    prefix : str
+        Prefix of uploaded columns.
+    source : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    int
+        Position of the column.
+
+    Raises
+    ------
+    AnnotationError
+        If there is no such column.
+    """
     names = {normalise_name(name) for name in header}
     if normalise_name(wanted) not in names and normalise_name(prefix + wanted) in names:
         wanted = prefix + wanted
@@ -24,7 +46,18 @@ def find_wanted(header: Sequence[str], wanted: str, prefix: str, source: str) ->
 
 
 def usual_item(names: Iterable[str]) -> str | None:
-    """The name that is most usual for an item, if any is; one of several contents is no name for the whole."""
+    """Return the name that is most usual for an item.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of columns.
+
+    Returns
+    -------
+    str or None
+        The name; None if none is usual. Names of contents, such as "image", are not ids.
+    """
     known = {normalise_name(name): name for name in reversed(list(names)) if normalise_name(name) not in CONTENTS}
     return next(
         (known[normalise_name(usual)] for usual in COMMON_NAMES["item"] if normalise_name(usual) in known), None
@@ -32,16 +65,36 @@ def usual_item(names: Iterable[str]) -> str | None:
 
 
 def choose_item(columns: Mapping[str, pl.Series], prefix: str, source: str, instead: str) -> tuple[str, str, Notes]:
-    """The uploaded column that names the item, how the mapping should put it, and what a person should know.
+    """Choose the uploaded column that names the item.
 
-    A usual name decides; otherwise the only column; otherwise one whose value determines all others, since any two
-    such columns make the same groups of rows. A column with one value throughout tells no items apart, so that its
-    name does not count.
+    A usual name decides; otherwise the only column; otherwise one whose value determines all others, since any two such
+    columns group the rows in the same way. A column with a single value cannot distinguish items, so it is not
+    considered.
 
     Parameters
     ----------
-    columns : the uploaded columns by name without prefix, at least one; rows in which all are blank do not matter
-    instead : another column of the export that might do, for the sentence
+    columns : mapping of str to polars.Series
+        The uploaded columns by name without prefix, at least one; rows in which all are blank are ignored.
+    prefix : str
+        Prefix of uploaded columns.
+    source : str
+        Name of the file, for error messages.
+    instead : str
+        Another column of the export that might be used, for the error message.
+
+    Returns
+    -------
+    name : str
+        The column, without prefix.
+    location : str
+        How `Judgements.mapping` describes it.
+    notes : dict of str to str
+        A note if the column may be wrong.
+
+    Raises
+    ------
+    AnnotationError
+        If several columns might name the item.
     """
     candidates = {name: column for name, column in columns.items() if not _is_gold(name)} or dict(columns)
     cells = pl.DataFrame([blank_as_null(column).alias(str(at)) for at, column in enumerate(candidates.values())])
@@ -59,12 +112,25 @@ def choose_item(columns: Mapping[str, pl.Series], prefix: str, source: str, inst
             return name, f"{prefix}{name} (it determines every other {prefix}* column)", {}
     raise AnnotationError(
         f"{source}: any of {listed([prefix + name for name in candidates])} might name the item. "
-        f"Say which with --item NAME, or --item {instead}."
+        f"Name one with --item NAME, or --item {instead}."
     )
 
 
 def find_gold(names: Iterable[str], questions: Sequence[str]) -> dict[str, str]:
-    """Question -> the uploaded column that holds its known answers, by the name that the requester gave it."""
+    """Find the uploaded columns that hold known answers, by their names.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the uploaded columns.
+    questions : sequence of str
+        Names of the questions.
+
+    Returns
+    -------
+    dict of str to str
+        Question -> column.
+    """
     known = {normalise_name(name): name for name in names}
     found = {}
     for question in questions:
@@ -77,7 +143,29 @@ def find_gold(names: Iterable[str], questions: Sequence[str]) -> dict[str, str]:
 
 
 def keep_wanted(answers: dict[str, pl.Series], wanted: str | None, prefix: str, source: str) -> dict[str, pl.Series]:
-    """The question that the user named as the column of the label, or all of them."""
+    """Return the question that the caller named as the label, or all questions.
+
+    Parameters
+    ----------
+    answers : dict of str to polars.Series
+        Question -> answers.
+    wanted : str or None
+        The name that was given, with or without prefix.
+    prefix : str
+        Prefix of answers.
+    source : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    dict of str to polars.Series
+        The selected questions.
+
+    Raises
+    ------
+    AnnotationError
+        If there is no such question.
+    """
     if wanted is None:
         return answers
     names = list(answers)
@@ -91,7 +179,25 @@ def keep_wanted(answers: dict[str, pl.Series], wanted: str | None, prefix: str, 
 
 
 def named_columns(table: Table, prefix: str) -> dict[str, pl.Series]:
-    """The columns whose name begins with a prefix, by the rest of their names."""
+    """Return the columns whose name begins with a prefix.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    prefix : str
+        The prefix.
+
+    Returns
+    -------
+    dict of str to polars.Series
+        Name without prefix -> cells, null where they are blank.
+
+    Raises
+    ------
+    AnnotationError
+        If a name occurs twice.
+    """
     found: dict[str, pl.Series] = {}
     for at, name in enumerate(table.header):
         if not name.startswith(prefix):
@@ -103,15 +209,28 @@ def named_columns(table: Table, prefix: str) -> dict[str, pl.Series]:
 
 
 def blank_as_null(column: pl.Series) -> pl.Series:
-    """Cells of white space as cells with nothing in them."""
+    """Replace cells of white space by null.
+
+    Parameters
+    ----------
+    column : polars.Series
+        A column; only text is changed.
+
+    Returns
+    -------
+    polars.Series
+        The column.
+    """
     return column.set(column.str.strip_chars() == "", None) if column.dtype == pl.String else column
 
 
 def _is_gold(name: str) -> bool:
+    """Whether a column has a usual name for known answers."""
     return any(normalise_name(name) == normalise_name(usual) for usual in COMMON_NAMES["gold"])
 
 
 def _several_contents(name: str) -> Notes:
+    """Return the note on an item column whose values occur with different contents."""
     message = (
         f"Some values of {name} come with different contents in the other uploaded columns; check that it is the item."
     )

@@ -1,8 +1,8 @@
 """Label Studio: its JSON export here, its JSON-MIN and CSV exports in `label_studio_tables`.
 
-Only the JSON export keeps everything. A task has annotations (`completions` in old exports), drafts and predictions;
-each has a list of results, and each result belongs to a control (`from_name`): a question. Cloud storages get one file
-per annotation, with the task inside.
+Only the JSON export is complete. A task has annotations (``completions`` in old exports), drafts and predictions; each
+has a list of results, and each result belongs to a control (``from_name``): a question. Exports to cloud storage are
+one file per annotation, with the task inside.
 """
 
 from __future__ import annotations
@@ -28,7 +28,18 @@ Task = dict[str, Any]
 
 
 def recognise(document: Document) -> str | None:
-    """Tasks with `data` and what was said of them, or a flat export with the columns that Label Studio adds."""
+    """Recognise tasks with ``data`` and annotations, or a flat export with the columns that Label Studio adds.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"label-studio"``, ``"label-studio-min"`` or ``"label-studio-csv"``; None for any other document.
+    """
     if isinstance(document, Records):
         first = document.value if isinstance(document.value, dict) else document.first
         is_task = type(first.get("data")) is dict and any(type(first.get(key)) is list for key in _LISTS)
@@ -38,7 +49,27 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Every annotation, draft and prediction as a row, and a row for each task that has no annotation."""
+    """Read every annotation, draft and prediction as a row, and a row for each task without annotations.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per annotation, draft or prediction.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     options.refuse("worker", format_name, "completed_by" if format_name == "label-studio" else "annotator")
     if format_name != "label-studio":
         return read_flat(document, format_name, options)
@@ -52,7 +83,23 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
 
 
 def tasks_of(document: Document) -> Iterator[Task]:
-    """The tasks of a JSON export; an annotation that stands alone becomes the only one of its task."""
+    """Yield the tasks of a JSON export; a single annotation becomes the only one of its task.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+
+    Yields
+    ------
+    dict
+        A task with ``id``, ``data`` and ``annotations``.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a JSON export, or an entry is not an object.
+    """
     value = document.value if isinstance(document, Records) else None
     if not isinstance(value, list | dict):
         raise AnnotationError(f"{document.name} is not a JSON export of Label Studio. Leave --format out.")
@@ -67,7 +114,27 @@ def tasks_of(document: Document) -> Iterator[Task]:
 
 
 def entries_of(task: Task, key: str, source: str) -> list[Any]:
-    """A list in a task; empty where it is missing."""
+    """Return a list of a task.
+
+    Parameters
+    ----------
+    task : dict
+        The task.
+    key : str
+        ``"annotations"``, ``"drafts"`` or ``"predictions"``.
+    source : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    list
+        The entries; empty if the key is missing.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a list.
+    """
     found = task.get(key)
     if found is None:
         return []
@@ -77,7 +144,27 @@ def entries_of(task: Task, key: str, source: str) -> list[Any]:
 
 
 def results_of(entry: dict[str, Any], task: Task, source: str) -> list[Any]:
-    """The results of an annotation, draft or prediction; empty where they are missing."""
+    """Return the results of an annotation, draft or prediction.
+
+    Parameters
+    ----------
+    entry : dict
+        The annotation.
+    task : dict
+        Its task, for error messages.
+    source : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    list
+        The results; empty if they are missing.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a list.
+    """
     results = entry.get("result")
     if results is None:
         return []
@@ -88,7 +175,27 @@ def results_of(entry: dict[str, Any], task: Task, source: str) -> list[Any]:
 
 
 def item_finder(document: Document, wanted: str | None) -> tuple[Callable[[Task], str | None], str]:
-    """From a task to its item, and where that stands: the task's id, or the key of its data that was named."""
+    """Return how to find the item of a task.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+    wanted : str or None
+        Key of the tasks' data that the caller named; None for the id of the task.
+
+    Returns
+    -------
+    find : callable
+        Maps a task to its item.
+    location : str
+        Where the item is, for the mapping.
+
+    Raises
+    ------
+    AnnotationError
+        If no task has this key.
+    """
     if wanted is None or wanted == "id":
         return lambda task: _scalar_text(task.get("id")), "id"
     key = wanted.removeprefix("data.")
@@ -100,7 +207,7 @@ def item_finder(document: Document, wanted: str | None) -> tuple[Callable[[Task]
         found = _scalar_text(_data(task).get(key))
         if found is None:
             raise AnnotationError(
-                f"{document.name}, task {_id(task)}: no {key!r} in its data, so it has no item. Take another --item."
+                f"{document.name}, task {_id(task)}: no {key!r} in its data, so it has no item. Name another --item."
             )
         return found
 
@@ -108,18 +215,20 @@ def item_finder(document: Document, wanted: str | None) -> tuple[Callable[[Task]
 
 
 class _Rows:
-    """The rows of one export in the making."""
+    """Collects the rows of one export."""
 
     def __init__(self, source: str) -> None:
+        """Start without rows."""
         self.source = source
         self.collected = Collector()
         self.times: list[str | None] = []
-        self.names: dict[str, str] = {}  # the number of a user -> the e-mail address that stands for him elsewhere
-        self.seen: dict[Any, str] = {}  # the same without making text of every number again
+        self.names: dict[str, str] = {}  # number of a user -> e-mail address, which other tasks use for them
+        self.seen: dict[Any, str] = {}  # the same by integer, to avoid repeated conversions to text
         self.numbers: dict[int, str] = {}  # users known by their number alone
         self.rejected = self.anchored = self.nameless = self.named = 0
 
     def add_task(self, task: Task, item: str | None) -> None:
+        """Add the annotations, drafts and predictions of a task."""
         annotations = entries_of(task, "annotations", self.source) or entries_of(task, "completions", self.source)
         for annotation in annotations:
             if type(annotation) is not dict:
@@ -137,6 +246,7 @@ class _Rows:
                 self._add(item, self._worker(entry.get(author)), answers, reason, entry)
 
     def _add_annotation(self, task: Task, item: str | None, annotation: dict[str, Any]) -> None:
+        """Add one annotation, with the reason if it does not count."""
         answers, regional, suggested = read_results(results_of(annotation, task, self.source))
         worker = self._worker(annotation.get("completed_by"))
         reason = None
@@ -157,11 +267,13 @@ class _Rows:
         self._add(item, worker, answers, reason, annotation)
 
     def _add(self, item: str | None, worker: str | None, answers: Any, reason: str | None, entry: Task) -> None:
+        """Add a row with its time."""
         time = entry.get("updated_at") or entry.get("created_at")
         self.times.append(time if type(time) is str else _scalar_text(time))
         self.collected.add(item, worker, answers, reason)
 
     def _add_gold(self, item: str | None, answers: dict[str, Any]) -> None:
+        """Add the answers of a ground-truth annotation to the gold."""
         if item is None:
             return
         for question, answer in answers.items():
@@ -170,7 +282,7 @@ class _Rows:
             self.collected.gold[question][item] = tuple(dict.fromkeys(known + new))
 
     def _worker(self, user: Any) -> str | None:
-        """A user's e-mail address where the export has it, otherwise his number."""
+        """Return the e-mail address of a user if the export has it, otherwise their number."""
         if type(user) is int:
             return self.numbers.get(user) or self.numbers.setdefault(user, str(user))
         if type(user) is not dict:
@@ -186,6 +298,7 @@ class _Rows:
         return name or number_text
 
     def judgements(self, mapping: dict[str, str], notes: dict[str, str]) -> Judgements:
+        """Return all rows, with users under one name."""
         worker = self.collected.worker
         if self.names:
             self.collected.worker = [self.names.get(name, name) if name is not None else None for name in worker]
@@ -197,31 +310,35 @@ class _Rows:
         return replace(found, time=time)
 
     def _notes(self) -> dict[str, str]:
+        """Return notes on suggestions and reviews."""
         notes = {}
         if self.anchored:
             notes["suggested_answers"] = (
-                f"{self.anchored} annotation(s) take over a model's suggestion unchanged: no independent votes."
+                f"{self.anchored} annotation(s) are unchanged suggestions of a model: not independent labels."
             )
         if self.rejected:
-            notes["rejected_in_review"] = f"{self.rejected} annotation(s) were rejected in a review, and yet count."
+            notes["rejected_in_review"] = (
+                f"{self.rejected} annotation(s) were rejected in a review; they count as labels."
+            )
         return notes
 
     def _refusal(self) -> str | None:
+        """Return why nothing can be aggregated, if so."""
         if self.nameless and not self.named:
             return (
-                f"{self.source} does not say who made its annotations (completed_by), so workers cannot be told apart. "
-                "Export it again with a present version of Label Studio."
+                f"{self.source} does not name the workers of its annotations (completed_by). "
+                "Export it again with a current version of Label Studio."
             )
         if not self.collected.answers and "region" in self.collected.reason:
             return (
-                f"{self.source} has answers on parts of items alone (regions, spans, boxes). "
+                f"{self.source} has labels on parts of items only (regions, spans, boxes). "
                 "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
             )
         return None
 
 
 def _only(judgements: Judgements, question: str) -> Judgements:
-    """The one question that was named as the label."""
+    """Keep the question that the caller named as the label."""
     if question not in judgements.answers:
         raise AnnotationError(
             f"{judgements.source} has no question {shorten(question)!r}. It has: {listed(list(judgements.answers))}."
@@ -230,36 +347,40 @@ def _only(judgements: Judgements, question: str) -> Judgements:
 
 
 def _is_annotation(entry: dict[str, Any]) -> bool:
-    """Whether an object is an annotation by itself, as cloud storages get them."""
+    """Whether an object is a single annotation, as in exports to cloud storage."""
     return "result" in entry and "task" in entry and "completed_by" in entry and type(entry["result"]) is list
 
 
 def _is_rejected(reviews: Any) -> bool:
+    """Whether a review rejected the annotation."""
     return type(reviews) is list and any(type(review) is dict and review.get("accepted") is False for review in reviews)
 
 
 def _data(task: Task) -> dict[str, Any]:
+    """Return the data of a task."""
     data = task.get("data")
     return data if type(data) is dict else {}
 
 
 def _scalar_text(value: Any) -> str | None:
+    """Return a scalar as text; None for anything else."""
     if type(value) is str:
         return value
     return as_text(value) if isinstance(value, str | int | float) else None
 
 
 def _name(value: Any) -> str | None:
-    """The name of a worker, which is never blank."""
+    """Return the name of a worker; None if it is blank."""
     name = _scalar_text(value)
     return name if name and not name.isspace() else None
 
 
 def _id(entry: Task) -> str:
+    """Return the id of a task or annotation, for error messages."""
     return shorten(_scalar_text(entry.get("id")) or "without an id")
 
 
 def _kind_of(value: Any) -> str:
-    """A JSON value in a few words."""
+    """Return the kind of a JSON value, for error messages."""
     kinds = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")

@@ -1,7 +1,7 @@
-"""Amazon Mechanical Turk: the CSV of a batch's results, and the assignments that its API lists.
+"""Amazon Mechanical Turk: the CSV of a batch's results, and the assignments that its API returns.
 
-The item is what the requester uploaded (`Input.*`), not the HIT: one item may be in several HITs. A HIT that shows
-several items is taken apart.
+The item is what the requester uploaded (``Input.*``), not the HIT: one item may be in several HITs. A HIT that shows
+several items is split.
 """
 
 from __future__ import annotations
@@ -30,18 +30,29 @@ _HIT, _ASSIGNMENT, _WORKER, _STATUS, _TIME = "HITId", "AssignmentId", "WorkerId"
 
 @dataclass(frozen=True)
 class _Rows:
-    """One row per item and assignment: what was shown, what was answered, and where both stood."""
+    """One row per item and assignment: inputs, answers, and their locations in the file."""
 
     inputs: dict[str, pl.Series]
     answers: dict[str, pl.Series]
     input_locations: dict[str, str]
     answer_locations: dict[str, str]
-    repeat: Callable[[pl.Series], pl.Series]  # what holds for an assignment, for each of its rows
+    repeat: Callable[[pl.Series], pl.Series]  # repeats a value per assignment for each of its rows
     notes: dict[str, str] = field(default_factory=dict)
 
 
 def recognise(document: Document) -> str | None:
-    """A worker, something that MTurk counts by, and answers."""
+    """Recognise columns of workers, of HITs or assignments, and of answers.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"mturk"`` or ``"mturk-api"``; None for any other document.
+    """
     if isinstance(document, Records):
         return "mturk-api" if assignments_in(document.value) is not None else None
     if not isinstance(document, Table):
@@ -52,7 +63,27 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """The judgements of a batch; those of rejected assignments do not count."""
+    """Read the judgements of a batch; those of rejected assignments do not count.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per assignment, or per item of an assignment.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     if format_name == "mturk-api":
         return read_assignments(document, options)
     table = as_table(document)
@@ -86,7 +117,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
 
 
 def _rows(table: Table, inputs: dict[str, pl.Series], columns: dict[str, pl.Series], options: ColumnOptions) -> _Rows:
-    """A row per assignment, or where a HIT shows several items, a row for each of them."""
+    """Return a row per assignment or, if a HIT shows several items, a row for each of them."""
     answers, locations = read_answers(columns, lambda row: _place(table, row))
     numbered = find_numbered(inputs, answers, options.item, (_INPUT, _ANSWER), table.name)
     if numbered is None:
@@ -98,9 +129,9 @@ def _rows(table: Table, inputs: dict[str, pl.Series], columns: dict[str, pl.Seri
 
 
 def _refuse_unclear_items(source: str, questions: list[str], options: ColumnOptions) -> None:
-    """Questions that differ in a number alone may be items, which only numbered inputs would tell apart."""
+    """Refuse questions that differ in a number only and may be items, if no numbered inputs decide it."""
     named = (options.item, options.label, options.question)
-    if look_numbered(questions) and all(wish is None for wish in named):
+    if look_numbered(questions) and all(option is None for option in named):
         raise AnnotationError(
             f"{source} holds answers to several questions: {listed(questions)}. Pick one with --question NAME; if they "
             f"are {len(questions)} items per HIT, the batch lacks {_INPUT}* columns with the same numbers."
@@ -108,21 +139,22 @@ def _refuse_unclear_items(source: str, questions: list[str], options: ColumnOpti
 
 
 def _split_by_item(numbered: Numbered, inputs: dict[str, pl.Series], answers: dict[str, pl.Series]) -> _Rows:
+    """Return a row for each item of an assignment."""
     of_items = {name for names in numbered.answers.values() for name in names.values()}
     of_hits = [_ANSWER + question for question in answers if question not in of_items]
-    locations = f"{listed(of_hits)} is about a whole HIT, not about one of its items, and was left out."
+    message = f"{listed(of_hits)} is about a whole HIT, not about one of its items, and was left out."
     return _Rows(
         inputs=numbered.split_items(inputs, numbered.inputs),
         answers=numbered.split_items(answers, numbered.answers),
         input_locations={stem: span(names, _INPUT) for stem, names in numbered.inputs.items()},
         answer_locations={stem: span(names, _ANSWER) for stem, names in numbered.answers.items()},
         repeat=numbered.repeat,
-        notes={"whole_hit_answers": locations} if of_hits else {},
+        notes={"whole_hit_answers": message} if of_hits else {},
     )
 
 
 def _find_item(table: Table, rows: _Rows, options: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
-    """The item's column, how the mapping puts it, and notes."""
+    """Return the item's column, its description for the mapping, and notes."""
     if options.item is not None:
         for name, column in rows.inputs.items():
             if normalise_name(options.item) in (normalise_name(name), normalise_name(_INPUT + name)):
@@ -130,24 +162,25 @@ def _find_item(table: Table, rows: _Rows, options: ColumnOptions) -> tuple[pl.Se
         at = find_wanted(table.header, options.item, _INPUT, table.name)
         return rows.repeat(table.column(at)), table.header[at], {}
     if rows.inputs:
-        name, locations, notes = choose_item(rows.inputs, _INPUT, table.name, _HIT)
-        return rows.inputs[name], locations.replace(_INPUT + name, rows.input_locations[name], 1), notes
+        name, location, notes = choose_item(rows.inputs, _INPUT, table.name, _HIT)
+        return rows.inputs[name], location.replace(_INPUT + name, rows.input_locations[name], 1), notes
     at = find_column(table.header, _HIT, "item", table.name)
     return rows.repeat(table.column(at)), _HIT, {"item_is_hit": HIT_AS_ITEM}
 
 
 def _label_location(answers: dict[str, pl.Series], rows: _Rows) -> str:
+    """Return where the labels were found, for the mapping."""
     return next(rows.answer_locations[question] for question in answers) if len(answers) == 1 else f"{_ANSWER}*"
 
 
 def _assignments(table: Table, n_items: int) -> Locate | None:
-    """How to find the assignment to which one of its items belongs."""
+    """Return how to find the assignment that an item belongs to."""
     locate = table.locate
     return None if locate is None else lambda row: locate(row // n_items)
 
 
 def _reasons(table: Table, rows: _Rows) -> pl.Series | None:
-    """Rejected assignments, and places for an item in which nothing was shown."""
+    """Return why rows do not count: rejected assignments, and places for an item in which nothing was shown."""
     reason = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
     if _STATUS in table.header:
         status = table.column(table.header.index(_STATUS)).str.strip_chars().str.to_lowercase()
@@ -161,10 +194,11 @@ def _reasons(table: Table, rows: _Rows) -> pl.Series | None:
 
 
 def _time(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
+    """Return the time of submission of each assignment, and notes."""
     return parse_times(table.column(table.header.index(_TIME))) if _TIME in table.header else (None, {})
 
 
 def _place(table: Table, row: int) -> str:
-    """A row as a person finds it."""
+    """Return the place of a row, for error messages."""
     named = table.column(table.header.index(_ASSIGNMENT))[row] if _ASSIGNMENT in table.header else None
     return table.place(row) + (f" (assignment {named})" if named else "")

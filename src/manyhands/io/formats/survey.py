@@ -33,7 +33,18 @@ _WORKERS = WORKER_NAMES | frozenset(map(normalise_name, _PEOPLE.split()))
 
 
 def recognise(document: Document) -> str | None:
-    """A worker's name on top of the first column, or the second after a time; and columns that speak alike."""
+    """Recognise surveys: workers in the first column, or in the second after a time, and columns that share classes.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"survey"``; None for any other document.
+    """
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     at_worker = _usual_worker(header)
     if at_worker is None or any(normalise_name(name) in ITEM_NAMES | LABEL_NAMES for name in header):
@@ -43,14 +54,34 @@ def recognise(document: Document) -> str | None:
         return None
     rows = table.frame.filter(~table.blank_lines())
     workers = rows.to_series(at_worker)
-    if not len(rows) or 2 * workers.n_unique() <= len(workers):  # some may have answered again, most have not
+    if not len(rows) or 2 * workers.n_unique() <= len(workers):  # a few workers may have answered twice
         return None
     items, _ = split_label_columns(table, range(at_worker + 1, rows.width), rows)
     return "survey" if share_values(rows, items) else None
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Every cell of a worker and an item as one judgement; an empty one has no label."""
+    """Read every cell as one judgement; an empty cell has no label.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per worker and item.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     options.refuse("label", "A survey", "the cells of the items' columns")
     table = as_table(document)
     blank = table.blank_lines()
@@ -91,6 +122,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
 
 
 def _usual_worker(header: Sequence[str]) -> int | None:
+    """Return the position of the workers' column by its usual names, or None."""
     names = [normalise_name(name) for name in header]
     if names[:1] and names[0] in _WORKERS:
         return 0
@@ -98,7 +130,7 @@ def _usual_worker(header: Sequence[str]) -> int | None:
 
 
 def _find_worker(table: Table, options: ColumnOptions) -> int:
-    """The column that the user names, that has a usual name, or the first that is no time."""
+    """Return the column that the caller names, that has a usual name, or the first that is not a time."""
     if options.worker is not None:
         return find_column(table.header, options.worker, "worker", table.name)
     usual = _usual_worker(table.header)
@@ -108,7 +140,7 @@ def _find_worker(table: Table, options: ColumnOptions) -> int:
 
 
 def _items(table: Table, rows: pl.DataFrame, at_worker: int, options: ColumnOptions) -> tuple[list[int], list[int]]:
-    """The columns of the items: those that the user names, or all that may hold labels; and the others."""
+    """Return the columns of the items, named by the caller or all that may hold labels, and the others."""
     others = [at for at in range(len(table.header)) if at != at_worker]
     if options.item is not None:
         names = [options.item] if options.item in table.header else options.item.split(",")

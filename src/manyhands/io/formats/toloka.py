@@ -1,6 +1,6 @@
-"""Toloka: the TSV of a pool's assignments, and the assignments that its API lists.
+"""Toloka: the TSV of a pool's assignments, and the assignments that its API returns.
 
-One assignment is a page of several tasks. `GOLDEN:*` and `known_solutions` are the known answers of control tasks.
+One assignment is a page of several tasks. ``GOLDEN:*`` and ``known_solutions`` are known answers of control tasks.
 """
 
 from __future__ import annotations
@@ -26,13 +26,24 @@ _AGGREGATED = (
     "to aggregate. Download the assignments of the pool, with the column ASSIGNMENT:worker_id ticked."
 )
 _NO_WORKER = (
-    "does not say who gave which answer, so workers cannot be told apart. "
+    "does not name the worker of each answer, so workers cannot be distinguished. "
     "Download the assignments again with the column ASSIGNMENT:worker_id ticked."
 )
 
 
 def recognise(document: Document) -> str | None:
-    """Columns whose names begin as those of Toloka do, or pages of parallel tasks and solutions."""
+    """Recognise the prefixes of Toloka's columns, or pages of parallel tasks and solutions.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"toloka"`` or ``"toloka-api"``; None for any other document.
+    """
     if isinstance(document, Records):
         return "toloka-api" if assignments_in(document.value) is not None else None
     if not isinstance(document, Table):
@@ -42,7 +53,27 @@ def recognise(document: Document) -> str | None:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """The judgements of a pool; empty rows between pages, and what was not submitted or was rejected, do not count."""
+    """Read the judgements of a pool; blank rows between pages, and rejected or unsubmitted assignments, do not count.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per task of an assignment.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     if format_name == "toloka-api":
         return read_assignments(document, options)
     table = as_table(document)
@@ -79,7 +110,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
 
 
 def _find_item(table: Table, options: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
-    """The item's column, how the mapping puts it, and notes."""
+    """Return the item's column, its description for the mapping, and notes."""
     inputs = named_columns(table, _INPUT)
     if options.item is None and inputs:
         name, location, notes = choose_item(inputs, _INPUT, table.name, _TASK)
@@ -89,6 +120,7 @@ def _find_item(table: Table, options: ColumnOptions) -> tuple[pl.Series, str, di
 
 
 def _reasons(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
+    """Return why rows do not count, by the status of their assignment, and notes."""
     if _STATUS not in table.header:
         return None, {}
     status = table.column(table.header.index(_STATUS))
@@ -98,18 +130,18 @@ def _reasons(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
 
 
 def _refused(table: Table) -> Judgements:
-    """A file without workers, each row with the reason why it does not count."""
+    """Return the rows of a file without workers, each with the reason why it does not count."""
     inputs = named_columns(table, _INPUT)
     aggregated = bool(named_columns(table, _CONFIDENCE))
     name = usual_item(inputs) or next(iter(inputs), None)
     blank = table.frame.select(pl.all_horizontal(pl.all().str.strip_chars().fill_null("") == "")).to_series()
-    nobody = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
+    nulls = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
     reason = pl.Series(["aggregated" if aggregated else "no_worker"]).new_from_index(0, len(table))
     return Judgements(
         table.name,
         "toloka",
-        item=nobody if name is None else inputs[name],
-        worker=nobody,
+        item=nulls if name is None else inputs[name],
+        worker=nulls,
         answers={},
         reason=reason.set(blank, "blank"),
         mapping={} if name is None else {"item": _INPUT + name},

@@ -1,7 +1,7 @@
-"""Votes that were counted without saying whose they are: a column `<class>_count` for each class.
+"""Votes that are counted without naming the workers: a column ``<class>_count`` for each class.
 
-Workers cannot be told apart, so every vote is a judgement by `vote 1`, `vote 2` and so on of its item, and whoever
-reads them must know that these are no persons (`workers_known`).
+Workers cannot be distinguished, so every vote is a judgement by ``vote 1``, ``vote 2`` and so on of its item;
+`Judgements.workers_known` is False, as these are not persons.
 """
 
 from __future__ import annotations
@@ -20,13 +20,24 @@ from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 QUESTION = "label"
-MAX_VOTES = 50_000_000  # of a whole file; a number with a few zeros too many would fill the memory
+MAX_VOTES = 50_000_000  # of a whole file; a count with a few zeros too many would fill the memory
 _TOTAL, _ENDING = "count", "_count"
 _BY_NUMBER = "the number of the row"
 
 
 def is_counts(document: Document) -> bool:
-    """Counts of two classes or more, and their total."""
+    """Whether a document has counts of two or more classes, and their total.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+
+    Returns
+    -------
+    bool
+        True if it has such columns.
+    """
     if isinstance(document, Table):
         header = document.header
     else:
@@ -35,7 +46,29 @@ def is_counts(document: Document) -> bool:
 
 
 def read_counts(document: Document, options: ColumnOptions, item_names: Sequence[str]) -> Judgements:
-    """Every vote as a judgement by nobody in particular; an item without votes is a row without a label."""
+    """Read every vote as a judgement of an unknown worker; an item without votes is a row without a label.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+    options : ColumnOptions
+        Columns that the caller named.
+    item_names : sequence of str
+        Usual names of the column of items.
+
+    Returns
+    -------
+    Judgements
+        One row per vote.
+
+    Raises
+    ------
+    AnnotationError
+        If the counts are not valid.
+    LimitError
+        If there are more than `MAX_VOTES` votes.
+    """
     for role in ("worker", "label"):
         options.refuse(role, "counts", "counts of votes alone")
     table = as_table(document)
@@ -63,20 +96,19 @@ def read_counts(document: Document, options: ColumnOptions, item_names: Sequence
         worker=pl.select(pl.when(has_vote).then(voters.gather(position))).to_series(),
         answers={QUESTION: pl.Series([*classes, None], dtype=pl.String).gather(chosen)},
         mapping={"item": item_location, "worker": "not in the file", "label": f"<class>{_ENDING}"},
-        notes={
-            "workers_unknown": "The file counts votes without saying whose they are: nothing can be said of workers."
-        },
+        notes={"workers_unknown": "The file counts votes without naming the workers, so there are no worker results."},
         workers_known=False,
         items_numbered=item_location == _BY_NUMBER,
     )
 
 
 def _class_columns(header: Sequence[str]) -> list[int]:
+    """Return the columns of counts."""
     return [at for at, name in enumerate(header) if name.endswith(_ENDING) and name != _ENDING]
 
 
 def _items(table: Table, options: ColumnOptions, names: Sequence[str]) -> tuple[pl.Series, str]:
-    """The column that names the items, or their number where there is none."""
+    """Return the column of items and its name; the number of the row if there is none."""
     if options.item is not None:
         at: int | None = find_column(table.header, options.item, "item", table.name)
     else:
@@ -88,7 +120,7 @@ def _items(table: Table, options: ColumnOptions, names: Sequence[str]) -> tuple[
 
 
 def _numbers(table: Table, at: int, items: pl.Series) -> npt.NDArray[np.int64]:
-    """A column of counts; a blank cell is none."""
+    """Return a column of counts; a blank cell is 0."""
     text = table.column(at).fill_null("").str.strip_chars()
     numbers = text.replace("", "0").str.replace(r"\.0*$", "")
     wrong = ~numbers.str.contains(r"^[0-9]{1,9}$")
@@ -102,7 +134,7 @@ def _numbers(table: Table, at: int, items: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _check_total(table: Table, items: pl.Series, votes: npt.NDArray[np.int64]) -> None:
-    """Where the file says how many votes an item has, they must all be there."""
+    """Check the counts of each item against the total that the file states."""
     if _TOTAL not in table.header:
         return
     total = _numbers(table, table.header.index(_TOTAL), items)

@@ -1,7 +1,7 @@
-"""Wide tables: one row per item, one column per worker, a label or nothing in each cell.
+"""Wide tables: one row per item, one column per worker, and a label or nothing in each cell.
 
-A column of known answers is gold. Columns of outcomes, remarks, dates and texts are nobody's, and are named in a note;
-`--worker a,b,c` names the workers' columns where that is wrong.
+A column of known answers is gold. Columns of outcomes, comments, dates and texts are excluded and named in a note;
+``--worker a,b,c`` names the columns of the workers where that is wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +39,18 @@ _PEOPLE_IN_ROWS = "The columns are called like questions: if each row is a perso
 
 
 def recognise(document: Document) -> str | None:
-    """An item's name on top of the first column, which repeats nothing, and columns that speak of the same classes."""
+    """Recognise wide tables: an item's name above the first column, no item twice, and columns that share classes.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"wide"``; None for any other document.
+    """
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     if len(header) < 3 or has_roles(header) or normalise_name(header[0]) not in ITEM_NAMES | {""}:
         return None
@@ -57,7 +68,20 @@ def recognise(document: Document) -> str | None:
 
 
 def names_workers(document: Document, options: ColumnOptions) -> bool:
-    """Whether the user names several columns as workers, which only a wide table has."""
+    """Whether the caller names several columns as workers, which only a wide table has.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+    options : ColumnOptions
+        Options of the caller.
+
+    Returns
+    -------
+    bool
+        True if all names separated by commas are columns.
+    """
     if options.worker is None or "," not in options.worker or options.label is not None:
         return False
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
@@ -68,7 +92,27 @@ def names_workers(document: Document, options: ColumnOptions) -> bool:
 
 
 def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
-    """Every cell of an item and a worker as one judgement; an empty one has no label."""
+    """Read every cell as one judgement; an empty cell has no label.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per item and worker.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     options.refuse("label", "A wide table", "the cells of the workers' columns")
     table = as_table(document)
     blank = table.blank_lines()
@@ -95,7 +139,22 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
 
 
 def of_cells(table: Table, blank: pl.Series, n_cells: int) -> Locate | None:
-    """How to find the row of a table in which a cell stands, where cells are counted row by row."""
+    """Return how to find the row of the table for a cell, if cells are counted row by row.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    blank : polars.Series of bool
+        Which rows are blank lines.
+    n_cells : int
+        Number of cells of a row that are judgements.
+
+    Returns
+    -------
+    callable or None
+        Maps the number of a judgement to its line.
+    """
     locate, rows = table.locate, (~blank).arg_true()
     if locate is None:
         return None
@@ -110,9 +169,34 @@ def cells_as_judgements(
     cells: Sequence[pl.Series],
     missing: Sequence[str],
 ) -> Judgements:
-    """An items x workers matrix as judgements, item by item.
+    """Return a matrix of items and workers as judgements, item by item.
 
-    Unless the user names another sign, -1 among whole numbers is no label.
+    Among integers, -1 means no label, unless the caller names another sign.
+
+    Parameters
+    ----------
+    source : str
+        Name of the file.
+    format_name : str
+        Name of the format.
+    items : polars.Series of str, of length n_items
+        Item ids.
+    workers : sequence of str
+        Worker ids.
+    cells : sequence of polars.Series, each of length n_items
+        The labels of each worker.
+    missing : sequence of str
+        Labels that mean "no label".
+
+    Returns
+    -------
+    Judgements
+        n_items * n_workers rows.
+
+    Raises
+    ------
+    AnnotationError
+        If an item occurs twice.
     """
     items = items.rename("item")
     repeated = items.drop_nulls()
@@ -137,7 +221,7 @@ def cells_as_judgements(
 
 
 def _columns(table: Table, rows: pl.DataFrame, options: ColumnOptions) -> tuple[int, list[int], list[int]]:
-    """The column of the items, those of the workers, and the others."""
+    """Return the column of the items, those of the workers, and the others."""
     header, everywhere = table.header, range(len(table.header))
     wanted = [] if options.worker is None else [name.strip() for name in options.worker.split(",")]
     at_workers = [find_column(header, name, "worker", table.name) for name in wanted]
@@ -145,7 +229,7 @@ def _columns(table: Table, rows: pl.DataFrame, options: ColumnOptions) -> tuple[
     if options.item is not None:
         at_item = find_column(header, options.item, "item", table.name)
     elif not free:
-        raise AnnotationError(f"{table.name}: every column is named as a worker's, so that none names the items.")
+        raise AnnotationError(f"{table.name}: every column is named as a worker's, so there is none for the items.")
     else:
         usual = [at for at in free if normalise_name(header[at]) in ITEM_NAMES] if wanted else []
         at_item = (usual or free)[0]
@@ -164,6 +248,6 @@ def _columns(table: Table, rows: pl.DataFrame, options: ColumnOptions) -> tuple[
 
 
 def _known(found: Judgements, items: pl.Series, gold: pl.Series, options: ColumnOptions) -> dict[str, tuple[str, ...]]:
-    """The known answers; what means no label in a worker's cell means nothing here either."""
+    """Return the known answers; labels that mean "no label" in a worker's cell mean none here either."""
     gold = gold if "-1 is no label" not in found.mapping["label"] else without_minus_one(gold)
     return gold_of(items, gold.set(gold.str.strip_chars().is_in(list(options.missing)).fill_null(False), None))
