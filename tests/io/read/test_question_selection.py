@@ -51,7 +51,7 @@ def test_one_choice_of_several_is_a_question_of_yes_and_no():
     both = answers({"topic": ["delivery", "refund"]}, {"topic": ["delivery"]}, {"topic": []}, {})
     name, labels = select_question(both, "topic=refund", False)
     assert name == "topic=refund" and labels.to_list() == ["yes", "no", None, None]
-    with pytest.raises(AnnotationError, match=r"no answer to 'topic' has the choice 'price'\. Choices: delivery, refund"):
+    with pytest.raises(AnnotationError, match=r"'topic' has the choice 'price'\. Choices: delivery, refund"):
         select_question(both, "topic=price", False)
 
 

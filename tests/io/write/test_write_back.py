@@ -186,7 +186,7 @@ def test_what_cannot_be_written_back():
     )
     with pytest.raises(AnnotationError, match="cannot be written as JSON"):
         label_studio_predictions(deep, {}, question="q")
-    with pytest.raises(ParameterError, match="kind is 'words'; it may be choices"):
+    with pytest.raises(ParameterError, match="kind is 'words'; allowed are choices"):
         label_studio_tasks({}, kind="words")
 
 
