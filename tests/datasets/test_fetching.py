@@ -142,7 +142,7 @@ def test_a_whole_archive_with_the_wrong_things_in_it(publish):
 
 
 def test_names_folders_and_timeouts_that_make_no_sense(publish, tmp_path):
-    with pytest.raises(ParameterError, match="no public set called 'relevance'; the nearest are relevance"):
+    with pytest.raises(ParameterError, match="no public data set called 'relevance'; the nearest are relevance"):
         fetch("relevance")
     with pytest.raises(ParameterError, match="there are cifar10h"):
         fetch("qqqqqqqq")

@@ -153,7 +153,7 @@ def test_what_cannot_be_is_refused(folder, monkeypatch):
     with pytest.raises(ParameterError, match="'setting' of make_iced_features"):
         make_iced_features("mnist")
     with pytest.raises(
-        ParameterError, match=r"The set usps has no 9000 items with such a long tail; at most about 93\."
+        ParameterError, match=r"The data set usps has no 9000 items with such a long tail; at most about 93\."
     ):
         make_long_tail_on("usps", 9000, random_state=0)
     with pytest.raises(ParameterError, match="There is no set called 'nowhere'"):

@@ -46,7 +46,7 @@ def test_features_decide_the_order_of_items():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(AlignmentError, match="votes speaks of items that its features do not have"):
+    with pytest.raises(AlignmentError, match="votes has items that its features lack"):
         build(columns((2, 7, 0)), None, np.array([1]), "last", "votes")
     with pytest.raises(AnnotationError, match="one is numbers, the other is text"):
         build(columns((2, 7, 0)), columns((2, "cat")), None, "last", "votes")

@@ -1,10 +1,12 @@
-"""Crowd-labelled data: real ones from a folder or from the web, and simulated ones that need nothing.
+"""Crowd-labelled data sets: real ones from a folder or from the web, and simulated ones that need no download.
 
-    load        real crowds from the folder in MANYHANDS_DATA
-    fetch       public crowds by their address, checked and kept
-    make_...    simulated crowds on scikit-learn's own data, and imbalanced ones on real features
+load        real crowds from the folder named by MANYHANDS_DATA: loading, catalog (what there is), table_sets, vote_sets
+fetch       public crowds from the web, with checksums and a cache: fetching, remote_sources, download
+make_...    simulated crowds on scikit-learn's data and on blobs (simulated), imbalanced ones on real features
+            (imbalanced), and images of graded difficulty (difficulty_images)
+files       reads CSV, npz, zip and bz2 through the readers of `manyhands.io`; labels builds the annotations
 
-All of them return a `CrowdDataset`.
+All of them return a `CrowdDataset` (crowd_dataset): annotations, ground truth and features, where they exist.
 """
 
 from manyhands.datasets.catalog import names

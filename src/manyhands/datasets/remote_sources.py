@@ -1,4 +1,4 @@
-"""Public sets: where each lies, its published checksum, and how its tables are called.
+"""Public data sets: their addresses, published checksums, and the names of their tables and columns.
 
 relevance2, relevance5, nist_trec_relevance, netease_crowd   addresses and MD5 sums published with crowd-kit
 cifar10h                                                     address and SHA-256 in TensorFlow Datasets
@@ -17,7 +17,21 @@ _USPS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 @dataclass(frozen=True)
 class Remote:
-    """A file at `base`/`file` and its checksum, or the file beside it in which the publisher states the checksum."""
+    """A file on the web and its checksum.
+
+    Attributes
+    ----------
+    base : str
+        Address of its folder.
+    file : str
+        Name of the file.
+    checksum : str or None
+        MD5 or SHA-256 in hexadecimal digits.
+    checksum_file : str or None
+        File beside it in which the publisher states the checksum.
+    max_bytes : int
+        Largest size that is downloaded.
+    """
 
     base: str
     file: str
@@ -28,18 +42,44 @@ class Remote:
 
 @dataclass(frozen=True)
 class Tables:
-    """Which members of an archive hold labels and truth, and their columns; a column may go by several names."""
+    """Members of an archive that hold labels and truth, and their columns.
+
+    Attributes
+    ----------
+    labels : str
+        File with the labels.
+    triple : tuple of three tuples of str
+        Columns of item, worker and label; each may have one of several names.
+    truth : str
+        File with the ground truth.
+    pair : tuple of two str
+        Its columns of item and class.
+    unless : str or None
+        Rows in which this column is not 0 are left out.
+    """
 
     labels: str = "crowd_labels.csv"
     triple: tuple[tuple[str, ...], ...] = (("task",), ("worker", "performer"), ("label",))
     truth: str = "gt.csv"
     pair: tuple[str, ...] = ("task", "label")
-    unless: str | None = None  # rows with anything but 0 in this column are no labels
+    unless: str | None = None
 
 
 @dataclass(frozen=True)
 class PublicSet:
-    """A public set: its files, and its tables if it is a crowd."""
+    """A public data set.
+
+    Attributes
+    ----------
+    description : str
+        One sentence.
+    remotes : tuple of Remote
+        Its files.
+    tables : Tables or None
+        Its tables; None if it has no annotations.
+    class_names : tuple of str or None
+        Names of the classes.
+    """
 
     description: str
     remotes: tuple[Remote, ...]
@@ -87,7 +127,7 @@ SOURCES: dict[str, PublicSet] = {
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
     "usps": PublicSet(
-        "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no crowd yet.",
+        "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no annotations.",
         (
             Remote(_USPS, "usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
             Remote(_USPS, "usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),

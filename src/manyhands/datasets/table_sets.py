@@ -1,4 +1,4 @@
-"""Sets with a table of annotations, with or without truth and features."""
+"""Data sets with a table of annotations, with or without ground truth and features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,26 @@ _TRIPLE = ("task", "worker", "label")
 
 
 def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | None, duplicates: str) -> CrowdDataset:
-    """`annotations.csv`, and `truth.csv` and the chosen features where the set has them."""
+    """Read ``annotations.csv``, and ``truth.csv`` and the chosen features if there are any.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : (str, str) or None
+        File and prefix of the chosen features.
+    duplicates : {"last", "all"}
+        Which labels to keep if a worker labelled an item several times.
+
+    Returns
+    -------
+    CrowdDataset
+        The data set.
+    """
     columns = read_table(folder, name, "annotations.csv", _TRIPLE)
     has_truth = (folder / "truth.csv").is_file()
     truth = read_table(folder, name, "truth.csv", ("task", "label")) if has_truth else None
@@ -43,20 +62,21 @@ def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | No
 
 
 def _read_features(folder: Path, name: str, spec: Spec, chosen: tuple[str, str]) -> Arrays:
-    """X, its parts and their truth under the names of CrowdDataset, and the ids of the rows of X."""
+    """Return features and their truth under the names of `CrowdDataset`, and the ids of the rows of `X`."""
     file, prefix = chosen
-    named_in = (spec.rows,) if spec.rows else ()
-    beside = read_arrays(folder / "features.npz", named_in, ("y_valid", "y_test"))
+    id_arrays = (spec.rows,) if spec.rows else ()
+    ids_and_truth = read_arrays(folder / "features.npz", id_arrays, ("y_valid", "y_test"))
     arrays = read_arrays(folder / file, (f"{prefix}_train",), (f"{prefix}_valid", f"{prefix}_test"))
-    found: Arrays = {part: beside[part] for part in ("y_valid", "y_test") if part in beside}
+    found: Arrays = {part: ids_and_truth[part] for part in ("y_valid", "y_test") if part in ids_and_truth}
     for part, target in (("train", "X"), ("valid", "X_valid"), ("test", "X_test")):
         if f"{prefix}_{part}" in arrays:
             found[target] = _as_floats(arrays[f"{prefix}_{part}"])
-    found["item_ids"] = _row_ids(beside, spec, len(found["X"]), name)
+    found["item_ids"] = _row_ids(ids_and_truth, spec, len(found["X"]), name)
     return found
 
 
 def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
+    """Return the item of each row of the features."""
     if spec.rows is None:
         return np.arange(n_rows)
     ids = as_column(arrays[spec.rows])
@@ -66,11 +86,12 @@ def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
 
 
 def _as_floats(X: Array) -> Array:
-    """Half precision, which saves space in files but is slow and coarse to compute with, becomes single."""
+    """Return half precision, which is slow and coarse to compute with, as single precision."""
     return X.astype(np.float32) if X.dtype == np.float16 else X
 
 
 def _read_extra(folder: Path, name: str, spec: Spec, annotations: Annotations, rows: Any) -> dict[str, Any]:
+    """Read what only some data sets have: texts, and second choices with percentages."""
     extra: dict[str, Any] = {}
     if "texts" in spec.extra:
         items, texts = read_table(folder, name, "texts.csv", ("task", "text"))
@@ -86,11 +107,12 @@ def _read_extra(folder: Path, name: str, spec: Spec, annotations: Annotations, r
 
 
 def _numbers(column: Column) -> Array:
-    """Numbers typed by people: what cannot be read is NaN."""
+    """Return numbers typed by people; NaN if they cannot be parsed."""
     return np.array([_number(value) for value in column.tolist()], float)
 
 
 def _number(value: Any) -> float:
+    """Return one number, or NaN."""
     try:
         return float(value)
     except ValueError:
