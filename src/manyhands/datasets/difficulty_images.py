@@ -15,7 +15,7 @@ import numpy as np
 
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
 from manyhands.datasets.loading import load
-from manyhands.datasets.simulated import as_dataset
+from manyhands.datasets.simulated_labels import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate import make_nonstructural, make_structural

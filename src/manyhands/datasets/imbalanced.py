@@ -14,7 +14,7 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
 from manyhands.datasets.loading import load
-from manyhands.datasets.simulated import as_dataset
+from manyhands.datasets.simulated_labels import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate import ICED_SETTINGS, class_sizes, label_sparsely, long_tail_shares, make_iced

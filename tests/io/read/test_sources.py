@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError
-from manyhands.io.read import archives, sources
+from manyhands.io.read import archives, folders
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source, open_path, unpack, zip_members
 from manyhands.io.read.workbooks import read_workbook
@@ -127,7 +127,7 @@ class TestFolders:
         assert list(open_path(folder)) == ["votes.csv"]
 
     def test_too_many_files(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(sources, "MAX_FILES", 3)
+        monkeypatch.setattr(folders, "MAX_FILES", 3)
         for at in range(4):
             (tmp_path / f"{at}.csv").write_bytes(TABLE)
         with pytest.raises(LimitError, match="more than 3 files"):

@@ -7,7 +7,6 @@ one file per annotation, with the task inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +15,25 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.label_studio_results import read_results
 from manyhands.io.formats.label_studio_tables import read_flat, recognise_flat
+from manyhands.io.formats.label_studio_tasks import (
+    Task,
+    entries_of,
+    id_of,
+    is_annotation,
+    item_finder,
+    kind_of,
+    results_of,
+    scalar_text,
+    tasks_of,
+    worker_name,
+)
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
-from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _LISTS = ("annotations", "completions", "predictions")
 _MAPPING = {"item": "id", "worker": "completed_by", "label": "result[].value", "time": "updated_at"}
-Task = dict[str, Any]
 
 
 def recognise(document: Document) -> str | None:
@@ -43,7 +52,7 @@ def recognise(document: Document) -> str | None:
     if isinstance(document, Records):
         first = document.value if isinstance(document.value, dict) else document.first
         is_task = type(first.get("data")) is dict and any(type(first.get(key)) is list for key in _LISTS)
-        if is_task or _is_annotation(first):
+        if is_task or is_annotation(first):
             return "label-studio"
     return recognise_flat(document)
 
@@ -82,138 +91,6 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     return judgements if options.label is None else _only(judgements, options.label)
 
 
-def tasks_of(document: Document) -> Iterator[Task]:
-    """Yield the tasks of a JSON export; a single annotation becomes the only one of its task.
-
-    Parameters
-    ----------
-    document : Document
-        A parsed file.
-
-    Yields
-    ------
-    dict
-        A task with ``id``, ``data`` and ``annotations``.
-
-    Raises
-    ------
-    AnnotationError
-        If it is not a JSON export, or an entry is not an object.
-    """
-    value = document.value if isinstance(document, Records) else None
-    if not isinstance(value, list | dict):
-        raise AnnotationError(f"{document.name} is not a JSON export of Label Studio. Leave --format out.")
-    for at, task in enumerate(value if isinstance(value, list) else [value], start=1):
-        if type(task) is not dict:
-            what = f"{_kind_of(task)} where a task should be"
-            raise AnnotationError(f"{document.name}, entry {at}: {what}. Export it again.")
-        if _is_annotation(task):
-            inner = task["task"] if type(task["task"]) is dict else {"id": task["task"]}
-            task = {"id": inner.get("id"), "data": inner.get("data"), "annotations": [task]}
-        yield task
-
-
-def entries_of(task: Task, key: str, source: str) -> list[Any]:
-    """Return a list of a task.
-
-    Parameters
-    ----------
-    task : dict
-        The task.
-    key : str
-        ``"annotations"``, ``"drafts"`` or ``"predictions"``.
-    source : str
-        Name of the file, for error messages.
-
-    Returns
-    -------
-    list
-        The entries; empty if the key is missing.
-
-    Raises
-    ------
-    AnnotationError
-        If it is not a list.
-    """
-    found = task.get(key)
-    if found is None:
-        return []
-    if type(found) is not list:
-        raise AnnotationError(f"{source}, task {_id(task)}: {key!r} is {_kind_of(found)}, not a list. Export it again.")
-    return found
-
-
-def results_of(entry: dict[str, Any], task: Task, source: str) -> list[Any]:
-    """Return the results of an annotation, draft or prediction.
-
-    Parameters
-    ----------
-    entry : dict
-        The annotation.
-    task : dict
-        Its task, for error messages.
-    source : str
-        Name of the file, for error messages.
-
-    Returns
-    -------
-    list
-        The results; empty if they are missing.
-
-    Raises
-    ------
-    AnnotationError
-        If it is not a list.
-    """
-    results = entry.get("result")
-    if results is None:
-        return []
-    if type(results) is not list:
-        where = f"{source}, task {_id(task)}, annotation {_id(entry)}"
-        raise AnnotationError(f"{where}: 'result' is {_kind_of(results)}, not a list. Export it again.")
-    return results
-
-
-def item_finder(document: Document, wanted: str | None) -> tuple[Callable[[Task], str | None], str]:
-    """Return how to find the item of a task.
-
-    Parameters
-    ----------
-    document : Document
-        A parsed file.
-    wanted : str or None
-        Key of the tasks' data that the caller named; None for the id of the task.
-
-    Returns
-    -------
-    find : callable
-        Maps a task to its item.
-    location : str
-        Where the item is, for the mapping.
-
-    Raises
-    ------
-    AnnotationError
-        If no task has this key.
-    """
-    if wanted is None or wanted == "id":
-        return lambda task: _scalar_text(task.get("id")), "id"
-    key = wanted.removeprefix("data.")
-    keys = list(dict.fromkeys(name for task in tasks_of(document) for name in _data(task)))
-    if key not in keys:
-        raise AnnotationError(f"{document.name} has no {wanted!r} in the data of its tasks. It has: {listed(keys)}.")
-
-    def find(task: Task) -> str | None:
-        found = _scalar_text(_data(task).get(key))
-        if found is None:
-            raise AnnotationError(
-                f"{document.name}, task {_id(task)}: no {key!r} in its data, so it has no item. Name another --item."
-            )
-        return found
-
-    return find, f"data.{key}"
-
-
 class _Rows:
     """Collects the rows of one export."""
 
@@ -233,7 +110,7 @@ class _Rows:
         for annotation in annotations:
             if type(annotation) is not dict:
                 raise AnnotationError(
-                    f"{self.source}, task {_id(task)}: {_kind_of(annotation)} where an annotation should be. "
+                    f"{self.source}, task {id_of(task)}: {kind_of(annotation)} where an annotation should be. "
                     "Export annotations in full, not their ids."
                 )
             self._add_annotation(task, item, annotation)
@@ -269,7 +146,7 @@ class _Rows:
     def _add(self, item: str | None, worker: str | None, answers: Any, reason: str | None, entry: Task) -> None:
         """Add a row with its time."""
         time = entry.get("updated_at") or entry.get("created_at")
-        self.times.append(time if type(time) is str else _scalar_text(time))
+        self.times.append(time if type(time) is str else scalar_text(time))
         self.collected.add(item, worker, answers, reason)
 
     def _add_gold(self, item: str | None, answers: dict[str, Any]) -> None:
@@ -286,12 +163,12 @@ class _Rows:
         if type(user) is int:
             return self.numbers.get(user) or self.numbers.setdefault(user, str(user))
         if type(user) is not dict:
-            return _name(user)
+            return worker_name(user)
         number, address = user.get("id"), user.get("email")
         quick = type(number) is int and type(address) is str
         if quick and self.seen.get(number) == address:
             return str(address)
-        number_text, name = _name(number), _name(address)
+        number_text, name = worker_name(number), worker_name(address)
         if number_text and name:
             self.names[number_text] = name
             self.seen |= {number: name} if quick else {}
@@ -346,41 +223,6 @@ def _only(judgements: Judgements, question: str) -> Judgements:
     return replace(judgements, answers={question: judgements.answers[question]})
 
 
-def _is_annotation(entry: dict[str, Any]) -> bool:
-    """Whether an object is a single annotation, as in exports to cloud storage."""
-    return "result" in entry and "task" in entry and "completed_by" in entry and type(entry["result"]) is list
-
-
 def _is_rejected(reviews: Any) -> bool:
     """Whether a review rejected the annotation."""
     return type(reviews) is list and any(type(review) is dict and review.get("accepted") is False for review in reviews)
-
-
-def _data(task: Task) -> dict[str, Any]:
-    """Return the data of a task."""
-    data = task.get("data")
-    return data if type(data) is dict else {}
-
-
-def _scalar_text(value: Any) -> str | None:
-    """Return a scalar as text; None for anything else."""
-    if type(value) is str:
-        return value
-    return as_text(value) if isinstance(value, str | int | float) else None
-
-
-def _name(value: Any) -> str | None:
-    """Return the name of a worker; None if it is blank."""
-    name = _scalar_text(value)
-    return name if name and not name.isspace() else None
-
-
-def _id(entry: Task) -> str:
-    """Return the id of a task or annotation, for error messages."""
-    return shorten(_scalar_text(entry.get("id")) or "without an id")
-
-
-def _kind_of(value: Any) -> str:
-    """Return the kind of a JSON value, for error messages."""
-    kinds = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
-    return kinds.get(type(value), "a number")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import polars as pl
@@ -16,11 +14,11 @@ from manyhands.annotations import Annotations
 from manyhands.encoding import half_pair
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
-from manyhands.io.messages import find_look_alikes, listed, look_alike_note
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.ledger import Ledger
+from manyhands.io.read.name_notes import notes_on_names
 from manyhands.io.read.question_selection import (
     describe_questions,
     drop_other_questions,
@@ -28,8 +26,6 @@ from manyhands.io.read.question_selection import (
     select_question,
 )
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
-
-_MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # texts that often mean a missing label
 
 
 @dataclass(frozen=True)
@@ -303,7 +299,7 @@ def _make_reading(
         annotations,
         judgements.mapping,
         ledger,
-        judgements.notes | _notes_on_names(annotations),
+        judgements.notes | notes_on_names(annotations),
         judgements.source,
         judgements.format,
         name,
@@ -323,47 +319,3 @@ def _convert_gold(gold: dict[str, str], read_options: ReadOptions) -> dict[Any, 
         with suppress(TypeError, ValueError):
             typed[read_item(item)] = read_label(label)
     return typed
-
-
-def _notes_on_names(annotations: Annotations) -> dict[str, str]:
-    """Return notes on ids and classes that look alike, and on classes that may mean a missing label."""
-    notes = {}
-    ids = (annotations.item_ids, annotations.worker_ids, annotations.classes)
-    texts = [_texts(values.tolist()) for values in ids]
-    pairs = [pair for values in texts if not "".join(values).isascii() for pair in find_look_alikes(values)]
-    if pairs:
-        notes["look_alike_ids"] = look_alike_note(pairs)
-    folded: dict[str | Decimal, list[str]] = {}
-    for name in texts[-1]:
-        folded.setdefault(_folded(name), []).append(name)
-    alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
-    if alike:
-        notes["look_alike_classes"] = f"Some classes differ in spelling only, and were kept apart: {listed(alike)}."
-    missing_words = [name for name in texts[-1] if name.strip().casefold() in _MISSING_WORDS]
-    if missing_words:
-        remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in missing_words)
-        notes["class_like_missing"] = (
-            f"{_kept_as_classes(missing_words)}. If that means that there is no label, {remedy}."
-        )
-    return notes
-
-
-def _folded(name: str) -> str | Decimal:
-    """Return the same value for names that differ in case, spaces, or the notation of a number only."""
-    plain_name = name.strip().casefold()
-    try:
-        number = Decimal(plain_name)  # a float would be the same for different long numbers
-    except InvalidOperation:
-        return plain_name
-    return number if number.is_finite() else plain_name
-
-
-def _texts(values: list[Any]) -> list[str]:
-    """Return the values that are text: all of them, unless another type was asked for."""
-    return values if set(map(type, values)) <= {str} else [value for value in values if isinstance(value, str)]
-
-
-def _kept_as_classes(names: list[str]) -> str:
-    """Return the sentence about classes that may mean a missing label."""
-    names_text = " and ".join(map(repr, names))
-    return f"{names_text} was kept as a class" if len(names) == 1 else f"{names_text} were kept as classes"

@@ -32,12 +32,11 @@ from manyhands.io.read.archives import (
     too_large,
     unpack_member,
 )
+from manyhands.io.read.folders import file_names, is_system_file
 from manyhands.validation import check_memory
 
-MAX_FILES = 200_000  # of a folder; Ground Truth writes a file per item
 PARQUET = b"PAR1"  # first bytes of a file
 _HEAD = 4096  # bytes by which a file is recognised
-_SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # files that file managers leave behind
 
 
 @dataclass(frozen=True)
@@ -301,7 +300,7 @@ def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
     with open_zip(source) as archive:
         check_zip(archive, source.name, budget)
         for entry in archive.infolist():
-            if entry.is_dir() or _is_system_file(entry.filename):
+            if entry.is_dir() or is_system_file(entry.filename):
                 continue
             content = b"".join(unpack_member(archive, entry, source.name))
             member = unpack(Source(f"{source.name}/{entry.filename}", content=content, budget=budget), budget)
@@ -333,30 +332,7 @@ def open_zip(source: Source) -> Iterator[zipfile.ZipFile]:
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
     """Yield all files below a folder, in order of their names; links that lead out of it are not followed."""
     root, budget = folder.resolve(), Budget(MAX_BYTES)
-    for name in sorted(_file_names(folder)):
+    for name in sorted(file_names(folder)):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(root):
             yield name, unpack(Source(str(path), path), budget)
-
-
-def _file_names(folder: Path) -> Iterator[str]:
-    """Yield the paths of the files below a folder; stops with an error when there are too many."""
-
-    def refuse(error: OSError) -> None:
-        raise AnnotationError(f"{error.filename} cannot be opened: {error.strerror}.") from None
-
-    count = 0
-    for parent, _, names in os.walk(folder, onerror=refuse):
-        for name in names:
-            relative = (Path(parent) / name).relative_to(folder).as_posix()
-            if _is_system_file(relative):
-                continue
-            count += 1
-            if count > MAX_FILES:
-                raise LimitError(f"{folder} has more than {MAX_FILES:,} files. Give a folder that holds one export.")
-            yield relative
-
-
-def _is_system_file(name: str) -> bool:
-    """Whether a path is hidden, or a file that a file manager left behind."""
-    return any(part in _SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts)

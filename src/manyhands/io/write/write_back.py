@@ -13,8 +13,9 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.formats.label_studio import entries_of, item_finder, recognise, results_of, tasks_of
+from manyhands.io.formats.label_studio import recognise
 from manyhands.io.formats.label_studio_results import VALUE_KEYS, as_value, read_results
+from manyhands.io.formats.label_studio_tasks import entries_of, item_finder, results_of, tasks_of
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Records
 from manyhands.io.read.json_files import parse_json
