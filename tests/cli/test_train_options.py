@@ -96,7 +96,7 @@ def test_ids_and_positions_contradict_each_other(job, capsys):
     sentence = "--rows-in-order matches rows by position, --feature-ids by id"
     fails(capsys, 2, sentence, *arguments("X.npz", *ids, "--rows-in-order"))
     assert train("-q", *ids) == 0
-    assert "The ids in X.npz are not used; those of ids.txt take their place" in capsys.readouterr().err
+    assert "The ids in X.npz are not used; those of ids.txt replace them" in capsys.readouterr().err
 
 
 def test_a_bad_number_is_named_as_in_the_file(job, capsys):

@@ -101,9 +101,7 @@ def test_a_server_that_drips(site, tmp_path, monkeypatch):
     monkeypatch.setattr("manyhands.datasets.download._CHUNK", 1)
     site.pause = 0.05
     site.show("/file", [b"x"] * 40, Content_Length="40")
-    assert "not complete after 0.1 seconds" in refusal(
-        DownloadError, site, tmp_path, policy=RetryPolicy(2, total=0.1)
-    )
+    assert "not complete after 0.1 seconds" in refusal(DownloadError, site, tmp_path, policy=RetryPolicy(2, total=0.1))
 
 
 @pytest.mark.parametrize("announced", [str(len(BODY)), None])

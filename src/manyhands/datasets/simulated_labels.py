@@ -22,7 +22,30 @@ def worker_options(
     target: int | None,
     activity: str | Array,
 ) -> dict[str, Any]:
-    """Return the parameters of `manyhands.simulate.make_crowd` that describe the workers."""
+    """Return the parameters of `manyhands.simulate.make_crowd` that describe the workers.
+
+    Parameters
+    ----------
+    kind : str
+        How the workers err.
+    accuracy : float, (float, float) or array
+        Accuracy of the workers.
+    spread : float
+        Standard deviation of the workers around one accuracy.
+    bad : str
+        What the bad workers do.
+    bad_share : float
+        Share of bad workers.
+    target : int or None
+        Class for "constant" and "targeted" workers.
+    activity : str or array
+        How labels are distributed over workers.
+
+    Returns
+    -------
+    dict of str to object
+        The parameters by name.
+    """
     return {
         "kind": kind,
         "accuracy": accuracy,
@@ -41,6 +64,26 @@ def label_items(
 
     `make_crowd` draws the truth of its items, so a crowd with more items is simulated, and each given item becomes the
     next simulated one of its class.
+
+    Parameters
+    ----------
+    y : ndarray of int, shape (n_items,)
+        Class of each item.
+    n_workers : int
+        Number of workers.
+    labels_per_item : float
+        Mean number of labels of an item.
+    rng : numpy.random.Generator
+        Source of randomness.
+    workers : dict of str to object
+        Parameters of the workers, see `worker_options`.
+
+    Returns
+    -------
+    crowd : Crowd
+        The simulated crowd, with the truth about its workers.
+    annotations : Annotations
+        Its labels of the given items.
     """
     n_of_class = np.bincount(y)
     shares = n_of_class / len(y)

@@ -11,10 +11,22 @@ from manyhands.aggregation.base import Aggregator
 
 
 def item_flags(model: Aggregator) -> pl.Series:
-    """Return the flags of each item, joined by ";"; null if there are none."""
+    """Return the flags of each item, joined by ";".
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+
+    Returns
+    -------
+    polars.Series of str, of length n_items
+        ``tie``: several classes are equally probable. ``unlabelled``: the item has no labels. ``gold``:
+        its class was given. ``unvoted``: no worker of the item gave its label. Null without flags.
+    """
     gold = np.isin(np.arange(len(model.item_ids_)), _rows_of_gold(model))
     words = {"tie": model.tied_, "unlabelled": model.unlabelled_, "gold": gold, "unvoted": _unvoted(model) & ~gold}
-    joined = (";".join(word for word, on in zip(words, row) if on) for row in zip(*words.values()))
+    joined = (";".join(flag for flag, on in zip(words, row) if on) for row in zip(*words.values()))
     return pl.Series([flags or None for flags in joined], dtype=pl.String)
 
 

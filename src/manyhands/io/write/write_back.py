@@ -115,11 +115,11 @@ def label_studio_predictions(
         item_of, _ = item_finder(document, item)
         for at, (task, entry, raw_task) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
             alone = task is not entry
-            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
+            members = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
             name = item_of(task)
             found = _predictions(None if name is None else labels.get(name), control, model_version)
             key = _identity(task, None if alone else raw_task.get("data"), (number, at))
-            tasks.setdefault(key, stands | {"predictions": found})
+            tasks.setdefault(key, members | {"predictions": found})
     return _written(list(tasks.values()))
 
 
