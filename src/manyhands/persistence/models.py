@@ -24,6 +24,7 @@ from manyhands import registry
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.features import as_rows
+from manyhands.options import OptionGroup, options_from_json, options_to_json
 from manyhands.persistence import parts, sklearn_estimators
 from manyhands.writing import write_files
 
@@ -278,6 +279,8 @@ def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
     """Return a constructor parameter as JSON: a method by its registry name, a scikit-learn estimator as its tree."""
     if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
         return None  # its state changed during the fit
+    if isinstance(value, OptionGroup):
+        return options_to_json(value)
     if hasattr(value, "get_params"):
         method = registry.name_of(type(value))
         if method is not None:
@@ -299,6 +302,8 @@ def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
 
 def _made_parameter(value: Any, arrays: Arrays) -> Any:
     """Create a constructor parameter from its JSON."""
+    if isinstance(value, dict) and "options" in value:
+        return options_from_json(value)
     if isinstance(value, dict) and "estimator" in value:
         return sklearn_estimators.from_tree(value, arrays)
     if isinstance(value, dict):

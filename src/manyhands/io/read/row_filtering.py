@@ -145,7 +145,7 @@ def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tup
         known["worker"] &= ~np.isin(reason, [_CODE[name] for name in NON_WORKER_REASONS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
-    return Annotations._trusted([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
+    return Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate")
