@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from manyhands.io.write.results import label_frame as label_frame
     from manyhands.io.write.results import training_frame as training_frame
     from manyhands.io.write.results import worker_frame as worker_frame
+    from manyhands.model_selection.comparison import compare as compare
     from manyhands.persistence.models import load_model as load_model
     from manyhands.representation.center import Center as Center
     from manyhands.representation.contrastive import Contrastive as Contrastive
@@ -100,6 +101,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TwoStage": "manyhands.classifiers.two_stage",
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
+    "compare": "manyhands.model_selection.comparison",
     "datasets": "manyhands",
     "exceptions": "manyhands",
     "io": "manyhands",

@@ -132,7 +132,7 @@ def test_held_out_labels_choose_the_setting():
     found = run_cell(Cell(small_table([row]), BLOBS, row, 1000))
     part = make_part(BLOBS, 1000)
     models = [make_estimator(row, 1000, setting=setting) for setting in settings]
-    by_hand = compare(models, part.X, part.annotations, random_state=1000)
+    by_hand = compare(models, part.annotations, part.X, random_state=1000)
     assert found.chosen == settings[by_hand.names.index(by_hand.best)]
     chosen = models[by_hand.names.index(by_hand.best)].fit(part.X, part.annotations)
     assert found.metrics["accuracy"] == metrics.accuracy(part.y_test, chosen.predict(part.X_test))

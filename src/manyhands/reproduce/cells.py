@@ -231,7 +231,7 @@ def _chosen(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str, Any] |
     from manyhands.model_selection import compare
 
     models = [make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting) for setting in settings]
-    found = compare(models, X, annotations, n_folds=2 if cell.quick else 5, random_state=cell.seed)
+    found = compare(models, annotations, X, n_folds=2 if cell.quick else 5, random_state=cell.seed)
     return settings[found.names.index(found.best)]
 
 
