@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
+    from manyhands import workflows as workflows
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
     from manyhands.aggregation.glad import GLAD as GLAD
     from manyhands.aggregation.ibcc import IBCC as IBCC
@@ -116,6 +117,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "testing": "manyhands",
     "training_frame": "manyhands.io.write.results",
     "worker_frame": "manyhands.io.write.results",
+    "workflows": "manyhands",
 }
 
 __all__ = [*_LAZY]

@@ -160,12 +160,12 @@ class TestClosedStreams:
 
 def test_a_fault_of_ours_cannot_move_the_cursor(capsys):
     """A traceback may quote the data."""
-    from manyhands.cli import _show_fault
+    from manyhands.cli import _show_internal_error
 
     try:
         raise RuntimeError("\x1b[2J")
     except RuntimeError as error:
-        _show_fault(type(error), error, error.__traceback__)
+        _show_internal_error(type(error), error, error.__traceback__)
     said = capsys.readouterr().err
     assert "Traceback" in said and "RuntimeError: \\x1b[2J" in said and "\x1b" not in said
 
@@ -186,7 +186,7 @@ def test_an_interruption_of_imports_is_one_line(module, script, tmp_path):
         [sys.executable, *start, "methods"], capture_output=True, env=os.environ | {"PYTHONPATH": path}
     )
     assert done.returncode == 130
-    assert done.stderr == b"manyhands: interrupted; every file that is there is whole\n"
+    assert done.stderr == b"manyhands: interrupted; all files that exist are complete\n"
 
 
 def test_an_interruption_that_is_ignored_stays_ignored(tmp_path):

@@ -17,7 +17,7 @@ def test_from_labels_and_features_to_predictions(job, capsys):
     """Four files, a table of predictions, and figures that are those of the table."""
     assert train() == 0
     assert {path.name for path in (job / "model").iterdir()} == MODEL
-    assert "two-stage: learnt from 40 items with 3 features" in capsys.readouterr().err
+    assert "two-stage: trained on 40 items with 3 features" in capsys.readouterr().err
     assert run(["predict", "model", "--features", "X.npz", "-o", "out.csv"]) == 0
     assert "Written: out.csv, 40 rows (20 cat, 20 dog)" in capsys.readouterr().err
     with open("out.csv", newline="") as file:
@@ -86,7 +86,7 @@ def test_position_counts_only_if_told(job, capsys):
     np.save("X.npy", arrays["X"][order])
     fails(capsys, 3, "does not say which row is which item", *arguments("X.npy"))
     assert train("--rows-in-order", features="X.npy") == 0
-    assert "the first row is taken for 'i0', the last for 'i9'" in capsys.readouterr().err
+    assert "the first row is matched with 'i0', the last with 'i9'" in capsys.readouterr().err
     (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))
     evaluation = ["evaluate", "model", "--features", "X.npy", "--truth", "lines.csv", "--rows-in-order"]
     assert run(evaluation) == 0

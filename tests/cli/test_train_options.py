@@ -31,12 +31,14 @@ def test_a_setting_is_for_the_methods_that_have_it(capsys):
     methods = ["raykar", "crowd-layer", "two-stage"]
     found = parse_settings(methods, ["two-stage.max_epochs=3", "max_epochs=2", "raykar.ridge=5"])
     assert found == {"raykar": {"ridge": 5}, "crowd-layer": {"max_epochs": 2}, "two-stage": {"max_epochs": 3}}
-    assert "max_epochs is set for crowd-layer, two-stage; it is no parameter of raykar." in capsys.readouterr().err
+    assert "max_epochs is set for crowd-layer, two-stage; raykar has no such parameter." in capsys.readouterr().err
     with pytest.raises(ParameterError, match=r"raykar has no parameter 'no'.*crowd-layer has no parameter 'no'"):
         parse_settings(methods, ["no=1"])
     with pytest.raises(ParameterError, match="raykar has no parameter 'max_epochs'"):
         parse_settings(methods, ["raykar.max_epochs=2"])
-    with pytest.raises(ParameterError, match=r"is for mbem, which is not to be trained: raykar, crowd-layer"):
+    with pytest.raises(
+        ParameterError, match=r"is for mbem, which is not one of the methods to train: raykar, crowd-layer"
+    ):
         parse_settings(methods, ["mbem.max_epochs=2"])
 
 
@@ -57,14 +59,14 @@ def test_by_default_the_workers_are_judged_first(job, capsys):
         assert (told["parameters"]["start"], told["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "By default spee-lfc that starts at what dawid-skene says of the workers" in shown
+    assert "Default: spee-lfc with start=dawid-skene." in shown
 
 
 def test_a_representation_is_no_classifier(job, capsys):
     fails(
         capsys,
         2,
-        "triplet learns a representation, which has no labels to predict",
+        "triplet learns a representation and predicts no labels",
         *arguments("X.npz", method=["-m", "triplet"]),
     )
 
@@ -73,7 +75,7 @@ def test_a_representation_is_no_classifier(job, capsys):
 def test_a_folder_that_cannot_be_is_noticed_before_the_work(out, job, capsys, monkeypatch):
     """With --force, too."""
     (job / "afile").write_text("mine")
-    monkeypatch.setattr("manyhands.cli.train._fitted", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("manyhands.workflows.training.fit_classifier", lambda *_: pytest.fail("it was trained"))
     command = ["train", "ratings.csv", "--features", "X.npz", *QUICK, "--force", "-o", out]
     fails(capsys, 2, "othing can be written to", *command)
     assert (job / "afile").read_text() == "mine"
@@ -84,7 +86,7 @@ def test_a_table_that_cannot_be_is_noticed_before_the_work(out, job, capsys, mon
     assert train("-q") == 0
     (job / "afile").touch()
     (job / "folder.csv").mkdir()
-    monkeypatch.setattr("manyhands.cli.predict.load_folder", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("manyhands.workflows.prediction.load_folder", lambda *_: pytest.fail("the model was loaded"))
     command = ["predict", "model", "--features", "X.npz", "--force", "-o", out]
     fails(capsys, 2, "is a folder" if out == "folder.csv" else "othing can be written to", *command)
 

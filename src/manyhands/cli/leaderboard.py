@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.output_targets import claimed, file_target, print_data, print_json, write_output
+from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.reproduce import (
     Jobs,
     Only,
@@ -26,6 +26,7 @@ from manyhands.cli.reproduce import (
     show_failures,
 )
 from manyhands.cli.show import say, show_table
+from manyhands.workflows.outputs import claim_file, write_all
 
 _Write = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the page here, as Markdown; else it goes to stdout.")
@@ -61,14 +62,14 @@ def leaderboard(
 
     wish = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
     command = wish.command("manyhands leaderboard")
-    with claimed(file_target(write), force) as output:
+    with claim_file(write, force=force) as output:
         tables = board.wanted(wish.only)
         refuse_places(tables, wish)
         refuse_all(tables, wish)
         parts = [(table, *measure(table, wish)) for table in tables]
         markdown = board.to_markdown(parts, command)
         if output is not None and write is not None:
-            write_output(output, {write.name: markdown.encode()})
+            write_all(output, {write.name: markdown.encode()})
     standings = {table.name: board.standings(entries(table, cells, records)) for table, cells, records in parts}
     if as_json:
         pages = [page(*part, command) | {"standings": [vars(s) for s in standings[part[0].name]]} for part in parts]

@@ -12,7 +12,7 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.output_targets import print_data, print_json
+from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.show import progress_bar, say, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import counted

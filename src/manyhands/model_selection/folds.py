@@ -95,9 +95,7 @@ def item_folds(
         if annotations.n_labels[rest].any():
             kept = set(annotations.item_ids[rest].tolist()) if gold else set()
             known = {item: value for item, value in gold.items() if item in kept}
-            yield Fold(
-                (_subset(rows, rest), annotations[rest]), (_subset(rows, heldout), annotations[heldout]), known
-            )
+            yield Fold((_subset(rows, rest), annotations[rest]), (_subset(rows, heldout), annotations[heldout]), known)
 
 
 def _subset(rows: Rows, index: Index) -> Any:

@@ -243,7 +243,7 @@ def test_an_error_without_a_file_is_not_blamed_on_standard_output(votes, monkeyp
     def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("manyhands.cli.options.read_export", fail)
+    monkeypatch.setattr("manyhands.workflows.options.read_export", fail)
     assert run(["aggregate", votes]) == 3
     assert sentence(capsys) == "manyhands: The system cannot read or write a file: Input/output error."
 
