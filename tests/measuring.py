@@ -79,11 +79,11 @@ def sleeps(line):
     """A process in which every cell but that of the first seed takes a minute; a file tells when it is at one."""
     from manyhands.reproduce import runner
 
-    def long_cell(cell):
+    def long_cell(cell, part=None):
         if cell.seed > 1000:
             Path(os.environ["ASLEEP"]).touch()
             time.sleep(60)
-        return run_cell(cell)
+        return run_cell(cell, part)
 
     runner.run_cell = long_cell
     runner._work(line)

@@ -93,15 +93,32 @@ def test_a_run_in_which_all_fails_is_no_success(table, tmp_path, capsys):
     fails(capsys, 2, "Every cell failed", "reproduce", "net.toml", "--quick", "--jobs", "1", "-o", "out")
 
 
-def test_figures_of_another_commit_are_pointed_out(table, tmp_path, capsys):
-    """They are not measured again unless their file is removed."""
+def test_rows_of_another_commit_are_used_and_stale_rows_are_named(table, tmp_path, capsys):
+    """A commit is provenance only; a row of another revision, or of a renamed method, stays in the file, unused."""
     assert run(["reproduce", table, "--quick", "--jobs", "1", "-o", "out", "-q"]) == 0
     path = tmp_path / "out" / "own-small.jsonl"
-    lines = [json.loads(line) | {"commit": "1" * 40} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = [json.loads(line) | {"commit": "1" * 40} for line in path.read_text().splitlines()]
+    stale = [
+        rows[0] | {"key": "a", "revisions": {"majority-vote": 0}},
+        rows[1] | {"key": "b", "method": "dawid-skene-1979"},
+        rows[1] | {"key": "c", "parameters": {"max_iter": 3}},
+        rows[1] | {"key": "d", "row": "EM"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*rows, *stale]))
+    before = path.read_bytes()
     capsys.readouterr()
-    assert run(["reproduce", table, "--quick", "-o", "out", "--show"]) == 0
-    assert "figures of another commit" in capsys.readouterr().err
+    assert run(["reproduce", table, "--quick", "-o", "out", "--only", "vote"]) == 0
+    said = capsys.readouterr().err
+    assert "Commit: 111111111111" in said and path.read_bytes() == before
+    for sentence in (
+        "Not used: 1 stale row of 'vote': measured with revision 0 of majority-vote, which is 1 now",
+        "Not used: 1 stale row of 'D&S': there is no method 'dawid-skene-1979' any more",
+        "Not used: 1 stale row of 'D&S': the data set or the parameters have changed",
+        "Not used: 1 stale row of 'EM': the table has no such row any more",
+    ):
+        assert sentence in said
+    assert run(["reproduce", table, "--quick", "-o", "out", "--show", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tables"][0]["stale"]) == 4
 
 
 def test_showing_needs_no_run(table, tmp_path, capsys):

@@ -7,11 +7,14 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.exceptions import ParameterError
+from manyhands.reproduce import markdown, pages
 from manyhands.reproduce import rendering as show
-from manyhands.reproduce.cells import cells_of, make_estimator, refuse_unusable
+from manyhands.reproduce.cells import cells_of, check_methods
+from manyhands.reproduce.estimators import make_estimator
 from manyhands.reproduce.records import Records
+from manyhands.reproduce.significance import half_width, pairs
 from manyhands.reproduce.tables import Table
-from manyhands.reproduce.verdicts import entries, half_width, pairs
+from manyhands.reproduce.verdicts import entries
 
 TOML = """
 title = "Ours beside theirs"
@@ -99,10 +102,10 @@ def test_the_interval_is_that_of_the_t_distribution():
 
 def test_the_page_shows_differences_with_intervals():
     """In a table of its own."""
-    shown = show.page(TABLE, cells_of(TABLE), records(), "manyhands reproduce")
-    text = show.to_markdown(shown)
-    assert "## Ours less each of the others" in text and "corrected for 8 pairs (Holm)" in text
-    assert "| data set | metric | method | difference (95 % interval) | p |" in text
+    shown = pages.page(TABLE, cells_of(TABLE), records(), "manyhands reproduce")
+    text = markdown.to_markdown(shown)
+    assert "## Ours minus each of the others" in text and "corrected for 8 pairs (Holm)" in text
+    assert "| data set | metric | method | difference (95% interval) | p |" in text
     assert (
         "| crowd | accuracy | vote | 10.5 ± 3.3 | 0.0" in text
         and "| large | macro F1 | one-coin | 0.4 ± 3.0 | 1 |" in text
@@ -114,8 +117,8 @@ def test_the_page_shows_differences_with_intervals():
 
 def test_nothing_is_compared_before_it_is_measured():
     """No empty table."""
-    text = show.to_markdown(show.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
-    assert "less each of the others" not in text
+    text = markdown.to_markdown(pages.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
+    assert "minus each of the others" not in text
 
 
 def test_parameters_of_one_set_hold_there_alone():
@@ -128,7 +131,7 @@ def test_parameters_of_one_set_hold_there_alone():
         table.check()
     table = Table.from_toml(TOML.replace("max_iter = 7", "max_iter = -7"), "own/focus")
     with pytest.raises(ParameterError, match="row 'ours': The parameter 'max_iter'"):
-        refuse_unusable(cells_of(table, seeds=1))
+        check_methods(cells_of(table, seeds=1))
 
 
 def test_a_row_may_skip_a_set():
@@ -139,10 +142,10 @@ def test_a_row_may_skip_a_set():
     table = Table.from_toml(text, "own/focus")
     places = {(cell.row.name, cell.dataset.name) for cell in cells_of(table)}
     assert ("one-coin", "crowd") in places and ("one-coin", "large") not in places and len(places) == 5
-    shown = show.page(table, cells_of(table), Records(), "")
+    shown = pages.page(table, cells_of(table), Records(), "")
     (skipped,) = [e for e in shown["entries"] if e["why"]]
     assert (skipped["row"], skipped["dataset"], skipped["verdict"]) == ("one-coin", "large", "not measured")
-    assert "- one-coin on large: too large" in show.to_markdown(shown)
+    assert "- one-coin on large: too large" in markdown.to_markdown(shown)
 
 
 MISTAKES = {

@@ -94,7 +94,7 @@ def _published_otherwise(method):
 def test_rows_of_a_paper_do_not_follow_our_defaults():
     """Where our defaults are not the paper's, its rows say so: no change of defaults reaches them."""
     from manyhands import ICED, CrowdInG, NeuCrowd
-    from manyhands.reproduce.cells import make_estimator
+    from manyhands.reproduce.estimators import make_estimator
 
     iced, crowding, neucrowd = map(_published_otherwise, (ICED, CrowdInG, NeuCrowd))
     assert iced and crowding and neucrowd

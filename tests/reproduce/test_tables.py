@@ -7,7 +7,8 @@ import pytest
 from manyhands.cli.app import run
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import load_table
-from manyhands.reproduce.tables import METRICS, DataSet, Published, Row, Table
+from manyhands.reproduce.metric_names import METRICS
+from manyhands.reproduce.tables import DataSet, Published, Row, Table
 
 SMALL = """
 title = "A small table"
@@ -113,7 +114,7 @@ MISTAKES = {
     "an unknown set": (
         '"labelme"',
         '"labelmee"',
-        "there is no set 'labelmee' for MANYHANDS_DATA; the nearest is 'labelme'",
+        "there is no data set 'labelmee' for MANYHANDS_DATA; the nearest is 'labelme'",
     ),
     "an unknown choice of features": ('"efficientnet"', '"vgg61"', "no choice of features of labelme called 'vgg61'"),
     "an unknown argument of load": ("{ features =", "{ feature =", "no argument of load called 'feature'"),
@@ -169,7 +170,7 @@ MISTAKES = {
     "both method and why": ("then =", 'why = "no reason"\nthen =', "row 'Triplet': give either method"),
     "parameters without a method": ("published = { scenes = 80 }", "parameters = { a = 1 }", "belong to a method"),
     "one setting to choose from": ("[{}, { learning_rate = 0.003 }]", "[{}]", "choose must be a list of 2 or more"),
-    "an embedding that nothing follows": ('then = "logistic-regression"', "", "triplet learns no classes"),
+    "an embedding that nothing follows": ('then = "logistic-regression"', "", "triplet predicts no classes"),
     "then behind a classifier": ('method = "two-stage"', 'method = "raykar"\nthen = "network"', "raykar is none"),
     "a share in per cent of a table of shares": ("points = true", "", "77.2 for 'scenes' is no share"),
     "a share above 100 per cent": ("scenes = 77.2", "scenes = 772", "772 for 'scenes' is no share"),

@@ -49,9 +49,8 @@ def _show(reading: Reading, figures: dict[str, Any]) -> None:
     if not figures["n_annotations"]:
         say("No label counts, so there is nothing to aggregate yet.")
         return
-    say(
-        f"{figures['density']:.2%} of all item-worker pairs are labelled; class imbalance R = {figures['imbalance']:.3f}"
-    )
+    density, imbalance = figures["density"], figures["imbalance"]
+    say(f"{density:.2%} of all item-worker pairs are labelled; imbalance ratio R = {imbalance:.3f}")
     if figures["n_components"] > 1:
         say(f"The crowd consists of {figures['n_components']} groups that have no item in common.")
     if reading.gold:
