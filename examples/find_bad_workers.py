@@ -1,4 +1,4 @@
-"""A crowd in which some workers share one answer sheet: who they are, what the others are like, and who is right."""
+"""A simulated crowd with a colluding group: which workers collude, and how accurate the others are."""
 
 import warnings
 
@@ -20,20 +20,20 @@ crowd = mh.simulate.make_crowd(
 votes = crowd.annotations
 model = mh.PooledDawidSkene().fit(votes)
 
-right = crowd.truth[votes.item] == votes.label
-planted = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  # known, because we made them up
+correct = crowd.truth[votes.item] == votes.label
+true_accuracy = np.bincount(votes.worker, weights=correct) / np.bincount(votes.worker)  # known, because the crowd is simulated
 
-print("worker  type   p(type)  accuracy  planted  remark")
+print("worker  type   p(type)  accuracy  true  remark")
 for w in range(votes.n_workers):
     kind = model.worker_types_[w].argmax()
-    remark = "one voice" if model.collusion_group_[w] else ""
+    remark = "colluding group" if model.collusion_group_[w] else ""
     print(
         f"{model.worker_ids_[w]:>6}  {model.types_[kind]:<5}  {model.worker_types_[w, kind]:7.2f}  "
-        f"{model.worker_accuracy_[w]:8.2f}  {planted[w]:7.2f}  {remark}"
+        f"{model.worker_accuracy_[w]:8.2f}  {true_accuracy[w]:4.2f}  {remark}"
     )
 
 vote = mh.MajorityVote().fit(votes)
-for name, fitted in (("majority vote", vote), ("this model", model)):
-    print(f"{name}: {np.mean(fitted.labels_ == crowd.truth):.1%} of the labels are right")
+for name, fitted in (("majority vote", vote), ("pooled Dawid-Skene", model)):
+    print(f"{name}: {np.mean(fitted.labels_ == crowd.truth):.1%} of the labels are correct")
 for sentence in model.notes_.values():
     print(sentence)

@@ -12,7 +12,7 @@ from manyhands.reproduce.data_builder import DataBuilder, _Recent
 from manyhands.reproduce.tables import DataSet
 from measuring import BLOBS, CROWD, LINEAR, SKENE, VOTE, small_table
 
-FOLDED = DataSet("folded", make="make_blobs", arguments={"n_items": 60, "n_workers": 6}, seeded=(), folds=5)
+DRAWN = replace(BLOBS, arguments=BLOBS.arguments | {"random_state": 3}, seeded=(), items=40, drawn=True)
 
 
 @pytest.fixture
@@ -31,17 +31,17 @@ def test_a_run_builds_each_data_set_once(builder, tmp_path):
 
 
 def test_data_that_do_not_depend_on_the_seed_are_built_once_for_all(builder):
-    """Simulated without a seed; folds are different data."""
+    """Simulated without a seed; items that are drawn are different data."""
     fixed = replace(CROWD, seeded=())
     for seed in (1000, 1001):
         builder.build(Cell(small_table(), fixed, VOTE, seed))
     assert builder.n_built == 1
     for seed in (1000, 1001, 1000):
-        builder.build(Cell(small_table(), FOLDED, LINEAR, seed))
+        builder.build(Cell(small_table(), DRAWN, LINEAR, seed))
     assert builder.n_built == 3
 
 
-@pytest.mark.parametrize("dataset", [BLOBS, FOLDED, replace(BLOBS, remove=0.3, features="standardised")])
+@pytest.mark.parametrize("dataset", [BLOBS, DRAWN, replace(BLOBS, remove=0.3, features="standardised")])
 def test_the_bits_are_those_of_a_cell_of_its_own(dataset, tmp_path):
     """The figures of a run are those of `run_cell`, which builds the data in this process."""
     table = small_table([LINEAR], [dataset], seeds=1, metrics=("accuracy", "log_loss"))

@@ -82,7 +82,7 @@ def _show_internal_error(kind: type[BaseException], error: BaseException, trace:
     """Print the traceback of an internal error, control characters in it as escapes."""
     import traceback
 
-    from manyhands.cli.show import say
+    from manyhands.cli.show import echo
 
     for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
-        say(line)
+        echo(line)

@@ -20,8 +20,8 @@ from manyhands.cli.options import (
     UseGold,
     takes_export,
 )
-from manyhands.cli.printing import print_data, print_json, require_stdout, say_stale
-from manyhands.cli.show import progress_bar, say, show_run, show_table
+from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
+from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.write.result_files import KINDS
 from manyhands.workflows import AggregationRun, ExportOptions
@@ -68,7 +68,7 @@ def aggregate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Infer one label per item with its posterior probability, and a quality report for each worker.
+    r"""Infer one label per item with its posterior probability, and a quality report for each worker.
 
     Without -o the labels go to stdout as CSV.
 
@@ -98,7 +98,7 @@ def aggregate(
             write=write or (),
             force=force,
         )
-    say_stale(run.written)
+    echo_stale(run.written)
     if as_json:
         print_json(run.summary)
     elif out is None:
@@ -106,7 +106,7 @@ def aggregate(
     if not quiet and not as_json:
         _show(run, out)
     if "label-studio" in (write or ()) and run.reading.format != "label-studio":
-        say(f"note: {_NEW_TASKS}")
+        echo(f"note: {_NEW_TASKS}")
     _end_below(fail_under, run.confident_share)
 
 
@@ -115,14 +115,14 @@ def _show(run: AggregationRun, out: Path | None) -> None:
     show_run(run.reading, run.summary, run.tables["workers.csv"])
     if "methods.csv" in run.tables:
         show_table(run.tables["methods.csv"].drop(_IN_FILE_ONLY), "All aggregators on the same labels")
-        say(
+        echo(
             "heldout_log_likelihood: mean over held-out labels, five-fold cross-validation, higher is better; "
             "agreement_with_chosen: share of items with the same label as the chosen method"
         )
         differing = len(run.tables["differences.csv"])
-        say(f"The methods differ on {differing} of {run.summary['n_items']} items.")
+        echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
     if out is not None:
-        say(f"Written to {out}: {run.written}")
+        echo(f"Written to {out}: {run.written}")
 
 
 _IN_FILE_ONLY = ["difference_to_best", "difference_standard_error", "n_tied", "converged"]  # columns of methods.csv
@@ -131,5 +131,5 @@ _IN_FILE_ONLY = ["difference_to_best", "difference_standard_error", "n_tied", "c
 def _end_below(fail_under: float | None, share: float) -> None:
     """End with an exit code of its own if too few items have a high posterior."""
     if fail_under is not None and share < fail_under:
-        say(f"{share:.1%} of the items have a posterior of at least 0.9; {fail_under:.1%} are required.")
+        echo(f"{share:.1%} of the items have a posterior of at least 0.9; {fail_under:.1%} are required.")
         raise typer.Exit(BELOW_THRESHOLD)

@@ -9,8 +9,8 @@ import typer
 
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, takes_export
-from manyhands.cli.printing import print_data, print_json, require_stdout, say_stale
-from manyhands.cli.show import say, show_ledger, show_table
+from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
+from manyhands.cli.show import echo, show_ledger, show_table
 from manyhands.io.write.results import to_csv
 from manyhands.workflows import AgreementRun, ExportOptions
 from manyhands.workflows.agreement import LEVELS
@@ -41,7 +41,7 @@ def agree(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure agreement: per cent, Fleiss' kappa and Krippendorff's alpha with 95% intervals; by class, pair and item.
+    r"""Measure agreement: per cent, Fleiss' kappa and Krippendorff's alpha with 95% intervals; by class, pair and item.
 
     Without -o the overall figures go to stdout as CSV.
 
@@ -65,7 +65,7 @@ def agree(
         out=out,
         force=force,
     )
-    say_stale(run.written)
+    echo_stale(run.written)
     if as_json:
         print_json(run.summary)
     elif out is None:
@@ -82,4 +82,4 @@ def _show(run: AgreementRun, out: Path | None) -> None:
     show_table(run.tables["classes.csv"], "Krippendorff's alpha of each class against all others")
     show_table(pairs.head(10), f"Of {len(pairs)} pairs of workers, those with most items in common")
     if out is not None:
-        say(f"Written to {out}: {run.written}")
+        echo(f"Written to {out}: {run.written}")

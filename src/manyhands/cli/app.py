@@ -23,7 +23,7 @@ from manyhands.cli.methods import methods
 from manyhands.cli.predict import predict
 from manyhands.cli.printing import STANDARD_OUTPUT, print_data, print_json
 from manyhands.cli.reproduce import reproduce
-from manyhands.cli.show import say
+from manyhands.cli.show import echo
 from manyhands.cli.simulate import simulate
 from manyhands.cli.train import train
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
@@ -49,7 +49,7 @@ _JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, reproduce, leaderboard)
 _COMMANDS = {one.__name__: one for one in _ALL}
 for command in _COMMANDS.values():
-    app.command()(command)
+    app.command(help=(command.__doc__ or "").replace("\\b", "\b"))(command)  # click's mark of text with line breaks
 
 
 def _show_version(requested: bool) -> None:
@@ -129,7 +129,7 @@ def _discard_output() -> None:
 
 def _fail(arguments: list[str], sentence: str, code: int) -> int:
     """Print one sentence to stderr, with --json also an object to stdout, and return the code."""
-    say(f"manyhands: {sentence}")
+    echo(f"manyhands: {sentence}")
     if "--json" in arguments:
         with suppress(OSError):  # the sentence is on stderr even if stdout fails
             print_json({"schema": 1, "error": {"code": code, "message": sentence}})
@@ -139,4 +139,4 @@ def _fail(arguments: list[str], sentence: str, code: int) -> int:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print warnings of ours as notes, and no others."""
     if issubclass(category, CrowdWarning):
-        say(f"note: {message}")
+        echo(f"note: {message}")

@@ -10,7 +10,7 @@ import typer
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, SpreadsheetSafe, takes_export
 from manyhands.cli.printing import print_data, print_json, require_stdout
-from manyhands.cli.show import say, show_ledger
+from manyhands.cli.show import echo, show_ledger
 from manyhands.io.write.triples import TARGETS
 from manyhands.workflows import ExportOptions
 
@@ -28,7 +28,7 @@ def convert(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert any export to a table of item, worker and label, which every tool can read.
+    r"""Convert any export to a table of item, worker and label, which every tool can read.
 
     Judgements that do not count (drafts, skips, repeats, ...) are left out; an item without any label is a row
     without worker and label. Without -o the table goes to stdout as CSV.
@@ -57,4 +57,4 @@ def convert(
     if not quiet and not as_json:
         show_ledger(run.reading)
         if out is not None:
-            say(f"Written: {out}, {len(run.table)} rows")
+            echo(f"Written: {out}, {len(run.table)} rows")

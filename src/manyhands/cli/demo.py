@@ -9,8 +9,8 @@ import typer
 
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Seed
-from manyhands.cli.printing import print_json, say_stale
-from manyhands.cli.show import say, show_run, show_table
+from manyhands.cli.printing import echo_stale, print_json
+from manyhands.cli.show import echo, show_run, show_table
 
 
 def demo(
@@ -19,7 +19,7 @@ def demo(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a crowd, aggregate its labels, and compare all aggregators with the ground truth.
+    r"""Simulate a crowd, aggregate its labels, and compare all aggregators with the ground truth.
 
     \b
     Examples:
@@ -27,11 +27,11 @@ def demo(
       manyhands demo -o somewhere/ --seed 7
     """
     run = workflows.demonstrate(out, random_state=seed, force=force)
-    say("A simulated crowd: 1000 pictures, 60 workers, 4 labels per picture; 3 of 10 workers answer at random.")
-    say(f"$ manyhands aggregate {out / 'ratings.csv'} -o {out}")
+    echo("A simulated crowd: 1000 pictures, 60 workers, 4 labels per picture; 3 of 10 workers answer at random.")
+    echo(f"$ manyhands aggregate {out / 'ratings.csv'} -o {out}")
     show_run(run.reading, run.summary, run.workers)
-    say_stale(run.written)
+    echo_stale(run.written)
     show_table(run.methods, "All aggregators, compared with the ground truth (also in methods.csv)")
     if as_json:
         print_json({"schema": 1, "methods": run.methods.to_dicts()})
-    say(f"Written to {out}: {run.written}")
+    echo(f"Written to {out}: {run.written}")

@@ -10,7 +10,7 @@ import typer
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Quiet
 from manyhands.cli.printing import print_data, print_json
-from manyhands.cli.show import say
+from manyhands.cli.show import echo
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.io.messages import counted
 from manyhands.workflows import FeatureOptions
@@ -26,7 +26,7 @@ def evaluate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare a model's predictions with ground truth: accuracy, F1 and calibration.
+    r"""Compare a model's predictions with ground truth: accuracy, F1 and calibration.
 
     The metrics go to stdout, one per line. Truth and features are matched by id.
 
@@ -41,7 +41,7 @@ def evaluate(
         return
     print_data("".join(f"{name} {value:.4f}\n" for name, value in run.metrics.items()))
     if not quiet:
-        say(
+        echo(
             f"{counted(run.n_items, 'item')} compared; {run.n_without_features} with truth have no features, "
             f"{run.n_without_truth} with features no truth"
         )

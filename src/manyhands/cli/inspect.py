@@ -9,7 +9,7 @@ import polars as pl
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Quiet, takes_export
 from manyhands.cli.printing import print_json
-from manyhands.cli.show import say, show_ledger, show_table
+from manyhands.cli.show import echo, show_ledger, show_table
 from manyhands.io.messages import counted
 from manyhands.io.read.reading import Reading
 from manyhands.workflows import ExportOptions
@@ -17,7 +17,7 @@ from manyhands.workflows import ExportOptions
 
 @takes_export
 def inspect(files: list[str], export: ExportOptions, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Show what an export contains: format, columns, rows left out and why, coverage and agreement.
+    r"""Show what an export contains: format, columns, rows left out and why, coverage and agreement.
 
     \b
     Examples:
@@ -36,26 +36,26 @@ def _show(reading: Reading, figures: dict[str, Any]) -> None:
     """Print the description of an export to standard error."""
     show_ledger(reading)
     if reading.refusal is not None:
-        say(reading.refusal)
+        echo(reading.refusal)
         return
     if len(reading.questions) > 1:
         others = ", ".join(f"{name} ({count})" for name, count in reading.questions.items())
-        say(f"Question: {reading.question}; all questions with their numbers of answers: {others}")
-    say(
+        echo(f"Question: {reading.question}; all questions with their numbers of answers: {others}")
+    echo(
         f"{counted(figures['n_items'], 'item')}, {counted(figures['n_workers'], 'worker')}, "
         f"{counted(figures['n_classes'], 'class')}; {figures['labels_per_item']['mean']:g} labels per item, "
         f"{counted(figures['n_unlabelled'], 'item')} without a label, {figures['n_labelled_once']} with one"
     )
     if not figures["n_annotations"]:
-        say("No label counts, so there is nothing to aggregate yet.")
+        echo("No label counts, so there is nothing to aggregate yet.")
         return
     density, imbalance = figures["density"], figures["imbalance"]
-    say(f"{density:.2%} of all item-worker pairs are labelled; imbalance ratio R = {imbalance:.3f}")
+    echo(f"{density:.2%} of all item-worker pairs are labelled; imbalance ratio R = {imbalance:.3f}")
     if figures["n_components"] > 1:
-        say(f"The crowd consists of {figures['n_components']} groups that have no item in common.")
+        echo(f"The crowd consists of {figures['n_components']} groups that have no item in common.")
     if reading.gold:
         known = counted(len(reading.gold), "item")
-        say(f"The export contains the known answer of {known}; aggregate --use-gold uses it.")
+        echo(f"The export contains the known answer of {known}; aggregate --use-gold uses it.")
     labels = figures["labels"]
     counts = {"class": list(labels), "labels": list(labels.values())}
     show_table(pl.DataFrame(counts).sort("labels", "class", descending=[True, False]).head(20), "Labels by class")

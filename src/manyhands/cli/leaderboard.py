@@ -11,7 +11,7 @@ import typer
 from manyhands.cli.options import AsJson, Force, Quiet
 from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.run_options import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, measuring, show_failures
-from manyhands.cli.show import say, show_table
+from manyhands.cli.show import echo, show_table
 
 _Write = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the page here, as Markdown; otherwise it goes to stdout.")
@@ -31,7 +31,7 @@ def leaderboard(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure every method on every data set that suits it, with default settings; a page of ranks and metrics.
+    r"""Measure every method on every data set that suits it, with default settings; a page of ranks and metrics.
 
     Half an hour on two cores: it may be stopped at any time and resumes from the rows in FOLDER. Data sets are read
     from the folder in MANYHANDS_DATA.
@@ -60,5 +60,5 @@ def leaderboard(
             show_table(pl.DataFrame(rows, schema=["method", "mean rank", "near the best"], orient="row"), table.title)
             show_failures(run.pages[table.name])
         if write is not None:
-            say(f"Written to {write}")
+            echo(f"Written to {write}")
     require_results(pages)

@@ -13,7 +13,7 @@ _KINDS = ("aggregator", "classifier", "representation")
 
 
 def methods(as_json: bool = typer.Option(False, "--json", help="Print one JSON object.")) -> None:
-    """List all methods, one per line: name, kind, summary.
+    r"""List all methods, one per line: name, kind, summary.
 
     An aggregator uses labels only (manyhands aggregate). A classifier uses labels and features (manyhands train). A
     representation learns features for a classifier, in a scikit-learn Pipeline; some classify, too.

@@ -10,7 +10,7 @@ import typer
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Quiet, SpreadsheetSafe
 from manyhands.cli.printing import print_data, print_json, require_stdout
-from manyhands.cli.show import say
+from manyhands.cli.show import echo
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
 from manyhands.io.messages import counted
 from manyhands.io.write.triples import TARGETS
@@ -31,7 +31,7 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the class of every row of features, with its probability.
+    r"""Predict the class of every row of features, with its probability.
 
     Without -o the table goes to stdout as CSV.
 
@@ -51,4 +51,4 @@ def predict(
         print_data(run.content)
     if out is not None and not quiet and not as_json:
         counts = ", ".join(f"{n} {label}" for label, n in run.counts.items())
-        say(f"Written: {out}, {counted(len(run.table), 'row')} ({counts})")
+        echo(f"Written: {out}, {counted(len(run.table), 'row')} ({counts})")

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from manyhands.cli.show import printable, say
+from manyhands.cli.show import echo, printable
 from manyhands.io.write.json_values import to_json
 from manyhands.workflows.outputs import Written
 
@@ -69,7 +69,7 @@ def print_json(value: Any) -> None:
     print_data(to_json(value))
 
 
-def say_stale(written: Written) -> None:
+def echo_stale(written: Written) -> None:
     """Name files of an earlier run that this one left in its folder.
 
     Parameters
@@ -79,7 +79,7 @@ def say_stale(written: Written) -> None:
     """
     if written.stale:
         names = f"{', '.join(written.stale)} in {written.folder}"
-        say(f"note: this run did not write {names}: left as an earlier run wrote it.")
+        echo(f"note: this run did not write {names}: left as an earlier run wrote it.")
 
 
 def _write_all(stream: Any, data: bytes) -> None:

@@ -11,7 +11,7 @@ import typer
 from manyhands.cli.options import AsJson, Force, Quiet
 from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.run_options import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, measuring, show_failures
-from manyhands.cli.show import say, show_table
+from manyhands.cli.show import echo, show_table
 from manyhands.exceptions import ParameterError
 
 _FORMATS = ("terminal", "markdown", "json", "csv")
@@ -38,7 +38,7 @@ def reproduce(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a paper's table: published value, measured value, and whether they agree.
+    r"""Measure a paper's table: published value, measured value, and whether they agree.
 
     Every finished cell is a line of FOLDER/<paper>-<table>.jsonl; a run that was stopped resumes from these lines.
     Real data sets are read from the folder in MANYHANDS_DATA.
@@ -101,9 +101,9 @@ def _show(page: dict[str, Any], quiet: bool) -> None:
         show_table(table, f"{page['table']}: {what}")
     if quiet:
         return
-    say(f"{page['paper']} {page['number']}: {page['title']}")
+    echo(f"{page['paper']} {page['number']}: {page['title']}")
     for sentence in [*notes(page), *(f"Differs from the paper: {text}" for text in page["deviations"])]:
-        say(sentence)
+        echo(sentence)
     for sentence in differing(page):
-        say(f"Significant: {sentence}")
+        echo(f"Significant: {sentence}")
     show_failures(page)

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manyhands.cli.show import progress_bar, say
+from manyhands.cli.show import echo, progress_bar
 from manyhands.io.messages import counted
 
 Quick = Annotated[
@@ -59,7 +59,7 @@ def measuring(quiet: bool) -> Iterator[None]:
         with progress_bar(quiet):
             yield
     except KeyboardInterrupt:
-        say("note: finished cells are saved; the same command resumes from there.")
+        echo("note: finished cells are saved; the same command resumes from there.")
         raise
 
 
@@ -74,6 +74,6 @@ def show_failures(page: dict[str, Any]) -> None:
     from manyhands.reproduce.rendering import failures
 
     for sentence in failures(page):
-        say(f"note: {sentence}")
+        echo(f"note: {sentence}")
     if page["n_failed"]:
-        say(f"note: {counted(page['n_failed'], 'cell')} failed; --retry tries again.")
+        echo(f"note: {counted(page['n_failed'], 'cell')} failed; --retry tries again.")

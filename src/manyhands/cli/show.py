@@ -19,7 +19,7 @@ _SPEED_SECONDS = 3600  # period over which speed is averaged for the remaining t
 _MANY_LABELS = 20  # labels on items that others labelled too; a worker who is still uncertain after these is listed
 
 
-def say(sentence: str) -> None:
+def echo(sentence: str) -> None:
     """Print one line to standard error, control characters as escapes.
 
     Parameters
@@ -62,8 +62,8 @@ def show_ledger(reading: Reading) -> None:
         What was read.
     """
     columns = ", ".join(f"{role} = {name}" for role, name in reading.columns.items())
-    say(f"{reading.source}: {reading.format}" + (f" ({columns})" if columns else ""))
-    say(str(reading.ledger))
+    echo(f"{reading.source}: {reading.format}" + (f" ({columns})" if columns else ""))
+    echo(str(reading.ledger))
 
 
 def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -> None:
@@ -79,20 +79,20 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
         Quality report of each worker, as in ``workers.csv``.
     """
     show_ledger(reading)
-    say(
+    echo(
         f"{counted(summary['n_items'], 'item')}, {counted(summary['n_workers'], 'worker')}, "
         f"{summary['labels_per_item']:g} labels per item, {counted(summary['n_classes'], 'class')}"
     )
-    say(
+    echo(
         f"{summary['method']}: {summary['share_above_0.9']:.0%} of the labels have a posterior of at least 0.9; "
         f"{counted(summary['n_tied'], 'tie')}, {counted(summary['n_unlabelled'], 'item')} without a label"
     )
     if summary["gold_contradicted"]:
         items = counted(len(summary["gold_contradicted"]), "item")
-        say(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
+        echo(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
     if summary["n_components"] > 1:
         groups = summary["n_components"]
-        say(f"The crowd consists of {groups} groups that have no item in common; compare workers within a group only.")
+        echo(f"The crowd consists of {groups} groups that have no item in common; compare workers within a group only.")
     busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
     title = counted(len(workers), "worker")
     if len(workers) > _MOST_WORKERS:
@@ -121,7 +121,7 @@ def show_flags(workers: pl.DataFrame) -> None:
     flags = workers["flags"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
     if len(flags):
         counts = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
-        say(f"Flags: {counts} (docs/scorecards.md defines them)")
+        echo(f"Flags: {counts} (docs/scorecards.md defines them)")
     worth_a_look = (pl.col("flags") != _TOO_FEW_LABELS) | (pl.col("n_checked") >= _MANY_LABELS)
     flagged = workers.filter(pl.col("flags").is_not_null() & worth_a_look)
     if len(flagged):

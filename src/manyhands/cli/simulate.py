@@ -9,8 +9,8 @@ import typer
 
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Quiet, Seed
-from manyhands.cli.printing import print_data, print_json, require_stdout, say_stale
-from manyhands.cli.show import say
+from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
+from manyhands.cli.show import echo
 from manyhands.simulate import ATTACKS, KINDS
 
 
@@ -30,7 +30,7 @@ def simulate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate a crowd: ratings.csv, the ground truth, and which workers are bad.
+    r"""Simulate a crowd: ratings.csv, the ground truth, and which workers are bad.
 
     Without -o the ratings go to stdout.
 
@@ -55,10 +55,10 @@ def simulate(
         out=out,
         force=force,
     )
-    say_stale(run.written)
+    echo_stale(run.written)
     if as_json:
         print_json(run.summary)
     elif out is None:
         print_data(run.ratings)
     if out is not None and not quiet and not as_json:
-        say(f"Written to {out}: {run.written}")
+        echo(f"Written to {out}: {run.written}")

@@ -9,8 +9,8 @@ import typer
 
 from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Gold, Quiet, Seed, UseGold, takes_export
-from manyhands.cli.printing import print_json, say_stale
-from manyhands.cli.show import progress_bar, say, show_ledger
+from manyhands.cli.printing import echo_stale, print_json
+from manyhands.cli.show import echo, progress_bar, show_ledger
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import counted
@@ -73,7 +73,7 @@ def train(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on the crowd's labels and features of the items.
+    r"""Train a classifier on the crowd's labels and features of the items.
 
     Features are matched to items by id. Nothing is written unless all steps succeed.
 
@@ -100,7 +100,7 @@ def train(
             random_state=seed,
             force=force,
         )
-    say_stale(run.written)
+    echo_stale(run.written)
     if as_json:
         print_json(run.summary)
     elif not quiet:
@@ -123,10 +123,12 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     """Print the ranking, what was trained, and the files to standard error."""
     for row in summary.get("methods", []):
         score = f"{row['heldout_log_likelihood']:.4f} ± {row['standard_error']:.4f}"
-        say(f"{row['rank']:>3}  {row['method']}: {score}")
+        echo(f"{row['rank']:>3}  {row['method']}: {score}")
     if "methods" in summary:
-        say("mean log-likelihood of held-out labels ± standard error, five-fold cross-validation, higher is better")
+        echo("mean log-likelihood of held-out labels ± standard error, five-fold cross-validation, higher is better")
     shape = " x ".join(map(str, summary["n_features"]))
     scale = "standardised" if summary["standardised"] else "not standardised"
-    say(f"{summary['method']}: trained on {counted(summary['n_items_trained'], 'item')} with {shape} features, {scale}")
-    say(f"Written to {out}: {', '.join(summary['written'])}")
+    echo(
+        f"{summary['method']}: trained on {counted(summary['n_items_trained'], 'item')} with {shape} features, {scale}"
+    )
+    echo(f"Written to {out}: {', '.join(summary['written'])}")

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from manyhands import registry
-from manyhands.cli.show import say
+from manyhands.cli.show import echo
 from manyhands.exceptions import ParameterError
 from manyhands.validation import Constraint, check_parameters
 
@@ -86,7 +86,7 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
             found[one][name] = _convert(one, name, text, constraints[one][name])
         if len(having) < len(among):
             others = [one for one in among if one not in having]
-            say(f"note: {name} is set for {', '.join(having)}; {', '.join(others)} has no such parameter.")
+            echo(f"note: {name} is set for {', '.join(having)}; {', '.join(others)} has no such parameter.")
     return found
 
 

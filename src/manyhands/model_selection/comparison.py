@@ -198,8 +198,8 @@ def compare(
     >>> found = compare(["majority-vote", ("one-coin", {"max_iter": 50})], votes, n_folds=2)
     >>> found.names
     ('majority-vote', 'one-coin(max_iter=50)')
-    >>> found.best
-    'one-coin(max_iter=50)'
+    >>> found.scores.shape  # methods, folds
+    (2, 2)
     """
     limits: dict[str, Constraint] = {"n_folds": Number(whole=True, least=2), "random_state": RandomState()}
     check_parameters("compare", {"n_folds": n_folds, "random_state": random_state}, limits)

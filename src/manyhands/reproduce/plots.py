@@ -105,10 +105,10 @@ def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
 
 
 def _visible(name: str) -> str:
-    """Return a name with escapes for what XML cannot contain: control characters and unpaired surrogates.
+    r"""Return a name with escapes for what XML cannot contain: control characters and unpaired surrogates.
 
-    >>> _visible("a\\x1b[31m\\ud800")
-    'a\\\\x1b[31m\\\\ud800'
+    >>> _visible("a\x1b[31m\ud800")
+    'a\\x1b[31m\\ud800'
     """
     escaped = _NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
     return f" {escaped}" if escaped.startswith("_") else escaped  # matplotlib leaves such a name out of the legend

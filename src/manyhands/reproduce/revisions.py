@@ -1,4 +1,4 @@
-"""Revision numbers of methods: the part of a result row's key that says which code measured it.
+"""Revision numbers of methods: the part of a result row's key that identifies the code which measured it.
 
 A finished row of `docs/results/rows` stays valid as long as the revisions of its methods are those of this table, and
 is measured again when one of them has changed. The version of the package is not part of the key, so that a release

@@ -121,7 +121,7 @@ def make_part(
     Raises
     ------
     ParameterError
-        If the data set cannot be prepared as it says.
+        If the data set cannot be prepared in this way.
     """
     part = _whole(dataset, seed, load or datasets.load)
     if dataset.folds is not None:

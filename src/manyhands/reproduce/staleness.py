@@ -8,7 +8,7 @@ from manyhands import registry
 from manyhands.reproduce.cells import Cell
 from manyhands.reproduce.records import Record, Records
 from manyhands.reproduce.revisions import revisions_of
-from manyhands.reproduce.tables import Row, Table
+from manyhands.reproduce.tables import DataSet, Row, Table
 
 
 def describe_stale(table: Table, records: Records) -> list[str]:
@@ -65,7 +65,7 @@ def _changed_revision(rows: list[Row], record: Record) -> str | None:
     return None
 
 
-def _changed_table(sets: list[object], rows: list[Row], record: Record) -> str:
+def _changed_table(sets: list[DataSet], rows: list[Row], record: Record) -> str:
     """Return what is no longer in the table, or that settings have changed."""
     if not sets:
         return f"the table has no data set {record.get('dataset')!r} any more"

@@ -25,7 +25,7 @@ QUICK_ITEMS = 80
 
 @dataclass(frozen=True)
 class Published:
-    """A published value, per cent if the table says so.
+    """A published value, per cent if the table has `points`.
 
     Attributes
     ----------

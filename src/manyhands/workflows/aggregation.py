@@ -80,7 +80,7 @@ def aggregate(
     write: Sequence[str] = (),
     force: bool = False,
 ) -> AggregationRun:
-    """Read an export, infer one label per item, and write labels, worker reports and a summary.
+    r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
     Options are checked and `out` is reserved before the export is read. Files are written all together or not at all.
 
@@ -128,10 +128,10 @@ def aggregate(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> rows = "".join(f"{i},{w},{'xy'[i % 2]}\\n" for i in range(6) for w in "abc")
+    >>> rows = "".join(f"{i},{w},{'xy'[i % 2]}\n" for i in range(6) for w in "abc")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "votes.csv"
-    ...     _ = path.write_text("item,worker,label\\n" + rows)
+    ...     _ = path.write_text("item,worker,label\n" + rows)
     ...     run = aggregate([str(path)], method="majority-vote")
     >>> run.tables["labels.csv"]["label"].to_list()
     ['x', 'y', 'x', 'y', 'x', 'y']
