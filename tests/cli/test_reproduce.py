@@ -62,7 +62,7 @@ def test_a_row_that_is_not_measured_is_shown(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["reproduce", "neucrowd/table-2-hotel", "--show", "--only", "EM", "--format", "markdown"]) == 0
     out = capsys.readouterr().out
-    assert "0.857" in out and "no worker can be told from another" in out and "SoftProb" not in out
+    assert "0.857" in out and "workers cannot be distinguished" in out and "SoftProb" not in out
     assert run(["reproduce", "baselines/crowd-kit", "--show", "--only", "D&S", "--format", "markdown"]) == 0
     assert "--only 'D&S'`" in capsys.readouterr().out
 
