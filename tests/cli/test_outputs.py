@@ -134,7 +134,7 @@ class TestManifest:
     def test_a_model_of_two_runs_is_not_loaded(self, job, capsys):
         """Each file is whole, and was written by manyhands; but they do not belong together."""
         os.chdir(job)
-        for name, more in (("one", []), ("two", ["--as-they-are"])):
+        for name, more in (("one", []), ("two", ["--no-standardise"])):
             assert run(["train", "ratings.csv", "--features", "X.npz", *QUICK, *more, "-q", "-o", name]) == 0
         capsys.readouterr()
         Path("one", "model.json").write_bytes(Path("two", "model.json").read_bytes())

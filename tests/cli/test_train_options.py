@@ -136,8 +136,8 @@ def test_numbers_are_standardised_unless_told_otherwise(job, capsys):
         np.testing.assert_allclose(kept["scale"]["spread"], arrays["X"].std(axis=0))
     assert train("--force") == 0
     assert "40 items with 3 features, standardised" in capsys.readouterr().err
-    assert train("--force", "--as-they-are") == 0
+    assert train("--force", "--no-standardise") == 0
     assert "40 items with 3 features, not standardised" in capsys.readouterr().err
     assert json.loads((job / "model" / "features.json").read_text())["scale"] is None
-    assert train("--force", "--as-they-are", "--json") == 0
+    assert train("--force", "--no-standardise", "--json") == 0
     assert json.loads(capsys.readouterr().out)["standardised"] is False

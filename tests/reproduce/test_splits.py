@@ -96,7 +96,7 @@ def test_several_seeds_of_one_function_differ(monkeypatch):
 
 def test_features_are_standardised_by_the_training_part_alone():
     """Mean 0 and spread 1 where one learns; test rows are moved by the same numbers; constants stay finite."""
-    plain, part = (make_part(dataset(folds=5, features=how), 1000) for how in ("as they are", "standardised"))
+    plain, part = (make_part(dataset(folds=5, features=how), 1000) for how in ("raw", "standardised"))
     assert np.allclose(part.X[:, :2].mean(0), 0) and np.allclose(part.X[:, :2].std(0), 1)
     mean, spread = plain.X.mean(0), plain.X.std(0)
     assert np.allclose(part.X_test[:, :2], ((plain.X_test - mean) / spread)[:, :2])

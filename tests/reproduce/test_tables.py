@@ -165,7 +165,7 @@ MISTAKES = {
     "seeds for what is loaded": ("remove = 0.25", 'seeded = ["random_state"]', "there is no key 'seeded'"),
     "all annotations removed": ("remove = 0.25", "remove = 1.0", "remove must be a number at least 0 and at most 0.99"),
     "one fold": ("remove = 0.25", "folds = 1", "folds must be a whole number at least 2, not 1"),
-    "unknown features": ('"standardised"', '"scaled"', "features must be one of 'as they are', 'standardised'"),
+    "unknown features": ('"standardised"', '"scaled"', "features must be one of 'raw', 'standardised'"),
     "neither method nor why": ('method = "two-stage"', "", "row 'DL-MV': give either method"),
     "both method and why": ("then =", 'why = "no reason"\nthen =', "row 'Triplet': give either method"),
     "parameters without a method": ("published = { scenes = 80 }", "parameters = { a = 1 }", "belong to a method"),

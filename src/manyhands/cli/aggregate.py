@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 
 from manyhands import registry, workflows
@@ -27,6 +28,14 @@ from manyhands.io.write.result_files import KINDS
 from manyhands.workflows import AggregationRun, ExportOptions
 
 BELOW_THRESHOLD = 4  # exit code
+_ON_SCREEN = (  # columns of methods.csv that fit on a screen
+    "method",
+    "rank",
+    "heldout_log_likelihood",
+    "standard_error",
+    "mean_confidence",
+    "agreement_with_chosen",
+)
 _NEW_TASKS = (
     "label_studio.json contains new tasks: this export does not name Label Studio's controls, so from_name is the "
     "question and to_name is 'text'. Give Label Studio's JSON export to add predictions to its tasks."
@@ -114,18 +123,13 @@ def _show(run: AggregationRun, out: Path | None) -> None:
     """Print the summary of a run to standard error."""
     show_run(run.reading, run.summary, run.tables["workers.csv"])
     if "methods.csv" in run.tables:
-        show_table(run.tables["methods.csv"].drop(_IN_FILE_ONLY), "All aggregators on the same labels")
-        echo(
-            "heldout_log_likelihood: mean over held-out labels, five-fold cross-validation, higher is better; "
-            "agreement_with_chosen: share of items with the same label as the chosen method"
-        )
+        columns = [pl.col(name).alias(name.replace("_", " ")) for name in _ON_SCREEN]
+        show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")
+        echo("heldout log likelihood: mean over held-out labels, five-fold cross-validation; higher is better")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
     if out is not None:
         echo(f"Written to {out}: {run.written}")
-
-
-_IN_FILE_ONLY = ["difference_to_best", "difference_standard_error", "n_tied", "converged"]  # columns of methods.csv
 
 
 def _end_below(fail_under: float | None, share: float) -> None:

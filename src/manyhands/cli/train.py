@@ -46,8 +46,8 @@ _Text = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Text column of the features, encoded as TF-IDF; may be repeated."),
 ]
-_AsTheyAre = Annotated[
-    bool, typer.Option("--as-they-are", help="Do not scale features to mean 0 and standard deviation 1.")
+_NoStandardise = Annotated[
+    bool, typer.Option("--no-standardise", help="Do not scale features to mean 0 and standard deviation 1.")
 ]
 
 
@@ -62,7 +62,7 @@ def train(
     choose: _Choose = False,
     column: _Columns = None,
     text: _Text = None,
-    as_they_are: _AsTheyAre = False,
+    no_standardise: _NoStandardise = False,
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
@@ -94,7 +94,7 @@ def train(
             methods=methods,
             columns=column or (),
             text=text or (),
-            standardise=not as_they_are,
+            standardise=not no_standardise,
             gold=gold,
             use_gold=use_gold,
             random_state=seed,

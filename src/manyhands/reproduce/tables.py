@@ -18,7 +18,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keys
 
 STAGES = ("aggregator__", "classifier__")  # prefixes of the parameters of both stages of two-stage
-FEATURES = ("as they are", "standardised")
+FEATURES = ("raw", "standardised")
 FIRST_SEED = 1000
 QUICK_ITEMS = 80
 
@@ -55,7 +55,7 @@ class DataSet:
         Arguments of either.
     seeded : tuple of str, default=("random_state",)
         Arguments of the function that get the cell's seed; without any, all seeds have the same data.
-    features : {"as they are", "standardised"}, default="as they are"
+    features : {"raw", "standardised"}, default="raw"
         Whether features are scaled to mean 0 and standard deviation 1 of the training items.
     items : int or None, default=None
         Number of training items; None for all.
