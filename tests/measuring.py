@@ -57,9 +57,9 @@ def made_up(table, values, n_test=100, **others):
         value = values.get((cell.dataset.name, cell.row.name), {})
         seed = cell.seed - table.first_seed
         if seed < len(value):
-            told = {"error": value[seed]} if isinstance(value[seed], str) else {"metrics": {"accuracy": value[seed]}}
+            result = {"error": value[seed]} if isinstance(value[seed], str) else {"metrics": {"accuracy": value[seed]}}
             about = {"commit": "c0ffee" * 6, "machine": "2 cores, x86_64", "seconds": 1.5, "n_test": n_test}
-            found[cell.key] = {"key": cell.key} | about | told | others
+            found[cell.key] = {"key": cell.key} | about | result | others
     return Records(found)
 
 

@@ -95,6 +95,6 @@ def test_a_bad_option_is_reported_before_a_missing_file(command, options, senten
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MANYHANDS_DATA", raising=False)
     assert run([command, *COMMANDS[command][0], *options]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and sentence in said[0]
+    message = capsys.readouterr().err.strip().splitlines()
+    assert len(message) == 1 and sentence in message[0]
     assert os.listdir() == []

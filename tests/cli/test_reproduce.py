@@ -67,7 +67,7 @@ def test_a_row_that_is_not_measured_is_shown(capsys, tmp_path, monkeypatch):
     assert "--only 'D&S'`" in capsys.readouterr().out
 
 
-def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
+def test_what_cannot_run_is_refused_before_any_cell(table, tmp_path, capsys):
     """Also where it stands in the second table; nothing is measured then."""
     (tmp_path / "other.toml").write_text(TOML.replace("make_crowd", "make_nothing"))
     fails(capsys, 2, "make_nothing", "reproduce", table, "other.toml", "--quick", "-o", "out")
@@ -76,7 +76,7 @@ def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_data_set_is_said_before_any_table_runs(table, tmp_path, monkeypatch, capsys):
+def test_a_missing_data_set_is_refused_before_any_table(table, tmp_path, monkeypatch, capsys):
     """Though the first table needs none."""
     monkeypatch.delenv("MANYHANDS_DATA", raising=False)
     real = TOML.replace('make = "make_crowd"', 'load = "agg/bluebirds"').replace(
@@ -108,15 +108,15 @@ def test_rows_of_another_commit_are_used_and_stale_rows_are_named(table, tmp_pat
     before = path.read_bytes()
     capsys.readouterr()
     assert run(["reproduce", table, "--quick", "-o", "out", "--only", "vote"]) == 0
-    said = capsys.readouterr().err
-    assert "Commit: 111111111111" in said and path.read_bytes() == before
+    message = capsys.readouterr().err
+    assert "Commit: 111111111111" in message and path.read_bytes() == before
     for sentence in (
         "Not used: 1 stale row of 'vote': measured with revision 0 of majority-vote, which is 1 now",
         "Not used: 1 stale row of 'D&S': there is no method 'dawid-skene-1979' any more",
         "Not used: 1 stale row of 'D&S': the data set or the parameters have changed",
         "Not used: 1 stale row of 'EM': the table has no such row any more",
     ):
-        assert sentence in said
+        assert sentence in message
     assert run(["reproduce", table, "--quick", "-o", "out", "--show", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["tables"][0]["stale"]) == 4
 

@@ -54,9 +54,9 @@ def test_by_default_the_workers_are_judged_first(job, capsys):
     quick = ["--set", "max_epochs=1", "--json"]
     for more, start in (([], "dawid-skene"), (["-m", "spee-lfc"], "identity"), (["--set", "start=wawa"], "wawa")):
         assert train("--force", *quick, method=more) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told["method"] == "spee-lfc"
-        assert (told["parameters"]["start"], told["parameters"]["max_epochs"]) == (start, 1)
+        result = json.loads(capsys.readouterr().out)
+        assert result["method"] == "spee-lfc"
+        assert (result["parameters"]["start"], result["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Default: spee-lfc with start=dawid-skene." in shown
@@ -92,7 +92,7 @@ def test_a_table_that_cannot_be_is_noticed_before_the_work(out, job, capsys, mon
 
 
 def test_ids_and_positions_contradict_each_other(job, capsys):
-    """And ids in two places are told."""
+    """And ids in two places are reported."""
     (job / "ids.txt").write_text("".join(f"i{k}\n" for k in range(40)))
     ids = ["--feature-ids", "ids.txt"]
     sentence = "--rows-in-order matches rows by position, --feature-ids by id"
@@ -119,15 +119,15 @@ def test_one_item_and_one_row_without_the_other(job, capsys):
         ids[0] = "other"
         np.savez("part.npz", X=arrays["X"], ids=ids)
     assert train("-q", features="part.npz") == 0
-    said = capsys.readouterr().err
-    assert said.splitlines()[:2] == [
+    message = capsys.readouterr().err
+    assert message.splitlines()[:2] == [
         "note: left out: 1 item without features.",
         "note: left out: 1 row of part.npz without an item in the export.",
     ]
 
 
-def test_numbers_are_standardised_unless_told_otherwise(job, capsys):
-    """It is said, and kept with the model."""
+def test_features_are_standardised_by_default(job, capsys):
+    """It is printed, and saved with the model."""
     assert train("--json") == 0
     assert json.loads(capsys.readouterr().out)["standardised"] is True
     with np.load("X.npz") as arrays:

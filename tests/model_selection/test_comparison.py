@@ -19,8 +19,8 @@ def crowd(n_items=60, seed=0):
     """Features that separate the classes; three workers with an accuracy of 0.8."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n_items)
-    said = np.where(rng.random((n_items, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
-    return rng.normal(size=(n_items, 2)) + 4 * truth[:, None], Annotations.from_matrix(said)
+    message = np.where(rng.random((n_items, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
+    return rng.normal(size=(n_items, 2)) + 4 * truth[:, None], Annotations.from_matrix(message)
 
 
 def test_informative_features_have_the_higher_likelihood():

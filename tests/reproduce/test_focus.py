@@ -111,7 +111,9 @@ def test_the_page_shows_differences_with_intervals():
         and "| large | macro F1 | one-coin | 0.4 ± 3.0 | 1 |" in text
     )
     assert "Methods that differ" not in text
-    assert all(", accuracy: ours above vote" in said or ", macro F1: " in said for said in show.differing(shown))
+    assert all(
+        ", accuracy: ours above vote" in message or ", macro F1: " in message for message in show.differing(shown)
+    )
     assert show.differing(shown)
 
 
@@ -135,7 +137,7 @@ def test_parameters_of_one_set_hold_there_alone():
 
 
 def test_a_row_may_skip_a_set():
-    """With a reason, which is told where something was published; all else is measured."""
+    """With a reason, which is shown where something was published; all else is measured."""
     text = TOML.replace(
         'method = "one-coin"', 'method = "one-coin"\nskip = { large = "too large" }\npublished = { large = 90 }'
     )
@@ -181,8 +183,8 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_sentence(mistake):
     """Which table, which part, what would be right."""
-    right, wrong, said = MISTAKES[mistake]
+    right, wrong, message = MISTAKES[mistake]
     assert right in TOML
     with pytest.raises(ParameterError, match="own/focus") as caught:
         Table.from_toml(TOML.replace(right, wrong, 1), "own/focus")
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

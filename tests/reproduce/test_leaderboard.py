@@ -61,8 +61,8 @@ def test_whatever_is_lower_may_be_better():
     """Log loss for instance."""
     table = Table("own/board", "Board", "", "", tuple(SETS[:1]), tuple(ROWS[:2]), seeds=1, metrics=("log_loss",))
     records = made_up(table, {})
-    told = zip(cells_of(table), [0.9, 0.2])
-    records.by_key.update({c.key: {"key": c.key, "metrics": {"log_loss": value}} for c, value in told})
+    result = zip(cells_of(table), [0.9, 0.2])
+    records.by_key.update({c.key: {"key": c.key, "metrics": {"log_loss": value}} for c, value in result})
     best, _ = standings(entries(table, cells_of(table), records), "log_loss")
     assert (best.row, best.rank, best.n_near_best) == ("b", 1.0, 1)
 
@@ -89,7 +89,7 @@ def test_the_page_says_it_all():
 
 
 def test_names_choose_among_both_tables():
-    """A table that knows none of them is left out; a name that nobody knows is one sentence."""
+    """A table that knows none of them is left out; an unknown name is one sentence."""
     (only,) = leaderboard.wanted(["Bluebirds", "kos"])
     assert only.name == "leaderboard/aggregators"
     assert [one.name for one in (*only.datasets, *only.rows)] == ["bluebirds", "kos"]

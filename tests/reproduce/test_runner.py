@@ -31,10 +31,10 @@ def figures(records):
     }
 
 
-def test_every_cell_is_a_line_that_tells_all(tmp_path):
+def test_every_cell_is_a_complete_row(tmp_path):
     """Values, seconds, memory, seed, versions, parameters, commit, machine; and the work is reported."""
-    heard = []
-    with listening(lambda *told: heard.append(told)):
+    reports = []
+    with listening(lambda *result: reports.append(result)):
         found = runner.run(small_table(), tmp_path, **QUICK)
     lines = [json.loads(line) for line in (tmp_path / "own-small.jsonl").read_text().splitlines()]
     assert len(lines) == len(found.by_key) == 4 and found.n_torn == 0
@@ -43,7 +43,7 @@ def test_every_cell_is_a_line_that_tells_all(tmp_path):
     assert lines[0]["table"] == "own/small" and {line["seed"] for line in lines} == {501000, 501001}
     assert all(line["quick"] and 0 < line["metrics"]["accuracy"] <= 1 and line["seconds"] > 0 for line in lines)
     assert sys.platform != "linux" or all(10 < line["peak_mb"] < 2000 for line in lines)
-    assert heard == [(done, 4, "own/small") for done in range(5)]
+    assert reports == [(done, 4, "own/small") for done in range(5)]
 
 
 def test_the_number_of_processes_does_not_show(tmp_path):
@@ -99,7 +99,7 @@ def test_a_process_that_does_not_come_up_is_nobodys_failure(tmp_path, monkeypatc
 
 
 def test_each_process_has_one_thread_and_one_cell(tmp_path, monkeypatch):
-    """And the environment of whoever asked is as it was."""
+    """And the environment of the caller is unchanged."""
     monkeypatch.setattr(runner, "_work", tells_threads)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -111,7 +111,7 @@ def test_each_process_has_one_thread_and_one_cell(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("free", "at_once"), [(100.0, 1), (1e9, 3), (None, 3)])
 def test_memory_limits_how_many_run_at_once(monkeypatch, free, at_once):
-    """One always runs; as many as were asked for run where there is room or nobody knows."""
+    """One always runs; as many as were asked for run if there is memory, or the system does not report it."""
     monkeypatch.setattr(runner, "free_mb", lambda: free)
     running, most = set(), []
 

@@ -245,11 +245,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_cannot_be_is_refused(said):
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_is_refused(message):
     """One sentence that names the data set."""
-    with pytest.raises(ParameterError, match=f"^The data set 'toys' {said}"):
-        make_part(dataset(**REFUSED[said]), 1000)
+    with pytest.raises(ParameterError, match=f"^The data set 'toys' {message}"):
+        make_part(dataset(**REFUSED[message]), 1000)
 
 
 def test_a_data_set_that_comes_from_nowhere():

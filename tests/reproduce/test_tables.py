@@ -59,9 +59,9 @@ def refusal(text):
     """The sentence with which a table is refused: one line that begins with where and ends with a stop."""
     with pytest.raises(ParameterError) as caught:
         Table.from_toml(text, "small/table-9")
-    said = str(caught.value)
-    assert "small/table-9" in said and said.endswith(".") and "\n" not in said
-    return said
+    message = str(caught.value)
+    assert "small/table-9" in message and message.endswith(".") and "\n" not in message
+    return message
 
 
 def test_a_table_holds_what_its_text_says():
@@ -225,9 +225,9 @@ def test_numbers_and_files_that_are_too_long():
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_sentence(mistake):
     """Whatever is wrong, the sentence says which table, which key, and what would be right."""
-    right, wrong, said = MISTAKES[mistake]
+    right, wrong, message = MISTAKES[mistake]
     assert SMALL.count(right) >= 1
-    assert said in refusal(SMALL.replace(right, wrong, 1))
+    assert message in refusal(SMALL.replace(right, wrong, 1))
 
 
 def test_odd_values_are_refused_or_read():
