@@ -110,7 +110,7 @@ def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Ro
 
 def _foretell(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
     """What held-out annotations say of a setting."""
-    result = model_selection.compare([candidate.make(choice, 0)], crowd.X, crowd.votes, random_state=0)
+    result = model_selection.compare([candidate.make(choice, 0)], crowd.votes, crowd.X, random_state=0)
     return {"foretells": float(result.mean[0])}
 
 
