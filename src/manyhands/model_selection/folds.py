@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.features import GetterRows, Index, Rows
+from manyhands.features import DatasetRows, Index, Rows
 from manyhands.heldout import split_labels
 
 
@@ -100,7 +100,7 @@ def item_folds(
 
 def _subset(rows: Rows, index: Index) -> Any:
     """Return these rows of the features, in the form in which they were given."""
-    return _RowSubset(rows.getter, index) if isinstance(rows, GetterRows) else rows.whole()[index]
+    return _RowSubset(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
 
 
 @dataclass(frozen=True, eq=False)

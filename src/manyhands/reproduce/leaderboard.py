@@ -52,7 +52,7 @@ _TWO_STAGES: dict[str, dict[str, Any]] = {
     "dawid-skene, then network": {"aggregator": "dawid-skene"},
     "pooled-dawid-skene, then network": {},
 }
-_TRAIN_DEFAULT = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"start": "dawid-skene"})
+_TRAIN_DEFAULT = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"init": "dawid-skene"})
 
 
 def tables() -> tuple[Table, Table]:

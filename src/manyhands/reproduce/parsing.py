@@ -13,7 +13,7 @@ from manyhands.reproduce.metric_names import METRICS, is_metric
 from manyhands.reproduce.parsing_datasets import parse_dataset
 from manyhands.reproduce.parsing_rows import RowContext, parse_rows
 from manyhands.reproduce.tables import FIRST_SEED, DataSet, Row, Table
-from manyhands.validation import Number, Switch
+from manyhands.validation import Boolean, Number
 
 Piece = TypeVar("Piece")
 
@@ -50,12 +50,12 @@ def parse_table(text: str, name: str) -> Table:
             keys.check_known(metric, METRICS, "metric")
         if metrics.count(metric) > 1:
             keys.refuse(f"metrics has {metric} twice; once is enough")
-    points = keys.take("points", Switch(), False)
+    points = keys.take("points", Boolean(), False)
     sets = _each(keys, "datasets", "data set", parse_dataset)
     context = RowContext([dataset.name for dataset in sets], metrics, points)
     swept = _each(keys, "rows", "row", lambda part, row: parse_rows(part, row, context))
     rows = tuple(row for sweep in swept for row in sweep)
-    if keys.take("validation_truth", Switch(), False):
+    if keys.take("validation_truth", Boolean(), False):
         keys.refuse(
             "validation_truth is true, but settings can only be chosen by held-out annotations yet; leave it out"
         )

@@ -12,7 +12,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keyed, Keys, ListOf, Text, nearest
 from manyhands.reproduce.splits import MAKERS
 from manyhands.reproduce.tables import FEATURES, QUICK_ITEMS, DataSet
-from manyhands.validation import Number, OneOf, Switch
+from manyhands.validation import Boolean, Number, OneOf
 
 _WHOLE = Number(whole=True, least=1)
 
@@ -50,7 +50,7 @@ def parse_dataset(keys: Keys, name: str) -> DataSet:
     quick = Keys(keys.take("quick", Keyed(), {}), keys.table, f"{keys.part}, quick")
     quick_items = quick.take("items", _WHOLE, QUICK_ITEMS)
     quick.finish()
-    items, drawn = keys.take("items", _WHOLE, None), keys.take("drawn", Switch(), False)
+    items, drawn = keys.take("items", _WHOLE, None), keys.take("drawn", Boolean(), False)
     if drawn and items is None:
         keys.refuse("drawn is without items; give items, how many are drawn")
     return DataSet(
@@ -63,7 +63,7 @@ def parse_dataset(keys: Keys, name: str) -> DataSet:
         items,
         keys.take("folds", Number(whole=True, least=2), None),
         float(keys.take("remove", Number(least=0, most=0.99), 0.0)),
-        keys.take("keep_one", Switch(), True),
+        keys.take("keep_one", Boolean(), True),
         quick_items,
         drawn,
     )

@@ -32,7 +32,7 @@ from manyhands.workflows.options import (
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 
 DEFAULT_METHOD = "spee-lfc"
-DEFAULT_PARAMETERS: Mapping[str, Any] = {"start": "dawid-skene"}
+DEFAULT_PARAMETERS: Mapping[str, Any] = {"init": "dawid-skene"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def train(
         How to match rows of features with items.
     methods : mapping of str to parameters or None, default=None
         Registry names of classifiers with the parameters of each; None is ``spee-lfc`` with
-        ``start="dawid-skene"``. A `random_state` that is not given is that of the run.
+        ``init="dawid-skene"``. A `random_state` that is not given is that of the run.
     columns : sequence of str, default=()
         Numeric columns of a table of features.
     text : sequence of str, default=()
