@@ -24,6 +24,9 @@ class MajorityVote(Aggregator):
     ['cat', 'dog']
     """
 
+    def __init__(self) -> None:
+        pass  # the signature says that there are no parameters
+
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         if gold is not None or not has_small_tables(annotations):
             return Inference(self._posterior(annotations, gold))

@@ -40,6 +40,9 @@ class Wawa(Aggregator):
     skill_: Array
     _weight: Array  # (n_workers + 1,) the last worker is one never seen
 
+    def __init__(self) -> None:
+        pass  # the signature says that there are no parameters
+
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
         skill, mean = _agreement(annotations, _consensus(annotations, gold))
         weight = np.append(skill, mean)
