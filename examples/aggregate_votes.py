@@ -1,4 +1,4 @@
-"""From who said what about which photo to one label for each, an account of every worker, and what to be wary of."""
+"""Aggregate the labels of three workers on four photos: labels with confidence, worker accuracies, notes."""
 
 import warnings
 
@@ -17,17 +17,17 @@ VOTES = [
     ("photo-4", "cy", "dog"),
 ]
 
-warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same sentences are in notes_
+warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same messages are in notes_
 votes = mh.Annotations.from_triples(*zip(*VOTES))
 model = mh.PooledDawidSkene().fit(votes)
 
 print("Labels")
 for item, label, probabilities in zip(model.item_ids_, model.labels_, model.posterior_):
-    print(f"  {item}: {label} ({probabilities.max():.0%} sure)")
+    print(f"  {item}: {label} (confidence {probabilities.max():.0%})")
 
 print("Workers")
 for worker, accuracy in zip(model.worker_ids_, model.worker_accuracy_):
-    print(f"  {worker}: right in about {accuracy:.0%}")
+    print(f"  {worker}: accuracy about {accuracy:.0%}")
 
 print("Notes")
 for code_word, sentence in model.notes_.items():

@@ -1,4 +1,4 @@
-"""A crowd in which some workers share one answer sheet: who they are, what the others are like, and who is right."""
+"""Detect a colluding group in a simulated crowd, and compare estimated with true worker accuracies."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import manyhands as mh
 
-warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same sentences are in notes_
+warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same messages are in notes_
 crowd = mh.simulate.make_crowd(
     n_items=400,
     n_workers=20,
@@ -21,15 +21,15 @@ votes = crowd.annotations
 model = mh.PooledDawidSkene().fit(votes)
 
 right = crowd.truth[votes.item] == votes.label
-planted = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  # known, because we made them up
+true_accuracy = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  # the crowd is simulated
 
-print("worker  type   p(type)  accuracy  planted  remark")
+print("worker  type   p(type)  accuracy  true  remark")
 for w in range(votes.n_workers):
     kind = model.worker_types_[w].argmax()
-    remark = "one voice" if model.collusion_group_[w] else ""
+    remark = "colluding group" if model.collusion_group_[w] else ""
     print(
         f"{model.worker_ids_[w]:>6}  {model.types_[kind]:<5}  {model.worker_types_[w, kind]:7.2f}  "
-        f"{model.worker_accuracy_[w]:8.2f}  {planted[w]:7.2f}  {remark}"
+        f"{model.worker_accuracy_[w]:8.2f}  {true_accuracy[w]:4.2f}  {remark}"
     )
 
 vote = mh.MajorityVote().fit(votes)

@@ -1,4 +1,4 @@
-"""The examples run, and say what they are there to say."""
+"""The examples run and print what they should show."""
 
 import runpy
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAID = {  # words that each example must print
-    "aggregate_votes.py": ["photo-1: cat", "bob: right in about", "few_labels_per_worker"],
-    "find_bad_workers.py": ["habit", "one voice", "planted", "they count as one"],
+    "aggregate_votes.py": ["photo-1: cat", "bob: accuracy about", "few_labels_per_worker"],
+    "find_bad_workers.py": ["habit", "colluding group", "true", "6 workers"],
 }
 
 
 def test_every_example_is_tested():
-    """No example stands outside of this file."""
+    """Every example is listed here."""
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(SAID)
 
 

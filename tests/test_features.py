@@ -1,4 +1,4 @@
-"""Rows of X, whatever X is, and what is refused."""
+"""Rows of X in every accepted form, and the inputs that are refused."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ X = np.arange(12.0).reshape(4, 3)
 
 
 class Getter:
-    """Hands out what it was given, one by one."""
+    """A dataset: returns rows by index."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -25,13 +25,13 @@ class Getter:
 
 
 def mapped(tmp_path, array):
-    """The array, mapped from a file that cannot be written to."""
+    """The array, memory-mapped from a read-only file."""
     np.save(tmp_path / "x.npy", array)
     return np.load(tmp_path / "x.npy", mmap_mode="r")
 
 
 def test_every_kind_of_x_gives_the_same_rows(tmp_path):
-    """Lists, arrays of any number type, mapped files, tensors, sparse matrices and getters, as 32-bit floats."""
+    """Lists, arrays of any number type, mapped files, tensors, sparse matrices and datasets, as 32-bit floats."""
     kinds = [X, X.tolist(), X.astype(np.uint8), X.astype(np.float32), mapped(tmp_path, X), torch.tensor(X)]
     kinds += [csr_matrix(X), coo_array(X), Getter(X), Getter([(row, "label") for row in X]), Getter(torch.tensor(X))]
     index = np.array([2, 0, 2])
@@ -53,7 +53,7 @@ def test_images_keep_their_shape():
 
 
 @pytest.mark.parametrize(
-    "bad, sentence",
+    "bad, message",
     [
         (np.where(X == 7, np.nan, X), "NaN, infinity .* in row 2"),
         (csr_matrix(np.where(X == 4, np.inf, X)), "in row 1"),
@@ -69,14 +69,14 @@ def test_images_keep_their_shape():
         (Getter([["a"], ["b"]]), "Row 0 of X is not an array of numbers but list"),
     ],
 )
-def test_bad_rows_are_refused_in_a_sentence(bad, sentence):
-    """At the door, with the first row that is wrong."""
-    with pytest.raises(AlignmentError, match=sentence):
+def test_bad_rows_are_refused_with_a_message(bad, message):
+    """Before anything is fitted, with the number of the first row that is wrong."""
+    with pytest.raises(AlignmentError, match=message):
         as_rows(bad)
 
 
-def test_a_getter_is_checked_as_it_goes():
-    """Its rows are seen only when they are taken."""
+def test_rows_of_a_dataset_are_checked_when_they_are_read():
+    """They are not read before."""
     rows = as_rows(Getter([[1.0, 2.0], [1.0, np.nan], [1.0]]))
     with pytest.raises(AlignmentError, match="in row 1"):
         rows.take(np.array([0, 1]))
@@ -84,14 +84,13 @@ def test_a_getter_is_checked_as_it_goes():
         rows.take(np.array([2]))
 
 
-def test_rows_must_be_the_items():
-    """As many rows as items."""
+def test_there_is_one_row_for_each_item():
     with pytest.raises(AlignmentError, match="X has 4 rows, but the annotations have 5 items"):
         check_rows(as_rows(X), 5)
 
 
 def test_a_fingerprint_changes_with_the_numbers_alone(tmp_path):
-    """The same for an array and its map, and for every sparse form; another for one other number."""
+    """Equal for an array and its mapped file, and for every sparse format; different after one number changes."""
     same = {fingerprint(as_rows(kind)) for kind in (X, mapped(tmp_path, X), Getter(X))}
     sparse = {fingerprint(as_rows(kind)) for kind in (csr_matrix(X), csr_matrix(X).tocoo(), csr_matrix(X).tocsc())}
     assert len(same) == len(sparse) == 1
@@ -101,7 +100,7 @@ def test_a_fingerprint_changes_with_the_numbers_alone(tmp_path):
 
 
 def test_a_wide_sparse_matrix_is_never_made_dense():
-    """Neither to be checked nor to be known again: this one would take 40 GB."""
+    """Neither for the check nor for the fingerprint: in dense form this one would take 40 GB."""
     wide = csr_matrix(([1.0, 2.0, np.nan], ([0, 2, 3], [5, 7, 9_999_999])), shape=(1000, 10_000_000))
     with pytest.raises(AlignmentError, match="in row 3"):
         as_rows(wide)
@@ -109,8 +108,8 @@ def test_a_wide_sparse_matrix_is_never_made_dense():
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-def test_numbers_in_other_clothes():
-    """Half precision of torch, a table of pandas that could hold gaps, a matrix, an empty mask: all are arrays."""
+def test_less_common_array_types():
+    """Half precision of torch, nullable columns of pandas, a matrix and a masked array without masked entries."""
     import pandas as pd
 
     for other in (

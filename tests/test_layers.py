@@ -1,4 +1,4 @@
-"""The house stands: imports go down only, heavy libraries stay where they are used, names are what they seem."""
+"""The layers: imports go down only, heavy libraries stay where they are used, names are what they seem."""
 
 import ast
 import os
@@ -10,50 +10,40 @@ import pytest
 
 import manyhands
 from manyhands import registry
+from manyhands.validation import NameOr, NoneOr
 
 SOURCE = Path(manyhands.__file__).parent
 
-GROUND = {"compiled", "elementary", "sorting", "annotations", "encoding", "exceptions", "validation"}
-GROUND |= {"randomness", "progress", "parameters", "writing"}
-FIRST = {
-    "kernels",
-    "plain_pass",
-    "em",
-    "priors",
-    "noise",
-    "table_model",
-    "consensus",
-    "dependence",
-    "heldout",
-    "simulate",
-}
-FIRST |= {"scorecards", "difficulty_model", "exchangeable", "triads"}
-FIRST |= {"_fused", "certainty", "balance", "synthesis", "neighbours", "tuplets", "metrics", "nn"}
-SECOND = {"aggregation", "classifiers", "representation"}
-BESIDE = {"testing", "registry", "model_selection"}
-THIRD = {"io", "datasets", "planning", "spark", "report", "web", "reproduce", "cli", "__main__"}
-FLOOR = dict.fromkeys(GROUND, 0) | dict.fromkeys(FIRST, 1) | dict.fromkeys(SECOND | BESIDE, 2) | dict.fromkeys(THIRD, 3)
-
-# Within a floor: who may import whom. Everything else on the same floor may not, unless it is the same part.
-SIDEWAYS = {
-    0: {(a, b) for a in GROUND for b in GROUND},
-    1: {(a, b) for a in FIRST for b in FIRST if "simulate" not in (b,) and "nn" not in (b,)},
-    2: {
-        ("classifiers", "aggregation"),
-        ("classifiers", "registry"),
-        ("representation", "aggregation"),
-        ("representation", "classifiers"),
-        ("representation", "registry"),
-    }
-    | {(a, b) for a in BESIDE for b in SECOND | BESIDE},
-    3: {("cli", other) for other in THIRD}
-    | {("web", "report"), ("web", "io"), ("report", "planning"), ("reproduce", "datasets"), ("datasets", "io")}
-    | {("__main__", "cli")},
-}
+# From the lowest part to the highest; a part imports only parts before it, and parts of its own line.
+LAYERS = [
+    ("exceptions",),
+    ("compiled", "spelling", "validation", "writing", "progress"),
+    ("elementary", "encoding", "sorting", "options", "randomness"),
+    ("annotations", "estimator", "features"),
+    ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
+    ("class_balance", "neighbours", "linear", "nn"),
+    ("metrics", "scorecards", "simulate"),
+    ("registry",),
+    ("persistence",),
+    ("aggregation",),
+    ("classifiers",),
+    ("representation",),
+    ("model_selection",),
+    ("testing",),
+    ("io",),
+    ("datasets",),
+    ("workflows",),
+    ("reproduce",),
+    ("cli",),
+    ("__main__",),
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+# Parts of one line that may import each other; all others of a line may not.
+TOGETHER = {"em", "noise", "heldout"}
 
 HEAVY = {  # library -> parts of the package that may import it
     "torch": {"nn", "classifiers", "representation", "randomness"},
-    "safetensors": {"nn", "classifiers", "representation"},
+    "safetensors": {"nn", "persistence"},
     "sklearn": {
         "classifiers",
         "representation",
@@ -63,18 +53,16 @@ HEAVY = {  # library -> parts of the package that may import it
         "testing",
         "neighbours",
         "simulate",
-        "parameters",
+        "estimator",
+        "persistence",
     },
-    "polars": {"io", "spark", "cli"},
-    "pandas": {"io", "spark"},
+    "polars": {"io", "cli"},
+    "pandas": {"io"},
     "orjson": {"io"},
     "fastexcel": {"io"},
     "defusedxml": {"io"},
-    "pyarrow": {"io", "spark"},
-    "pyspark": {"spark"},
-    "matplotlib": {"report", "reproduce"},
-    "starlette": {"web"},
-    "uvicorn": {"web"},
+    "pyarrow": {"io"},
+    "matplotlib": {"reproduce"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
@@ -83,7 +71,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 
 def part_of(path):
-    """The part of the house a file belongs to: its module at the top, or the package below the top."""
+    """The part of the package that a file belongs to: its module at the top, or the package below the top."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -92,9 +80,14 @@ def shown(path):
     return path.relative_to(SOURCE).as_posix()
 
 
-def imports_of(path, node, at_import=True):
-    """Every imported module below a node as (file, dotted name, whether it is imported when the file is)."""
+def imports_of(path, node, at_import=True, types=True):
+    """Every imported module below a node as (file, dotted name, whether it is imported when the file is).
+
+    Without `types`, imports for type checkers alone are left out.
+    """
     for child in ast.iter_child_nodes(node):
+        if not types and _is_type_checking(child):
+            continue
         if isinstance(child, ast.Import):
             yield from ((path, alias.name, at_import) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
@@ -102,7 +95,7 @@ def imports_of(path, node, at_import=True):
             yield from ((path, f"{child.module}.{alias.name}", at_import) for alias in child.names)
         elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
             later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _is_type_checking(child)
-            yield from imports_of(path, child, at_import and not later)
+            yield from imports_of(path, child, at_import and not later, types)
 
 
 def _is_type_checking(node):
@@ -122,18 +115,16 @@ def imports(trees):
 
 
 def is_allowed(importer, imported):
-    """Down is allowed, sideways where the table says so, up never."""
-    if importer == imported:
+    """A part imports itself, parts of lower layers, and those that it forms a layer together with."""
+    if importer == imported or {importer, imported} <= TOGETHER:
         return True
-    if FLOOR[importer] == FLOOR[imported]:
-        return (importer, imported) in SIDEWAYS[FLOOR[importer]]
-    return FLOOR[importer] > FLOOR[imported]
+    return RANK[importer] > RANK[imported]
 
 
-def test_every_part_has_a_floor():
-    """Whoever adds a module or package says on which floor it stands."""
+def test_every_part_has_a_layer():
+    """Whoever adds a module or package states its layer."""
     parts = {part_of(path) for path in FILES} - {"__init__"}
-    assert parts <= set(FLOOR), f"on no floor: {sorted(parts - set(FLOOR))}"
+    assert parts == set(RANK), f"in no layer: {sorted(parts - set(RANK))}; not there: {sorted(set(RANK) - parts)}"
 
 
 def imported_part(name):
@@ -145,38 +136,92 @@ def imported_part(name):
 
 
 def test_imports_go_down(imports):
-    """No file imports from a floor above its own, not even inside a function."""
+    """No file imports from a layer above its own, not even inside a function."""
     wrong = []
     for path, name, _ in imports:
         imported = imported_part(name)
-        if imported is None or part_of(path) == "__init__":  # the front door shows everything, lazily
+        if imported is None or part_of(path) == "__init__":  # the public names, which load on first use
             continue
-        if imported not in FLOOR or not is_allowed(part_of(path), imported):
+        if imported not in RANK or not is_allowed(part_of(path), imported):
             wrong.append(f"{shown(path)} imports {name}")
     assert not wrong
+
+
+def module_of(path):
+    """The dotted name of a file below the package."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_module_imports_itself_through_others(trees):
+    """There is no cycle of imports, those inside functions included."""
+    modules = {module_of(path) for path in FILES}
+    imported = {module: set() for module in modules}
+    for path, tree in trees.items():
+        for _, name, _ in imports_of(path, tree, types=False):
+            below = name.removeprefix("manyhands.")
+            found = below if below in modules else below.rpartition(".")[0]
+            if name.startswith("manyhands.") and found in modules - {module_of(path), "__init__"}:
+                imported[module_of(path)].add(found)
+    while leaves := {module for module, used in imported.items() if not used & imported.keys()}:
+        imported = {module: used for module, used in imported.items() if module not in leaves}
+    assert not imported, f"these import each other in a circle: {sorted(imported)}"
+
+
+# Modules of a family that are no method of their own: what methods share.
+SHARED = {
+    "aggregation": {"base", "vote_shares", "tempering"},
+    "classifiers": {
+        "active_workers", "base", "epoch_updates", "fitting", "nested_methods", "network", "network_options",
+        "noise_layer", "regression", "self_training", "training_context", "training_data",
+    },
+    "representation": {"base", "label_confidence", "training_set"},
+}  # fmt: skip
 
 
 def test_methods_do_not_import_each_other(imports):
-    """What two methods share moves down a floor, or into the base of the family."""
-    shared = {"base", "bench", "votes", "network", "noise_layer", "regression", "saving", "self_training"}
-    shared |= {
-        "linear_head",
-        "neucrowd_epochs",
-        "trust",
-        "iced_rounds",
-        "adversaries",
-        "generated_labels",
-        "heard",
-        "fillers",
-        "wrapping",
-    }
-    shared |= {"__init__", "compiled_on_disk", "estimators_on_disk", "parts_on_disk"}
+    """A method imports the shared modules of its family and those of its own package, no other method."""
     wrong = []
     for path, name, _ in imports:
-        pieces = name.split(".")
-        if path.parent.name in SECOND and pieces[:2] == ["manyhands", path.parent.name] and pieces[2] not in shared:
+        pieces, own = name.split("."), path.relative_to(SOURCE).parts
+        family = own[0]
+        if family not in SHARED or pieces[:2] != ["manyhands", family] or len(pieces) < 3:
+            continue
+        if pieces[2] not in SHARED[family] and pieces[2] != own[1].removesuffix(".py"):
             wrong.append(f"{shown(path)} imports {name}")
     assert not wrong
+
+
+# What is built on other methods, by a name of the registry: module -> the kinds or the names that it fetches.
+NOISE_LAYERS = {"crowd-layer", "conal", "spee-lfc", "trace-reg"}
+BUILT_ON = {
+    "classifiers.self_crowd.self_crowd": NOISE_LAYERS,
+    "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
+    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding-plus"},
+}
+
+
+def names_in(constraint):
+    """The names that a constraint allows, of the methods in the registry."""
+    constraint = constraint.constraint if isinstance(constraint, NoneOr) else constraint
+    return set(constraint.names) & set(registry.names()) if isinstance(constraint, NameOr) else set()
+
+
+def test_what_is_fetched_through_the_registry_is_stated(trees):
+    """A method that is built on another one names it here; every method may use the aggregators."""
+    fetched = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args
+            if is_call and getattr(node.func.value, "id", "") == "registry" and isinstance(node.args[0], ast.Constant):
+                fetched.setdefault(module_of(path), set()).add(node.args[0].value)
+    for name in registry.names():
+        cls = registry.get(name)
+        for constraint in cls._constraints.values():
+            fetched.setdefault(cls.__module__.removeprefix("manyhands."), set()).update(names_in(constraint))
+    others = set(registry.names("classifier")) | set(registry.names("representation"))
+    estimators = ("aggregation.", "classifiers.", "representation.")
+    found = {module: names & others for module, names in fetched.items() if module.startswith(estimators)}
+    assert {module: names for module, names in found.items() if names} == BUILT_ON
 
 
 def test_heavy_libraries_stay_where_they_are_used(imports):
@@ -191,14 +236,17 @@ def test_heavy_libraries_stay_where_they_are_used(imports):
     assert not wrong
 
 
-def test_nothing_heavy_loads_with_the_lower_floors(imports):
-    """On the lower floors, scikit-learn and scipy.sparse are imported inside functions only."""
+def test_nothing_heavy_loads_with_the_lower_layers(imports):
+    """In the lower layers, scikit-learn and scipy.sparse are imported inside functions only."""
     heavy = ("sklearn", "scipy.sparse", "scipy.optimize", "scipy.stats")
     excepted = ("classifiers", "representation")
     wrong = [
         f"{shown(path)} loads {name} when it is imported"
         for path, name, at_import in imports
-        if at_import and name.startswith(heavy) and FLOOR.get(part_of(path), 9) <= 2 and part_of(path) not in excepted
+        if at_import
+        and name.startswith(heavy)
+        and RANK.get(part_of(path), 99) < RANK["io"]
+        and part_of(path) not in excepted
     ]
     assert not wrong
 
@@ -222,7 +270,7 @@ def test_import_is_light():
 def test_voting_needs_no_scientific_library():
     """A majority vote and a Dawid-Skene fit with the compiled pass load neither scipy.sparse nor scikit-learn."""
     program = (
-        "import sys, manyhands as mh; from manyhands import kernels;"
+        "import sys, manyhands as mh; from manyhands.em import kernels;"
         "a = mh.Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); mh.MajorityVote().fit(a); mh.DawidSkene().fit(a);"
         "print(kernels._fused is not None, 'scipy.sparse' in sys.modules, 'sklearn' in sys.modules)"
     )
@@ -274,3 +322,21 @@ def test_type_checkers_see_the_lazy_names():
 def test_unknown_names_are_attribute_errors():
     """A name that does not exist gives the error that `hasattr` expects."""
     assert not hasattr(manyhands, "NoSuchThing")
+
+
+def test_nn_is_torch_only(trees):
+    """Every module of `nn` imports torch; what needs none stands elsewhere."""
+    inside = {path for path in FILES if part_of(path) == "nn" and path.name != "__init__.py"}
+    wrong = [shown(p) for p in inside if not any(n.startswith("torch") for _, n, _ in imports_of(p, trees[p]))]
+    assert not wrong
+
+
+# Why two modules may share a name: a noise model and its aggregator, the base of a family, a method and its package.
+SAME_NAME = {"base", "options", "one_coin", "truth", "features", "difficulty", "compare", "comparison"}
+
+
+def test_modules_have_names_of_their_own():
+    """No two modules of the package share a name without a reason that is listed here."""
+    names = [path.stem for path in FILES if path.stem != "__init__"]
+    shared = {name for name in names if names.count(name) > 1}
+    assert shared <= SAME_NAME, f"several modules are called {sorted(shared - SAME_NAME)}"

@@ -1,4 +1,4 @@
-"""What the documents say is true: links lead somewhere, and the code in the README runs."""
+"""The documents are correct: links and module paths exist, and the code in the documents runs."""
 
 import re
 import subprocess
@@ -10,10 +10,12 @@ import pytest
 from manyhands.testing.small_crowds import feature_crowd
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "manyhands"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -41,6 +43,18 @@ def test_links_lead_somewhere(document):
     """Every relative link is a file of this repository."""
     broken = [link for link in links_of(document.read_text(encoding="utf-8")) if not (document.parent / link).exists()]
     assert not broken, f"{document.name} links to what is not there: {', '.join(broken)}"
+
+
+@pytest.mark.parametrize("name", ["glossary.md", "architecture.md"])
+def test_modules_that_documents_name_exist(name):
+    """A path such as `em/driver.py` is below the package; in the tree of the architecture, a file name is enough."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    files = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+    names = {path.rpartition("/")[2] for path in files} if name == "architecture.md" else set()
+    named = {path for path in _MODULE.findall(text) if not path.startswith("tests/")}
+    assert len(named) > 40
+    missing = sorted(named - files - names)
+    assert not missing, f"docs/{name} names modules that do not exist: {', '.join(missing)}"
 
 
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")

@@ -1,64 +1,68 @@
-"""The closest match of a misspelt name: "did you mean ...?"."""
+"""The name that a mistyped one most likely stands for: "Did you mean ...?"."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+_CUTOFF = 0.5  # similarity below which a suggestion would only confuse
 
 
-def closest_match(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that `word` most probably stands for.
+def closest_match(word: object, candidates: Iterable[str]) -> str | None:
+    """The candidate that is most similar to a word.
 
-    Case, underscores, hyphens and spaces are ignored. A word matches a candidate by the same letters, by the initials
-    of its parts, as its beginning, or by similar spelling, in this order.
+    Case does not matter. In this order: the same word; the candidate of which the word is the initials (``lr`` for
+    ``learning_rate``); one of which the word is a whole part (``rate`` for ``learning_rate``); the most similar one by
+    difflib's ratio, at least 0.5. The first candidate wins a tie.
 
     Parameters
     ----------
-    word : str
-        What was written.
+    word : object
+        What was typed; anything but a string is converted by ``str``.
     candidates : iterable of str
-        The names that exist.
+        Known names, with parts separated by underscores, hyphens, dots or spaces.
 
     Returns
     -------
     str or None
-        The closest candidate, or None where none is similar.
+        A candidate as it was given, or None where none is similar.
 
     Examples
     --------
-    >>> closest_match("lr", ["learning_rate", "batch_size"])
+    >>> closest_match("learning_rat", ["learning_rate", "dropout"])
     'learning_rate'
-    >>> closest_match("dawid_skene", ["dawid-skene", "glad"])
+    >>> closest_match("lr", ["learning_rate", "dropout"])
+    'learning_rate'
+    >>> closest_match("DS", ["majority-vote", "dawid-skene"])
     'dawid-skene'
-    >>> closest_match("xyz", ["learning_rate"]) is None
+    >>> closest_match("colour", ["learning_rate", "dropout"]) is None
     True
     """
-    names = list(candidates)
-    plain = {name: _letters(name) for name in names}
-    wanted = _letters(word)
-    if not wanted:
-        return None
-    rules = (
-        [name for name in names if plain[name] == wanted],
-        [name for name in names if len(wanted) > 1 and _initials(name) == wanted],
-        [name for name in names if len(wanted) > 2 and plain[name].startswith(wanted)],
-    )
-    for found in rules:
-        if found:
-            return found[0]
-    close = get_close_matches(wanted, list(plain.values()), n=1)
-    return next((name for name in names if close and plain[name] == close[0]), None)
+    from difflib import get_close_matches  # only errors need it
+
+    typed = str(word).lower()
+    names: dict[str, str] = {}
+    for candidate in candidates:
+        names.setdefault(candidate.lower(), candidate)
+    if typed in names:
+        return names[typed]
+    parts = {name: [part for part in re.split(r"[_\-. ]+", name) if part] for name in names}
+    initials = [name for name in names if typed == "".join(part[0] for part in parts[name])]
+    containing = [name for name in names if typed in parts[name]]
+    exact = (initials or containing) if len(typed) > 1 else []
+    found = exact or get_close_matches(typed, names, n=1, cutoff=_CUTOFF)
+    return names[found[0]] if found else None
 
 
-def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return " Did you mean 'name'?", or "" where no candidate is similar to `word`.
+def did_you_mean(word: object, candidates: Iterable[str]) -> str:
+    """Return " Did you mean 'name'?", or "" where no candidate is similar to a word.
 
     Parameters
     ----------
-    word : str
-        What was written.
+    word : object
+        What was typed.
     candidates : iterable of str
-        The names that exist.
+        Known names.
 
     Returns
     -------
@@ -67,11 +71,3 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """
     found = closest_match(word, candidates)
     return "" if found is None else f" Did you mean {found!r}?"
-
-
-def _letters(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter not in "_- ")
-
-
-def _initials(name: str) -> str:
-    return "".join(part[0] for part in name.lower().replace("-", "_").replace(" ", "_").split("_") if part)

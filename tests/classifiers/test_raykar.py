@@ -13,7 +13,7 @@ from manyhands import Annotations, Raykar, TwoStage
 from manyhands.classifiers.raykar import RaykarSteps
 from manyhands.em.classifier_em import class_names, initial_posterior, posterior_from_gold
 from manyhands.em.kernels import pack
-from manyhands.linear.softmax_regression import climb, log_proba, penalty
+from manyhands.linear.softmax_regression import log_proba, newton_ascent, penalty
 from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
 from reference.slow_raykar import two_coin_em
 
@@ -112,7 +112,7 @@ def test_newton_finds_what_scikit_learn_finds(n_classes):
     X, votes, _ = overlapping(n_classes)
     target = initial_posterior(votes, None)
     start = np.zeros((5, 1 if n_classes == 2 else n_classes))
-    weights = climb(X, target, start, 0.5, 50)
+    weights = newton_ascent(X, target, start, 0.5, 50)
     C = (2 if n_classes == 2 else 1) / 0.5
     row, label = np.nonzero(target)
     other = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X[row], label, sample_weight=target[row, label])
@@ -131,7 +131,7 @@ def test_a_newton_step_never_lowers_the_value():
     for scale in (0.1, 3.0, 30.0):
         weights = rng.normal(0, scale, (5, 3))
         for _ in range(5):
-            better = climb(X, target, weights, 0.01, 1)
+            better = newton_ascent(X, target, weights, 0.01, 1)
             assert value(better) >= value(weights)
             weights = better
 

@@ -15,8 +15,8 @@ def kinds_of(network):
     return [type(layer).__name__ for layer in network.modules() if not list(layer.children())]
 
 
-def test_mlp_has_what_was_asked_for():
-    """ReLU and dropout behind all layers but the last; batch norm where wanted; no hidden layer is legal."""
+def test_mlp_has_the_requested_layers():
+    """ReLU and dropout behind all layers but the last, batch norm on request; no hidden layer is allowed."""
     assert kinds_of(mlp((5, 4, 3, 2), dropout=0.5, batch_norm=True)) == [
         "Flatten", *["Linear", "BatchNorm1d", "ReLU", "Dropout"] * 2, "Linear",
     ]  # fmt: skip
@@ -25,7 +25,7 @@ def test_mlp_has_what_was_asked_for():
 
 
 def test_convnet_is_the_four_layers_of_the_paper():
-    """32, 32, 64, 64 filters of 3x3, batch norm behind the first, 7 x 7 left of 150 x 150; two classes out of 128."""
+    """32, 32, 64, 64 filters of 3x3, batch norm behind the first; 150 x 150 pixels become 7 x 7; then 128 units."""
     network = convnet((3, 150, 150), 2)
     filters = [(m.in_channels, m.out_channels, m.kernel_size) for m in network.modules() if isinstance(m, nn.Conv2d)]
     assert filters == [(3, 32, (3, 3)), (32, 32, (3, 3)), (32, 64, (3, 3)), (64, 64, (3, 3))]
@@ -38,35 +38,35 @@ def test_convnet_is_the_four_layers_of_the_paper():
 
 
 @pytest.mark.parametrize("side", [1, 2, 3, 8, 16, 28, 45])
-def test_small_images_keep_their_border(side):
-    """Digits of 8 x 8 go through the same four layers, and are halved while they can be."""
+def test_small_images_are_padded(side):
+    """Digits of 8 x 8 pass the same four layers, and are pooled while they have two pixels."""
     network = build("convnet", (1, side, side + 1), 3)
     assert kinds_of(network).count("Conv2d") == 4
     assert network(torch.zeros(2, 1, side, side + 1)).shape == (2, 3)
 
 
-def test_a_function_of_the_callers_own():
-    """It gets the number of features, or the shape; what it makes must be a module with a logit per class."""
-    asked = []
+def test_a_function_may_build_the_network():
+    """It gets the number of features, or the shape, and must return a module with one logit per class."""
+    calls = []
 
     def make(size, n_classes):
-        asked.append((size, n_classes))
+        calls.append((size, n_classes))
         return nn.Sequential(nn.Flatten(), nn.LazyLinear(n_classes))
 
     assert build(make, (4,), 3)(torch.zeros(2, 4)).shape == (2, 3)
     assert build(make, (1, 2, 2), 3).training
-    assert asked == [(4, 3), ((1, 2, 2), 3)]
-    for bad, sentence in [
+    assert calls == [(4, 3), ((1, 2, 2), 3)]
+    for bad, message in [
         (lambda size, n: "no module", "must make a torch Module; it made str"),
         (lambda size, n: nn.Linear(size, n + 1), r"must give 3 logits per row as a tensor; for 2 rows: \(2, 4\)"),
         (lambda size, n: nn.Linear(size + 1, n), r"cannot take rows of shape \(4,\)"),
     ]:
-        with pytest.raises(ParameterError, match=sentence):
+        with pytest.raises(ParameterError, match=message):
             build(bad, (4,), 3)
 
 
-def test_a_module_is_no_function_that_makes_one():
-    """A likely mistake has a sentence of its own; so has a module that answers with something else."""
+def test_a_module_instead_of_a_function_is_refused():
+    """The message states what to give instead; a module that does not return a tensor is refused too."""
     with pytest.raises(ParameterError, match="is a module; give a function that makes one"):
         build(nn.Linear(3, 2), (3,), 2)
     with pytest.raises(ParameterError, match="must give 2 logits per row as a tensor; for 2 rows: tuple"):
@@ -81,14 +81,14 @@ HUGE = [
 ]
 
 
-@pytest.mark.parametrize(("hidden", "said"), HUGE)
-def test_weights_beyond_all_memory_are_refused_before_a_layer_is_made(monkeypatch, hidden, said):
-    """By arithmetic with whole numbers that do not wrap around."""
+@pytest.mark.parametrize(("hidden", "message"), HUGE)
+def test_weights_beyond_the_memory_are_refused_before_a_layer_is_made(monkeypatch, hidden, message):
+    """The number of weights is computed with integers that do not overflow."""
     monkeypatch.setattr(nn, "Linear", lambda *_: pytest.fail("a layer was made"))
     votes = Annotations.from_triples([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
-    with pytest.raises(LimitError, match=said):
+    with pytest.raises(LimitError, match=message):
         CrowdLayer(hidden=hidden).fit([[0.0], [1.0]], votes)
-    with pytest.raises(LimitError, match=said):
+    with pytest.raises(LimitError, match=message):
         build("convnet", (1, 8, 8), 2, hidden=hidden)
 
 

@@ -1,4 +1,4 @@
-"""Batches hold every label once, beside its item."""
+"""Mini-batches contain every label once, together with its item."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from strategies import annotations, triples_of
 
 
 @given(annotations(), st.integers(1, 5), st.booleans())
-def test_batches_are_their_slow_twin(votes, size, shuffle):
-    """Every item with a label comes once, with the labels that a loop over all triples finds on it."""
+def test_batches_equal_the_reference(votes, size, shuffle):
+    """Every item with a label comes once, with the labels that a loop over all triples finds for it."""
     batches = AnnotationBatches(votes, size, np.random.default_rng(0) if shuffle else None)
     seen = []
     for batch in batches:
@@ -23,15 +23,15 @@ def test_batches_are_their_slow_twin(votes, size, shuffle):
     assert len(batches) == sum(1 for _ in batches)
 
 
-def test_no_batch_has_one_item_unless_it_must(votes):
-    """A last item alone joins the batch before it; asked for, items without labels are there too."""
+def test_no_batch_has_a_single_item_if_it_can_be_avoided(votes):
+    """A single item that is left over joins the last mini-batch; items without labels are included on request."""
     sizes = [len(batch.item) for batch in AnnotationBatches(votes, 2, items=np.arange(3))]
     assert sizes == [3]
     assert [len(batch.item) for batch in AnnotationBatches(votes[np.arange(12) % 3], 5)] == [5, 3]
 
 
-def test_each_epoch_has_another_order(votes):
-    """The generator moves on, and the same seed gives the same epochs."""
+def test_each_epoch_has_a_new_order(votes):
+    """The same seed gives the same epochs."""
     votes = votes[np.arange(60) % 3]
 
     def orders():
@@ -43,8 +43,8 @@ def test_each_epoch_has_another_order(votes):
 
 
 @pytest.mark.parametrize("items", [np.zeros(0, int), None])
-def test_nothing_to_walk_through(votes, items):
-    """No items, or no labels on any, are no batches."""
-    silent = votes.keep(np.zeros(votes.n_annotations, bool))
-    batches = AnnotationBatches(silent if items is None else votes, 4, items=items)
+def test_no_items_give_no_batches(votes, items):
+    """No items, or no labels on any of them."""
+    unlabelled = votes.keep(np.zeros(votes.n_annotations, bool))
+    batches = AnnotationBatches(unlabelled if items is None else votes, 4, items=items)
     assert list(batches) == [] and len(batches) == 0

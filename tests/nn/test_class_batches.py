@@ -1,4 +1,4 @@
-"""Batches of P classes with K items each, and tuplets in them."""
+"""Mini-batches of P classes with K items each, and tuplets in them."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,8 @@ def batches(sizes, batch_size, seed=0):
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9).filter(any), st.integers(1, 40), seeds())
-def test_classes_have_equal_shares(sizes, batch_size, seed):
-    """P classes after each other, K items of each with their own class, twice only where a class is too small."""
+def test_classes_are_equally_frequent(sizes, batch_size, seed):
+    """P classes, K items of each with their class; an item comes twice only where its class has fewer than K."""
     made, class_of = batches(sizes, batch_size, seed)
     found = list(made)
     assert len(found) == len(made) >= 1
@@ -31,15 +31,15 @@ def test_classes_have_equal_shares(sizes, batch_size, seed):
             assert len(set(row)) == min(batch.n_each, sizes[k])
 
 
-def test_many_classes_share_few_places():
-    """A batch of 64 holds 8 classes of 20, 8 items of each; of three classes, it holds all, 21 of each."""
+def test_a_batch_holds_some_of_many_classes():
+    """A mini-batch of 64 holds 8 of 20 classes with 8 items each, or all of three classes with 21 items each."""
     for n_classes, expected in ((20, (8, 8)), (3, (3, 21)), (2, (2, 32)), (1, (1, 64))):
         made, _ = batches([30] * n_classes, 64)
         assert (made.n_classes, made.n_each) == expected
 
 
-def test_an_epoch_walks_through_a_class_in_turn():
-    """With equal classes, every item comes once; the next epoch has another order."""
+def test_an_epoch_uses_every_item_of_equal_classes_once():
+    """The next epoch has another order."""
     made, class_of = batches([16, 16], 8)
     first, second = (np.concatenate([batch.item for batch in made]) for _ in range(2))
     assert sorted(first.tolist()) == sorted(second.tolist()) == sorted(class_of)
@@ -47,7 +47,7 @@ def test_an_epoch_walks_through_a_class_in_turn():
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(2, 40), st.integers(1, 4), seeds())
-def test_tuplets_are_of_their_classes(sizes, batch_size, n_negatives, seed):
+def test_tuplets_have_the_right_classes(sizes, batch_size, n_negatives, seed):
     """A positive is another row of the anchor's class, negatives are rows of other classes."""
     made, _ = batches(sizes, batch_size, seed)
     batch = next(iter(made))
@@ -58,7 +58,7 @@ def test_tuplets_are_of_their_classes(sizes, batch_size, n_negatives, seed):
     assert (target[negative] != target[:, None]).all()
 
 
-def test_tuplets_reach_every_row():
+def test_tuplets_are_drawn_uniformly():
     """All positives of a class and all rows of other classes are drawn, about equally often."""
     made, _ = batches([8, 8, 8], 24)
     batch, rng = next(iter(made)), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Generator, discriminator and informer beside plain loops over pairs; what of them is left out, and for whom."""
+"""Generator, discriminator and auxiliary network compared with plain loops over pairs; their options."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 
 from manyhands.nn.item_worker_pairs import Pairs
-from manyhands.nn.label_generator import Discriminator, Generator, GeneratorBehind, label_spread
-from manyhands.nn.losses import bandit_loss
-from reference.slow_generated import slow_generator, slow_log_truth, slow_logit, slow_spread
+from manyhands.nn.label_discriminator import Discriminator, label_adjacency
+from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
+from reference.slow_generated import slow_adjacency, slow_generator, slow_log_truth, slow_logit
 from strategies import annotations
 
 N_FEATURES, N_CLASSES, N_WORKERS = 4, 3, 2
@@ -35,7 +35,7 @@ def generated(generator, x, pairs, noise, z=None):
 
 
 @torch.no_grad()
-def test_the_generator_is_its_slow_twin(x, pairs):
+def test_the_generator_equals_the_reference(x, pairs):
     generator = Generator(N_FEATURES, N_CLASSES, N_WORKERS)
     noise, z = generator.draw_noise(pairs), z_of(x)
     found = generated(generator, x, pairs, noise)
@@ -51,26 +51,26 @@ def test_the_generator_is_its_slow_twin(x, pairs):
 
 @pytest.mark.parametrize("spread", [None, torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])])
 @torch.no_grad()
-def test_discriminator_and_informer_are_their_slow_twins(x, pairs, spread):
+def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, spread):
     discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, spread=spread, size=5).eval()
-    seen, label = discriminator.see(x), torch.tensor(LABEL)
+    seen, label = discriminator.inputs(x), torch.tensor(LABEL)
     triples = [(x[i].tolist(), w, y) for i, w, y in zip(ROW, WORKER, LABEL)]
     expected = [slow_logit(discriminator, *triple) for triple in triples]
     np.testing.assert_allclose(discriminator.logit(seen, pairs, label).numpy(), expected, rtol=1e-4, atol=1e-5)
     every = [[slow_logit(discriminator, *triple[:2], c) for c in range(N_CLASSES)] for triple in triples]
     np.testing.assert_allclose(discriminator.logits(seen, pairs).numpy(), every, rtol=1e-4, atol=1e-5)
-    told = [slow_log_truth(discriminator, *triple) for triple in triples]
-    np.testing.assert_allclose(discriminator.log_truth(seen, pairs, label).numpy(), told, rtol=1e-4, atol=1e-5)
+    expected = [slow_log_truth(discriminator, *triple) for triple in triples]
+    np.testing.assert_allclose(discriminator.log_truth(seen, pairs, label).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 @settings(max_examples=40)
 @given(annotations(n_classes=3))
-def test_labels_take_on_from_those_they_meet(votes):
-    np.testing.assert_allclose(label_spread(votes), slow_spread(votes, votes.n_classes), atol=1e-12)
+def test_label_adjacency_equals_the_reference(votes):
+    np.testing.assert_allclose(label_adjacency(votes), slow_adjacency(votes, votes.n_classes), atol=1e-12)
 
 
 @torch.no_grad()
-def test_a_generator_that_does_not_see_items_or_workers_answers_them_alike(x, pairs):
+def test_a_generator_without_items_or_workers_does_not_distinguish_them(x, pairs):
     noise, z = torch.zeros(4, N_CLASSES), torch.full((3, N_CLASSES), 1 / N_CLASSES)
     for parts, alike in (({"sees_items": False}, (0, 2, 3)), ({"sees_workers": False}, (1, 2))):
         generator = Generator(N_FEATURES, N_CLASSES, N_WORKERS, **parts)
@@ -82,62 +82,30 @@ def test_a_generator_that_does_not_see_items_or_workers_answers_them_alike(x, pa
 
 
 @torch.no_grad()
-def test_workers_are_known_by_what_is_known_of_them(x, pairs):
-    """Two workers of whom the same is known answer the same, in the generator and before the discriminator."""
+def test_workers_with_the_same_features_have_the_same_distribution(x, pairs):
+    """In the generator and in the discriminator."""
     known, noise = torch.ones(N_WORKERS, 2), torch.zeros(4, N_CLASSES)
     found = generated(Generator(N_FEATURES, N_CLASSES, N_WORKERS, known), x, pairs, noise)
     torch.testing.assert_close(found[1], found[2])
     discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, known).eval()
-    logits = discriminator.logits(discriminator.see(x), pairs)
+    logits = discriminator.logits(discriminator.inputs(x), pairs)
     torch.testing.assert_close(logits[1], logits[2])
 
 
 @torch.no_grad()
-def test_someone_unknown_is_an_average_worker(x, pairs):
+def test_an_unknown_worker_gets_the_mean_embedding(x, pairs):
     generator = Generator(N_FEATURES, N_CLASSES, N_WORKERS).eval()
-    wider = generator.for_all(torch.tensor([1, -1, 0]))
-    assert wider.n_workers == 3 and generator.n_workers == N_WORKERS
-    torch.testing.assert_close(wider.codes.free[0], generator.codes.free[1])
-    torch.testing.assert_close(wider.codes.free[1], generator.codes.free.mean(0))
+    copied = generator.for_workers(torch.tensor([1, -1, 0]))
+    assert copied.n_workers == 3 and generator.n_workers == N_WORKERS
+    torch.testing.assert_close(copied.codes.free[0], generator.codes.free[1])
+    torch.testing.assert_close(copied.codes.free[1], generator.codes.free.mean(0))
     noise = generator.draw_noise(pairs)
     renamed = Pairs(pairs.row, torch.tensor([2, 0])[pairs.worker])
-    torch.testing.assert_close(generated(wider, x, renamed, noise), generated(generator, x, pairs, noise))
+    torch.testing.assert_close(generated(copied, x, renamed, noise), generated(generator, x, pairs, noise))
 
 
-def test_the_module_is_the_classifier(x):
+def test_a_classifier_with_its_generator_is_the_classifier(x):
     network = torch.nn.Linear(N_FEATURES, N_CLASSES)
-    module = GeneratorBehind(network, Generator(N_FEATURES, N_CLASSES, N_WORKERS))
+    module = ClassifierWithGenerator(network, Generator(N_FEATURES, N_CLASSES, N_WORKERS))
     torch.testing.assert_close(module(x), network(x))
     torch.testing.assert_close(module.proba(x), network(x).softmax(1))
-
-
-def test_at_the_start_the_gradient_is_that_of_a_policy_with_a_baseline():
-    """With ratio 1, d/dtheta mean (cost - mu) p(y) / p0(y) is the mean of (cost - mu) d log p(y): by differences."""
-    theta = torch.tensor([0.3, -0.2], dtype=torch.float64, requires_grad=True)
-    label, cost, mu = torch.tensor([0, 1, 1]), torch.tensor([0.4, 1.5, 0.1], dtype=torch.float64), 0.7
-    log_p0 = theta.detach().log_softmax(0)[label]
-    (gradient,) = torch.autograd.grad(bandit_loss(cost, theta.log_softmax(0)[label] - log_p0, mu, 5.0), theta)
-
-    def weighted(t):
-        return float(((cost - mu) * t.log_softmax(0)[label]).mean())
-
-    step = 1e-6 * torch.eye(2, dtype=torch.float64)
-    slopes = [(weighted(theta.detach() + h) - weighted(theta.detach() - h)) / 2e-6 for h in step]
-    np.testing.assert_allclose(gradient.numpy(), slopes, rtol=1e-6)
-
-
-def test_a_cost_and_a_multiplier_that_shift_together_change_no_gradient():
-    ratio = torch.tensor([0.5, 0.1, -0.3], requires_grad=True)
-    cost = torch.tensor([0.2, 0.9, 1.4])
-    (one,) = torch.autograd.grad(bandit_loss(cost, ratio, 0.5, 5.0), ratio)
-    (other,) = torch.autograd.grad(bandit_loss(cost + 3, ratio, 3.5, 5.0), ratio)
-    torch.testing.assert_close(one, other)
-
-
-def test_a_ratio_beyond_the_bound_counts_as_the_bound_and_has_no_gradient():
-    log_ratio = torch.tensor([np.log(7.0), np.log(2.0), 1000.0], requires_grad=True)
-    loss = bandit_loss(torch.ones(3), log_ratio, 0.0, 5.0)
-    assert loss.item() == pytest.approx((5 + 2 + 5) / 3)
-    (gradient,) = torch.autograd.grad(loss, log_ratio)
-    np.testing.assert_allclose(gradient.numpy(), [0, 2 / 3, 0], rtol=1e-5)
-    assert bandit_loss(torch.zeros(0), torch.zeros(0), 0.0, 5.0).item() == 0

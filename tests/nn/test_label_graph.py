@@ -1,4 +1,4 @@
-"""The graph network beside plain loops over edges; parts of a graph, and nodes without edges."""
+"""The graph network compared with plain loops over edges; parts of a graph, and nodes without edges."""
 
 import numpy as np
 import pytest
@@ -27,13 +27,13 @@ def relu(values):
     return np.maximum(values, 0.0)
 
 
-def slow_codes(n_nodes, own, others, turn, edges, heard, mine):
-    """The code of each node: the mean of what comes along its edges, then a layer that also reads its own."""
+def slow_codes(n_nodes, own, others, matrix, edges, message, mine):
+    """The embedding of each node: the mean of its messages, then a layer that also reads its own input."""
     codes = []
     for node in range(n_nodes):
-        messages = [turn[label] @ others[source] for source, target, label in edges if target == node]
+        messages = [matrix[label] @ others[source] for source, target, label in edges if target == node]
         mean = sum(messages) / len(messages) if messages else np.zeros(UNITS)
-        codes.append(relu(heard.weight.numpy() @ relu(mean) + heard.bias.numpy() + mine.weight.numpy() @ own[node]))
+        codes.append(relu(message.weight.numpy() @ relu(mean) + message.bias.numpy() + mine.weight.numpy() @ own[node]))
     return codes
 
 
@@ -44,8 +44,8 @@ def slow_log_label(graph, x, edges, pairs):
     to_item, to_worker = graph.to_item.numpy(), graph.to_worker.numpy()
     triples = [*zip(*(column.tolist() for column in edges))]
     from_workers = [(w, i, k) for i, w, k in triples]
-    v = slow_codes(len(x), item, worker, to_item, from_workers, graph.item_heard, graph.item_own)
-    u = slow_codes(N_WORKERS, worker, item, to_worker, triples, graph.worker_heard, graph.worker_own)
+    v = slow_codes(len(x), item, worker, to_item, from_workers, graph.item_message, graph.item_own)
+    u = slow_codes(N_WORKERS, worker, item, to_worker, triples, graph.worker_message, graph.worker_own)
     found = []
     for i, w in zip(*(column.tolist() for column in pairs)):
         logits = np.array([u[w] @ matrix @ v[i] for matrix in graph.edge.numpy()])
@@ -54,8 +54,8 @@ def slow_log_label(graph, x, edges, pairs):
 
 
 @torch.no_grad()
-def test_it_is_its_slow_twin(graph, x):
-    """One item and one worker are without a label, and one pair has two."""
+def test_the_network_equals_the_reference(graph, x):
+    """One item and one worker have no label, and one pair has two."""
     found = graph(x, EDGES, PAIRS).numpy()
     np.testing.assert_allclose(found, slow_log_label(graph, x, EDGES, PAIRS), rtol=1e-4, atol=1e-6)
     other = EDGES._replace(label=(EDGES.label + 1) % N_CLASSES)
@@ -63,23 +63,23 @@ def test_it_is_its_slow_twin(graph, x):
 
 
 @torch.no_grad()
-def test_what_workers_hear_adds_up_over_parts(graph, x):
+def test_messages_to_workers_add_up_over_parts(graph, x):
     own, first = graph.item(x), EDGES.row < 1
-    whole = graph.heard_by_workers(own, EDGES)
-    parts = [graph.heard_by_workers(own, EDGES.at(which)) for which in (first, ~first)]
+    whole = graph.messages_to_workers(own, EDGES)
+    parts = [graph.messages_to_workers(own, EDGES.select(which)) for which in (first, ~first)]
     torch.testing.assert_close(parts[0].total + parts[1].total, whole.total)
     assert (parts[0].degree + parts[1].degree).tolist() == whole.degree.tolist() == [3, 4, 0]
 
 
 @torch.no_grad()
-def test_without_a_single_edge_features_and_codes_are_left(graph, x):
-    nothing = EDGES.at(EDGES.row < 0)
+def test_a_graph_without_edges(graph, x):
+    nothing = EDGES.select(EDGES.row < 0)
     found = graph(x, nothing, PAIRS)
     np.testing.assert_allclose(found.numpy(), slow_log_label(graph, x, nothing, PAIRS), rtol=1e-4, atol=1e-6)
     assert graph(x, EDGES, Pairs(PAIRS.row[:0], PAIRS.worker[:0])).shape == (0, N_CLASSES)
 
 
-def test_every_weight_learns_and_training_drops(graph, x):
+def test_every_weight_has_a_gradient_and_dropout_is_random(graph, x):
     graph.train()
     assert not torch.equal(graph(x, EDGES, PAIRS), graph(x, EDGES, PAIRS))
     (-graph.eval()(x, EDGES, Pairs(EDGES.row, EDGES.worker))[:, 0].sum()).backward()

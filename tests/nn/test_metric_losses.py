@@ -1,4 +1,4 @@
-"""Losses of metric learning beside their plain-loop twins, the published limits, and another library."""
+"""Losses of metric learning compared with plain loops, in limiting cases, and with another library."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from reference.slow_metric_losses import (
 )
 from strategies import seeds
 
-BATCH_LOSSES = {  # name -> (ours, its twin, a margin)
+BATCH_LOSSES = {  # name -> (loss, reference, margin)
     "contrastive": (contrastive_loss, slow_contrastive, 1.5),
     "semi-hard": (semi_hard_loss, slow_semi_hard, 1.0),
     "lifted": (lifted_loss, slow_lifted, 1.0),
@@ -42,18 +42,18 @@ def batch(seed, n_classes=3):
 
 @pytest.mark.parametrize("name", BATCH_LOSSES)
 @given(seeds())
-def test_losses_of_a_batch_are_their_slow_twins(name, seed):
-    """With three classes, and with one, where nothing is to be told apart."""
-    loss, twin, margin = BATCH_LOSSES[name]
+def test_losses_of_a_batch_equal_the_reference(name, seed):
+    """With three classes, and with a single one."""
+    loss, reference, margin = BATCH_LOSSES[name]
     for n_classes in (1, 3):
         points, target = batch(seed, n_classes)
-        expected = twin(points.tolist(), target.tolist(), margin)
+        expected = reference(points.tolist(), target.tolist(), margin)
         assert loss(points, target, margin).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @given(seeds())
-def test_losses_of_tuplets_are_their_slow_twins(seed):
-    """Triplets with several negatives, centres, and both places of the confidence."""
+def test_losses_of_tuplets_equal_the_reference(seed):
+    """Triplets with several negatives, centres, and the confidence inside and outside the exponent."""
     rng = np.random.default_rng(seed)
     anchor, positive, negative = (torch.tensor(rng.normal(0, 1, shape)) for shape in ((5, 2), (5, 2), (5, 3, 2)))
     expected = slow_triplet(anchor.tolist(), positive.tolist(), negative.tolist(), 0.7)
@@ -82,8 +82,8 @@ def all_losses(points):
     return found
 
 
-def test_separated_classes_cost_nothing():
-    """Each class in one place and far from the other: 0, but for tuplets, whose softmax never reaches 1."""
+def test_separated_classes_have_no_loss():
+    """Classes collapsed to points far apart: 0, except for tuplets, whose softmax never reaches 1."""
     points = torch.tensor([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [9.0, 0.0]], dtype=torch.float64)
     found = all_losses(points)
     assert {name: loss.item() for name, loss in found.items() if name != "tuplet"} == dict.fromkeys(
@@ -92,15 +92,15 @@ def test_separated_classes_cost_nothing():
     assert 0 < found["tuplet"].item() < 1e-6
 
 
-def test_mixed_classes_cost_something():
-    """Classes that lie across each other cost more than 0 by every loss."""
+def test_mixed_classes_have_a_loss():
+    """Every loss is positive for interleaved classes."""
     points = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.1, 0.0], [0.9, 0.0]])
     assert all(loss.item() > 0.1 for loss in all_losses(points).values())
 
 
 @pytest.mark.parametrize("name", [*BATCH_LOSSES, "triplet", "center", "tuplet"])
 def test_gradients_are_finite_where_points_are_identical(name):
-    """All points in one place: the root has no slope there, and no NaN comes of it."""
+    """The square root has no gradient at 0; no NaN results."""
     points = torch.full((4, 3), 0.5, requires_grad=True)
     loss = all_losses(points)[name]
     loss.backward()
@@ -108,8 +108,8 @@ def test_gradients_are_finite_where_points_are_identical(name):
 
 
 @pytest.mark.parametrize("name", BATCH_LOSSES)
-def test_a_batch_with_nothing_to_judge_costs_nothing(name):
-    """A single point, or a pair of one class in one place: 0, with a gradient of 0."""
+def test_a_batch_without_pairs_has_no_loss(name):
+    """A single point, or two identical points of one class: 0, with a gradient of 0."""
     for n in (1, 2):
         points = torch.zeros((n, 3), requires_grad=True)
         loss = BATCH_LOSSES[name][0](points, torch.zeros(n, dtype=torch.long), 1.0)
@@ -117,8 +117,8 @@ def test_a_batch_with_nothing_to_judge_costs_nothing(name):
         assert loss.item() == 0 and (points.grad == 0).all()
 
 
-def test_one_centre_and_no_negatives_cost_nothing():
-    """With a single class there is nothing to be nearer than; with a gradient all the same."""
+def test_one_centre_and_no_negatives_have_no_loss():
+    """With a single class the loss is 0, and has a gradient."""
     points = torch.randn(4, 3, requires_grad=True)
     loss = triplet_center_loss(points, torch.zeros(4, dtype=torch.long), points[:1], 1.0)
     loss = loss + triplet_loss(points, points, points[np.zeros((4, 0), int)], 1.0)
@@ -128,14 +128,14 @@ def test_one_centre_and_no_negatives_cost_nothing():
 
 
 def test_huge_distances_do_not_overflow():
-    """Lifted takes the logarithm of a sum of exponentials, which would be 0 or infinite by itself."""
+    """The lifted loss takes the logarithm of a sum of exponentials, which would underflow or overflow by itself."""
     points, target = batch(0)
     for scale in (1e-3, 1e4):
         assert torch.isfinite(lifted_loss(points.float() * scale, target, 1.0))
 
 
-def test_the_other_library_where_it_gives_the_published_loss():
-    """Triplets and lifted structure, when told not to normalise and to take the plain mean."""
+def test_pytorch_metric_learning_where_it_has_the_published_loss():
+    """Triplet and lifted loss, without normalisation and with the plain mean."""
     points, target = batch(3)
     plain = {"reducer": MeanReducer()}
     theirs = LiftedStructureLoss(distance=LpDistance(normalize_embeddings=False), **plain)
@@ -147,8 +147,8 @@ def test_the_other_library_where_it_gives_the_published_loss():
     assert found.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-def test_the_other_library_where_it_does_not():
-    """Its contrastive loss has neither D^2 and (m - D)^2, nor do its distances keep identical points together."""
+def test_pytorch_metric_learning_where_it_has_not():
+    """Its contrastive loss has no D^2 and (m - D)^2, and its distances between identical points are not 0."""
     points, target = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.9, 0.0]]), torch.tensor([0, 0, 1])
     ours = contrastive_loss(points, target, 1.0).item()
     assert ours == pytest.approx((0.25 + 0.01 + 0.36) / 3)

@@ -1,4 +1,4 @@
-"""The loop: means, stopping, and going on after a kill."""
+"""The training loop: mean losses, early stopping, and resuming from a checkpoint."""
 
 import json
 import math
@@ -16,24 +16,24 @@ from manyhands.progress import listening
 from manyhands.randomness import torch_seeded
 
 
-def test_means_are_kept_and_progress_is_reported():
+def test_history_has_mean_losses_and_progress_is_reported():
     """Numbers, tensors and several losses by name; one report per epoch."""
-    heard = []
-    with listening(lambda *report: heard.append(report)):
+    reports = []
+    with listening(lambda *report: reports.append(report)):
         history = train(lambda x: {"a": x, "b": torch.tensor(2.0 * x)}, [1.0, 2.0, 6.0], max_epochs=2, what="test")
     assert history == [{"a": 3.0, "b": 6.0}] * 2
-    assert heard == [(1, 2, "test"), (2, 2, "test")]
+    assert reports == [(1, 2, "test"), (2, 2, "test")]
     assert train(lambda x: x, [4.0], max_epochs=1) == [{"loss": 4.0}]
 
 
-def test_a_loss_that_is_no_number_ends_the_training():
-    """With a sentence that says in which epoch, and what to do."""
+def test_a_diverged_loss_ends_the_training():
+    """The message states the epoch and what to do."""
     with pytest.raises(TrainingError, match="loss became nan in epoch 1; lower learning_rate"):
         train(lambda x: math.nan, [1], max_epochs=3)
 
 
-def test_early_stopping_goes_back_to_the_best():
-    """It waits as long as told, and gives the modules the state of the best epoch."""
+def test_early_stopping_restores_the_best_weights():
+    """Training stops after `patience` epochs without improvement, and the weights of the best epoch are restored."""
     module = torch.nn.Linear(1, 1, bias=False)
     scores = iter([0.1, 0.5, 0.4, 0.5, 0.9])
 
@@ -49,12 +49,12 @@ def test_early_stopping_goes_back_to_the_best():
     assert module.weight.item() == 1.0
 
 
-class Killed(Exception):
-    """Stands for the end of the process."""
+class Interrupted(Exception):
+    """Raised in place of the end of the process."""
 
 
-def run(folder, *, epochs=6, kill_after=None, rate=0.1, optimizer="Adam", bits="PCG64"):
-    """Train a network with dropout, shuffling and early stopping; a listener may end it after some epoch."""
+def run(folder, *, epochs=6, interrupt_after=None, rate=0.1, optimizer="Adam", bits="PCG64"):
+    """Train a network with dropout, shuffling and early stopping; a listener may interrupt it after an epoch."""
     rng = np.random.Generator(getattr(np.random, bits)(0))
     X = np.random.default_rng(1).normal(size=(30, 3)).astype(np.float32)
     y = torch.from_numpy((X[:, 0] > 0).astype(np.int64))
@@ -64,8 +64,8 @@ def run(folder, *, epochs=6, kill_after=None, rate=0.1, optimizer="Adam", bits="
             return iter(np.split(rng.permutation(30), 3))
 
     def listener(done, total, what):
-        if done == kill_after:
-            raise Killed
+        if done == interrupt_after:
+            raise Interrupted
 
     with torch_seeded(rng), listening(listener):
         network = torch.nn.Sequential(
@@ -88,28 +88,28 @@ def run(folder, *, epochs=6, kill_after=None, rate=0.1, optimizer="Adam", bits="
 
 
 @pytest.mark.parametrize("optimizer, bits", [("Adam", "PCG64"), ("SGD", "MT19937"), ("Adadelta", "Philox")])
-@pytest.mark.parametrize("kill_after", [1, 3])
-def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, monkeypatch, optimizer, bits, kill_after):
-    """History, weights, counters and both generators end as in a training that nobody killed."""
+@pytest.mark.parametrize("interrupt_after", [1, 3])
+def test_an_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, optimizer, bits, interrupt_after):
+    """History, weights, counters and both generators end as in an uninterrupted training."""
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     options = {"optimizer": optimizer, "bits": bits}
     expected = run(tmp_path / "whole", **options)
-    with pytest.raises(Killed):
-        run(tmp_path / "killed", kill_after=kill_after, **options)
-    found = run(tmp_path / "killed", **options)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "interrupted", interrupt_after=interrupt_after, **options)
+    found = run(tmp_path / "interrupted", **options)
     assert found[0] == expected[0] and found[2:] == expected[2:]
     assert all(torch.equal(found[1][name], tensor) for name, tensor in expected[1].items())
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
-    """Its checkpoint gives back the end: no step is run again."""
+    """Its checkpoint contains the final state: no step is run again."""
     expected = run(tmp_path)
     found = run(tmp_path)
     assert found[0] == expected[0] and found[2:] == expected[2:]
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path):
-    """The sentence says what differs; so it does for a file that is no checkpoint."""
+    """The message states what differs; a file that is not a checkpoint is refused too."""
     run(tmp_path)
     with pytest.raises(TrainingError, match=r"belongs to another training: rate differ\. Delete the folder"):
         run(tmp_path, rate=0.2)
@@ -119,7 +119,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
 
 
 def test_a_checkpoint_is_one_safetensors_file_with_json(tmp_path):
-    """Nothing else is left in the folder, and nothing in it needs a pickle."""
+    """The folder contains no other file, and nothing is pickled."""
     run(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["t.checkpoint"]
     with safe_open(tmp_path / "t.checkpoint", "pt") as file:

@@ -1,1 +1,1 @@
-"""Slow twins: the same sums as the fast code, in plain loops over plain lists, to be read beside the formulas."""
+"""Reference implementations: the same quantities as the fast code, in plain loops over lists, close to the formulas."""

@@ -1,4 +1,4 @@
-"""Slow twins of the kernels and of what stands on them.
+"""Reference implementations of the EM kernels and of what is built on them.
 
 `triples` are (item, worker, label) codes; tables are nested lists, indexed as in the formulas: [worker][truth][label].
 """
@@ -7,7 +7,7 @@ import math
 
 
 def slow_vote_share(triples, n_items, n_classes):
-    """The share of each item's labels that name each class."""
+    """Vote shares: the fraction of each item's labels that are of each class."""
     share = [[0.0] * n_classes for _ in range(n_items)]
     for item, _, label in triples:
         share[item][label] += 1
@@ -15,7 +15,7 @@ def slow_vote_share(triples, n_items, n_classes):
 
 
 def slow_vote_pass(triples, n_items, n_workers, n_classes):
-    """Counts and totals that vote shares imply."""
+    """Expected counts [worker][truth][label] and class totals, with the vote shares as posterior."""
     share = slow_vote_share(triples, n_items, n_classes)
     counts = zeros(n_workers, n_classes, n_classes)
     for item, worker, label in triples:
@@ -26,7 +26,7 @@ def slow_vote_pass(triples, n_items, n_workers, n_classes):
 
 
 def slow_em_pass(triples, n_items, log_table, log_prior, offset=None):
-    """Posterior, expected counts, expected totals and log evidence."""
+    """One E step: posterior, expected counts, expected class totals and log evidence."""
     n_workers, n_classes = len(log_table), len(log_prior)
     posterior, labelled, evidence = [], {item for item, _, _ in triples}, []
     for item in range(n_items):
@@ -48,7 +48,7 @@ def slow_em_pass(triples, n_items, log_table, log_prior, offset=None):
 
 
 def slow_dawid_skene(triples, n_items, n_workers, n_classes, smoothing, n_iter):
-    """Dawid and Skene's EM from the vote shares; the objective (a posteriori) at each M step, and the last E step."""
+    """Dawid and Skene's EM from the vote shares: last E step, parameters, log posterior density at each M step."""
     counts, totals = slow_vote_pass(triples, n_items, n_workers, n_classes)
     history = []
     for _ in range(n_iter):
@@ -63,7 +63,7 @@ def slow_dawid_skene(triples, n_items, n_workers, n_classes, smoothing, n_iter):
 
 
 def slow_one_coin_accuracy(counts, smoothing, prior_accuracy):
-    """The M step of the one-coin model: each worker's expected share of right labels, with a Beta prior."""
+    """M step of the one-coin model: the expected fraction of correct labels of each worker, with a Beta prior."""
     accuracy = []
     for matrix in counts:
         right = math.fsum(matrix[k][k] for k in range(len(matrix)))
@@ -75,7 +75,7 @@ def slow_one_coin_accuracy(counts, smoothing, prior_accuracy):
 
 
 def slow_pick_classes(posterior, unlabelled, tie=1e-9):
-    """The most probable class of each item; in a tie the one larger overall, then the first."""
+    """The most probable class of each item; of tied classes the more frequent one overall, then the first."""
     n_classes = len(posterior[0])
     size = [round(math.fsum(row[k] for row, u in zip(posterior, unlabelled) if not u), 6) for k in range(n_classes)]
     code, tied = [], []
@@ -87,7 +87,7 @@ def slow_pick_classes(posterior, unlabelled, tie=1e-9):
 
 
 def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of, strength=5.0):
-    """Mean of log sum_k p(k | the item's other labels) confusion[worker][k][label] over the held-out triples."""
+    """Mean of log sum_k p(k | other labels of the item) confusion[worker][k][label] over the held-out triples."""
     n_classes = len(posterior[0])
     counts = zeros(n_workers + 1, n_classes, n_classes)
     for item, worker, label in training:
@@ -108,12 +108,12 @@ def slow_heldout_log_likelihood(training, n_workers, posterior, heldout, row_of,
     logs = []
     for at, (item, worker, label) in enumerate(heldout):
         row = row_of[item]
-        belief = prior if row is None else [(posterior[row][k] + 0.01 * prior[k]) / 1.01 for k in range(n_classes)]
+        current = prior if row is None else [(posterior[row][k] + 0.01 * prior[k]) / 1.01 for k in range(n_classes)]
         for other, (i, w, other_label) in enumerate(heldout):
             if i == item and other != at:
-                belief = [belief[k] * confusion[w][k][other_label] for k in range(n_classes)]
-        belief = normalised(belief)
-        logs.append(math.log(math.fsum(belief[k] * confusion[worker][k][label] for k in range(n_classes))))
+                current = [current[k] * confusion[w][k][other_label] for k in range(n_classes)]
+        current = normalised(current)
+        logs.append(math.log(math.fsum(current[k] * confusion[worker][k][label] for k in range(n_classes))))
     return math.fsum(logs) / len(logs)
 
 
@@ -121,8 +121,8 @@ def slow_predictive_log_likelihood(proba, confusion, shares, heldout):
     """Mean of log sum_k p(k | x) confusion[worker][k][label] over the held-out triples."""
     logs = []
     for item, worker, label in heldout:
-        belief = [(p + 0.01 * share) / 1.01 for p, share in zip(proba[item], shares)]
-        logs.append(math.log(math.fsum(b * confusion[worker][k][label] for k, b in enumerate(belief))))
+        current = [(p + 0.01 * share) / 1.01 for p, share in zip(proba[item], shares)]
+        logs.append(math.log(math.fsum(b * confusion[worker][k][label] for k, b in enumerate(current))))
     return math.fsum(logs) / len(logs)
 
 
@@ -138,13 +138,13 @@ def normalised(row):
 
 
 def slow_code_text(cells):
-    """The distinct texts, sorted, and the place of each cell among them; -1 for None."""
+    """The position of each cell among the sorted distinct texts (-1 for None), and these texts."""
     values = sorted({cell for cell in cells if cell is not None})
     return [-1 if cell is None else values.index(cell) for cell in cells], values
 
 
 def slow_keep_one(pairs, order, which):
-    """Whether each row is the last (or first) of its pair, walking from the oldest row to the newest."""
+    """Whether each row is the last (or first) of its pair, going from the oldest row to the newest."""
     chosen = {}
     for row in order:
         if which == "last" or pairs[row] not in chosen:

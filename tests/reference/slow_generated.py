@@ -1,15 +1,17 @@
-"""Plain loops over pairs: what generator, discriminator and informer say, from their weights."""
+"""Reference implementations of generator, discriminator and auxiliary network: loops over pairs, from their weights."""
 
 import math
 
 
 def linear(layer, x):
+    """Output of a linear layer for one vector."""
     rows = layer.weight.tolist()
     bias = [0.0] * len(rows) if layer.bias is None else layer.bias.tolist()
     return [sum(w * v for w, v in zip(row, x)) + b for row, b in zip(rows, bias)]
 
 
 def relu(x):
+    """max(x, 0) of each entry."""
     return [max(v, 0.0) for v in x]
 
 
@@ -21,6 +23,7 @@ def standard(x):
 
 
 def log_softmax(x):
+    """Logarithm of the softmax of one vector."""
     top = max(x)
     total = math.log(sum(math.exp(v - top) for v in x)) + top
     return [v - total for v in x]
@@ -40,7 +43,7 @@ def slow_generator(generator, x, z, worker, noise):
 
 
 def slow_matrices(discriminator):
-    """M of every label, with what it takes on from the others."""
+    """Matrix M of every label, smoothed by label correlation."""
     matrix, spread = discriminator.matrix.tolist(), discriminator.spread
     if spread is None:
         return matrix
@@ -53,6 +56,7 @@ def slow_matrices(discriminator):
 
 
 def slow_codes(discriminator, x, worker):
+    """Embeddings u of the worker and v of the item."""
     _, first, _, second = discriminator.item
     return discriminator.codes.free[worker].tolist(), linear(second, relu(linear(first, x)))
 
@@ -77,15 +81,15 @@ def slow_log_truth(discriminator, x, worker, label):
     return log_softmax(linear(discriminator.out, relu([sum(column) for column in zip(*parts)])))
 
 
-def slow_spread(votes, n_classes):
-    """(A + I) / 2 by looking at every two labels of every item."""
-    met = [[0.0] * n_classes for _ in range(n_classes)]
+def slow_adjacency(votes, n_classes):
+    """(A + I) / 2 by comparing every two labels of every item."""
+    together = [[0.0] * n_classes for _ in range(n_classes)]
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     for a, (item, _, label) in enumerate(triples):
         for b, (other_item, _, other) in enumerate(triples):
             if a != b and item == other_item:
-                met[label][other] += 1
-    for c, row in enumerate(met):
+                together[label][other] += 1
+    for c, row in enumerate(together):
         total = sum(row)
-        met[c] = [n / total for n in row] if total else [float(c == d) for d in range(n_classes)]
-    return [[(met[c][d] + (c == d)) / 2 for d in range(n_classes)] for c in range(n_classes)]
+        together[c] = [n / total for n in row] if total else [float(c == d) for d in range(n_classes)]
+    return [[(together[c][d] + (c == d)) / 2 for d in range(n_classes)] for c in range(n_classes)]

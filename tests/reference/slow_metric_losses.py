@@ -1,4 +1,4 @@
-"""Plain-loop twins of the losses of metric learning, on nested lists."""
+"""Reference implementations of the losses of metric learning, on nested lists."""
 
 import math
 
@@ -14,7 +14,7 @@ def slow_distance(a, b):
 
 
 def slow_mean(values):
-    """The mean; 0 of nothing."""
+    """The mean; 0 for an empty list."""
     return math.fsum(values) / max(len(values), 1)
 
 
@@ -54,7 +54,7 @@ def slow_semi_hard(points, target, margin):
 
 
 def slow_lifted(points, target, margin):
-    """1 / (2 |P|) sum over unordered positive pairs of max(0, J)^2; a pair without any negative costs nothing."""
+    """1 / (2 |P|) sum over unordered positive pairs of max(0, J)^2; 0 for a pair without negatives."""
     losses = []
     for i in range(len(points)):
         for j in range(i + 1, len(points)):

@@ -1,4 +1,4 @@
-"""Plain-loop twins of the losses and noise layers, on nested lists."""
+"""Reference implementations of losses and noise layers, on nested lists."""
 
 import math
 
@@ -6,7 +6,7 @@ from reference.slow import normalised
 
 
 def slow_softmax(row):
-    """exp, divided by its sum."""
+    """Softmax of one row."""
     top = max(row)
     return normalised([math.exp(value - top) for value in row])
 
@@ -24,7 +24,7 @@ def slow_gold_cross_entropy(logits, gold):
 
 
 def slow_crowd_logits(proba, matrix, bias):
-    """p W + b of one worker."""
+    """Logits p W + b of one worker."""
     n = len(proba)
     return [math.fsum(proba[k] * matrix[k][label] for k in range(n)) + bias[label] for label in range(n)]
 
@@ -38,7 +38,7 @@ def slow_crowd_log_label(proba, triples, matrices, biases):
 
 
 def slow_confusion(free, rows):
-    """Rows of one worker that sum to 1: by softmax, or by softplus divided by its sum."""
+    """Confusion matrix of one worker from free parameters: rows by softmax, or by softplus divided by its sum."""
     if rows == "softmax":
         return [slow_softmax(row) for row in free]
     return [normalised([math.log1p(math.exp(value)) for value in row]) for row in free]

@@ -1,10 +1,13 @@
-"""Plain loops for EM with a classifier: the paper's two coins with full Newton steps, and one round of AggNet."""
+"""Reference implementations of EM with a classifier: Raykar's two-coin model with full Newton steps; AggNet's steps."""
 
 import numpy as np
 
 
 def two_coin_em(X, triples, n_workers, *, ridge, right, wrong, n_iter):
-    """(mu, alpha, beta) Raykar's binary EM, after so many rounds of M and E; `triples` are (item, worker, label)."""
+    """Raykar's binary EM after n_iter M and E steps: posterior mu, sensitivity alpha, specificity beta.
+
+    `triples` are (item, worker, label).
+    """
     n, d = X.shape
     rows = [np.append(x, 1.0) for x in X]
     ridges = np.append(np.full(d, ridge / 2), 0.5e-6)
@@ -20,9 +23,9 @@ def two_coin_em(X, triples, n_workers, *, ridge, right, wrong, n_iter):
             )
         for _ in range(20):
             p = np.array([1 / (1 + np.exp(-row @ w)) for row in rows])
-            slope = sum((mu[i] - p[i]) * rows[i] for i in range(n)) - ridges * w
+            gradient = sum((mu[i] - p[i]) * rows[i] for i in range(n)) - ridges * w
             hessian = sum(p[i] * (1 - p[i]) * np.outer(rows[i], rows[i]) for i in range(n)) + np.diag(ridges)
-            w = w + np.linalg.solve(hessian, slope)
+            w = w + np.linalg.solve(hessian, gradient)
         for i in range(n):
             p = 1 / (1 + np.exp(-rows[i] @ w))
             a, b = p, 1 - p
@@ -35,7 +38,7 @@ def two_coin_em(X, triples, n_workers, *, ridge, right, wrong, n_iter):
 
 
 def confusions(posterior, triples, n_workers, pseudo):
-    """[worker, truth, label] by counting, with so many labels more in each cell."""
+    """M step: confusion[worker, truth, label] from expected counts, with a pseudo-count in each cell."""
     n_classes = posterior.shape[1]
     table = np.full((n_workers, n_classes, n_classes), float(pseudo))
     for i, j, y in triples:
@@ -48,7 +51,7 @@ def confusions(posterior, triples, n_workers, pseudo):
 
 
 def truth(proba, triples, table):
-    """(n_items, n_classes) r ~ proba times what each label says."""
+    """E step: (n_items, n_classes) posterior ~ proba times the likelihood of each label."""
     posterior = np.array(proba, float)
     for i, j, y in triples:
         for k in range(posterior.shape[1]):

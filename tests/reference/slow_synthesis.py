@@ -1,12 +1,12 @@
-"""Plain-loop twins of certainty and synthesis, on nested lists."""
+"""Reference implementations of ICED's certainty, synthesis and truth inference, on nested lists."""
 
 import math
 
 
 def slow_certainty(labels, n_classes, floor, smoothing):
-    """1 / (half the mean squared distance of one-hot labels from their mean + floor), with extra votes for each class.
+    """1 / (variance + floor), the variance being half the mean squared distance of one-hot labels from their mean.
 
-    An extra vote of weight `smoothing` for every class counts in the mean and in the distances.
+    A pseudo-count `smoothing` of every class enters the mean and the distances.
     """
     votes = [(k, 1.0) for k in labels] + [(k, smoothing) for k in range(n_classes)]
     total = math.fsum(weight for _, weight in votes)
@@ -17,7 +17,7 @@ def slow_certainty(labels, n_classes, floor, smoothing):
 
 
 def slow_nearest(points, asked, k, *, itself=None):
-    """Places of the k nearest points, the nearest first; `itself` is left out."""
+    """Indices of the k nearest points, the nearest first; `itself` is left out."""
     distance = [(math.dist(asked, point), j) for j, point in enumerate(points) if j != itself]
     return [j for _, j in sorted(distance)[:k]]
 
@@ -27,20 +27,20 @@ def slow_interpolate(point, other, delta):
     return [a + delta * (b - a) for a, b in zip(point, other)]
 
 
-def slow_said(triples, neighbours, worker):
-    """What a worker said of the neighbours, the nearest first."""
+def slow_labels_of(triples, neighbours, worker):
+    """Labels of a worker on the neighbours, the nearest first."""
     return [label for j in neighbours for item, w, label in triples if item == j and w == worker]
 
 
-def slow_mode(said):
-    """The most frequent label; of equals, that of the nearest."""
-    return max(said, key=lambda label: (said.count(label), -said.index(label)))
+def slow_mode(labels):
+    """The most frequent label; of tied ones, that of the nearest neighbour."""
+    return max(labels, key=lambda label: (labels.count(label), -labels.index(label)))
 
 
 def slow_hard_em(matrix, n_classes, smoothing, prior):
-    """Classification EM on a full items x workers matrix, from the vote: (classes, confusion[w][k][l]).
+    """Classification EM (hard EM) on a full items x workers matrix, from the vote: (classes, confusion[w][k][l]).
 
-    `prior` is "uniform" or "estimated" (with `smoothing` items more of each class).
+    `prior` is "uniform" or "estimated" (with a pseudo-count `smoothing` of each class).
     """
     n_workers = len(matrix[0])
     answer = [max(range(n_classes), key=row.count) for row in matrix]

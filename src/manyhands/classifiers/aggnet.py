@@ -201,5 +201,5 @@ class EMState(nn.Module):
 
 
 def _log_f(network: nn.Module, context: TrainingContext) -> Array:
-    """log f(x) of the training items, (n_items, n_classes)."""
+    """Log f(x) of the training items, (n_items, n_classes)."""
     return safe_log(probabilities(network, context.data.rows))

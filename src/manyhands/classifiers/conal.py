@@ -30,7 +30,7 @@ from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.losses import log_softmax_at
 from manyhands.nn.worker_layers import CrowdLogits
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Number, Switch
+from manyhands.validation import Boolean, Constraint, Number
 
 if TYPE_CHECKING:
     from manyhands.classifiers.noise_layer import LabelDistribution
@@ -122,7 +122,7 @@ class CoNAL(CrowdClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "embedding": Number(whole=True, least=1),
         "embedding_hidden": Number(whole=True, least=1),
-        "unit_items": Switch(),
+        "unit_items": Boolean(),
         "penalty": Number(least=0),
     }
 

@@ -191,7 +191,7 @@ class DoctorNet(CrowdClassifier):
         target = torch.from_numpy(initial_posterior(context.annotations, context.data.gold)).float().to(context.device)
 
         def average(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-            """log p(x) without the heads of the workers who labelled x, and the rows that have a head left."""
+            """Log p(x) without the heads of the workers who labelled x, and the rows that have a head left."""
             network.eval()  # heads and trunk are fixed
             row, worker = labellers(context.data.annotations, batch.item)
             away = torch.zeros(len(batch.item), context.n_workers, dtype=torch.bool, device=context.device)

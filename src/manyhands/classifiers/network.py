@@ -22,7 +22,7 @@ from manyhands.exceptions import ParameterError, TrainingError
 from manyhands.features import Rows, fingerprint
 from manyhands.heldout import hold_out
 from manyhands.randomness import make_generator, torch_seeded
-from manyhands.validation import Constraint, Device, Folder, Maybe, NameOr, Number, RandomState, Sizes, Switch
+from manyhands.validation import Boolean, Constraint, Device, Folder, LayerSizes, NameOr, NoneOr, Number, RandomState
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,13 +32,13 @@ _CHECKED_ROWS = 100  # rows of X on which a trained network is checked for finit
 # What the parameters of every network method may be.
 NETWORK_CONSTRAINTS: dict[str, Constraint] = {
     "backbone": NameOr(("mlp", "convnet"), "__call__", "a function (n_features or shape, n_classes) -> torch Module"),
-    "hidden": Sizes(),
+    "hidden": LayerSizes(),
     "dropout": Number(least=0, most=0.99),
-    "batch_norm": Switch(),
+    "batch_norm": Boolean(),
     "learning_rate": Number(above=0),
     "batch_size": Number(whole=True, least=1),
     "max_epochs": Number(whole=True, least=1),
-    "patience": Maybe(Number(whole=True, least=1)),
+    "patience": NoneOr(Number(whole=True, least=1)),
     "validation": Number(least=0, most=0.5),
     "device": Device(),
     "checkpoint": Folder(),

@@ -24,10 +24,10 @@ from manyhands.em.classifier_em import Gold, class_names, log_confusions, poster
 from manyhands.em.driver import EMResult, run_em
 from manyhands.em.kernels import Array, Packed, pack
 from manyhands.features import Rows
-from manyhands.linear.softmax_regression import as_matrix, climb, log_proba, penalty
+from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
 from manyhands.noise import labels_beforehand
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Maybe, Number, RandomState, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, RandomState
 
 
 class Raykar(CrowdClassifier):
@@ -98,8 +98,8 @@ class Raykar(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "ridge": Maybe(Number(above=0)),
-        "standardise": Switch(),
+        "ridge": NoneOr(Number(above=0)),
+        "standardise": Boolean(),
         "right": Number(above=0),
         "wrong": Number(above=0),
         "newton_steps": Number(whole=True, least=1),
@@ -236,7 +236,7 @@ class RaykarSteps:
         posterior = statistics.reshape(-1, self.packed.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
         before = np.zeros((self.X.shape[1] + 1, self.n_columns)) if previous is None else previous.weights
-        weights = climb(self.X, posterior, before, self.ridge, self.method.newton_steps)
+        weights = newton_ascent(self.X, posterior, before, self.ridge, self.method.newton_steps)
         return RaykarParams(weights, log_confusions(self.packed, posterior, self.pseudo))
 
     def expect(self, params: RaykarParams) -> tuple[Array, float]:

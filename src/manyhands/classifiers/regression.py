@@ -12,7 +12,7 @@ from manyhands.classifiers.training_data import TrainingData
 from manyhands.em.classifier_em import Gold, guesses
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
-from manyhands.linear.principal_axes import PrincipalAxes, turn
+from manyhands.linear.principal_axes import PrincipalAxes, rotate_to_principal_axes
 from manyhands.linear.softmax_regression import as_matrix, log_proba
 from manyhands.randomness import Seed, make_generator
 
@@ -99,7 +99,7 @@ def regression_data(data: TrainingData, X: Any, method: RegressionMethod) -> Reg
     """
     votes, gold = data.annotations, data.gold
     items = np.flatnonzero((votes.n_labels > 0) | (False if gold is None else gold >= 0))
-    rows = turn(X[items], standardise=method.standardise)
+    rows = rotate_to_principal_axes(X[items], standardise=method.standardise)
     ridge = float(method.ridge or _RIDGE * rows.variance or 1.0)  # without any variance, its value has no effect
     return RegressionData(items, votes[items], None if gold is None else gold[items], rows, ridge)
 

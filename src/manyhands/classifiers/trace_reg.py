@@ -27,7 +27,7 @@ from manyhands.nn.losses import gold_cross_entropy
 from manyhands.nn.train import History, descend
 from manyhands.nn.worker_layers import Confusion
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Maybe, Number
+from manyhands.validation import Constraint, NoneOr, Number
 
 
 class TraceReg(CrowdClassifier):
@@ -112,7 +112,7 @@ class TraceReg(CrowdClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "penalty": Number(least=0),
         "warm_up": Number(whole=True, least=0),
-        "diagonal": Maybe(Number(above=0, most=0.999)),
+        "diagonal": NoneOr(Number(above=0, most=0.999)),
     }
 
     def __init__(

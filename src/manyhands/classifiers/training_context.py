@@ -208,7 +208,7 @@ class TrainingContext:
         batches: Any = None,
         max_epochs: int | None = None,
         name: str = "training",
-        start_counts: bool = False,
+        score_initial_weights: bool = False,
     ) -> list[dict[str, float]]:
         """Run the training loop (`nn.train.train`) with the method's options.
 
@@ -254,7 +254,7 @@ class TrainingContext:
             stop=stop,
             checkpoint=checkpoint,
             what=name,
-            start_counts=start_counts,
+            score_initial_weights=score_initial_weights,
         )
 
     def train_on(

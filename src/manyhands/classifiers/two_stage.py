@@ -25,7 +25,7 @@ from manyhands.em.kernels import Array
 from manyhands.exceptions import ParameterError
 from manyhands.features import Rows
 from manyhands.randomness import Seed, seed_unset
-from manyhands.validation import Constraint, NameOr, Switch
+from manyhands.validation import Boolean, Constraint, NameOr
 
 if TYPE_CHECKING:
     from manyhands.aggregation.base import Aggregator
@@ -105,7 +105,7 @@ class TwoStage(CrowdClassifier):
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "aggregator": AGGREGATOR,
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
-        "soft": Switch(),
+        "soft": Boolean(),
     }
 
     def __init__(

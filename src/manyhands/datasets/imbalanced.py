@@ -18,7 +18,7 @@ from manyhands.datasets.simulated import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate import ICED_SETTINGS, class_sizes, label_sparsely, long_tail_shares, make_iced
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, Switch, check_parameters
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf, RandomState, check_parameters
 
 Index = npt.NDArray[np.intp]
 
@@ -136,7 +136,7 @@ def make_long_tail_on(
     balanced_test : test on as many items of each class as of the others, or on the same long tail
     random_state : int, Generator or None
     """
-    constraints: dict[str, Constraint] = {"n_items": Maybe(Number(whole=True, least=1)), "balanced_test": Switch()}
+    constraints: dict[str, Constraint] = {"n_items": NoneOr(Number(whole=True, least=1)), "balanced_test": Boolean()}
     given = {"n_items": n_items, "balanced_test": balanced_test, "random_state": random_state}
     check_parameters("make_long_tail_on", given, constraints | {"random_state": RandomState()})
     rng = make_generator(random_state)

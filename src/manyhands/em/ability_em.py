@@ -39,7 +39,7 @@ from manyhands.noise.difficulty import (
     vote_easiness,
     with_floor,
 )
-from manyhands.validation import Constraint, Maybe, Number, OneOf
+from manyhands.validation import Constraint, NoneOr, Number, OneOf
 
 V = TypeVar("V")
 Gold = npt.NDArray[np.int32] | None
@@ -51,7 +51,7 @@ NOT_CONVERGED = "EM stopped after {} passes before it had settled; raise max_ite
 # What the parameters of every method with abilities may be.
 ABILITY_CONSTRAINTS: dict[str, Constraint] = {
     "ability_update": OneOf(("auto", *UPDATES)),
-    "floor": Maybe(Number(least=0, most=1)),
+    "floor": NoneOr(Number(least=0, most=1)),
     "errors": OneOf(ERRORS),
     "right": Number(above=0),
     "wrong": Number(above=0),

@@ -142,7 +142,8 @@ def has_no_redundancy(annotations: Annotations, gold: npt.NDArray[np.int32] | No
 
 def _labels_as_given(model: ConfusionEM[P], n_init: int) -> ConfusionEMFit[P]:
     """What can be said where nobody can be checked: workers are what was believed of them beforehand, and a label makes
-    half of the posterior, the class frequencies the other half. EM would follow its priors to certainty."""
+    half of the posterior, the class frequencies the other half. EM would follow its priors to certainty.
+    """
     told = vote_pass(model.packed)
     nothing = PassResult(np.zeros_like(told.counts), told.totals, 0.0, None)
     params = model.maximise(model.statistics(nothing, None), None)

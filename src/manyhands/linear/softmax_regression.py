@@ -1,10 +1,14 @@
-"""Logistic regression on soft targets by Newton's method; needs no torch.
+"""Multinomial logistic (softmax) regression on soft targets, by Newton's method; no torch.
 
     maximise  sum_ik r_ik log p_ik - penalty(weights),   p_i = softmax(x_i V + b)
 
-Weights are (n_features + 1, n_columns), the intercept last: a column for each class, or a single one for two classes,
-whose score is then that of the second against the first. A single column v stands for the two columns -v/2 and v/2,
-and its penalty is theirs, so both forms are the same model.
+r are class probabilities of the rows (the posteriors of an E step, or one-hot classes), and the penalty is a ridge on V
+with next to none on b. The Newton step (iteratively reweighted least squares, IRLS) is solved by preconditioned
+conjugate gradients, so the Hessian is never built.
+
+Weights have shape (n_features + 1, n_columns), the intercepts in the last row. There is a column for each class, or a
+single one for two classes, which is the log-odds of the second class. A single column v stands for the two columns
+-v/2 and v/2, and has their penalty, so both forms are the same model.
 """
 
 from __future__ import annotations
@@ -17,20 +21,46 @@ import numpy as np
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 
-_FREE = 1e-6  # ridge of the intercepts: next to nothing, yet a class that nobody names gets a finite one
+_INTERCEPT_RIDGE = 1e-6  # negligible, but it keeps the intercept of a class without any target finite
 _CG_STEPS = 50
-_CLOSE = 0.1  # a Newton step is solved to this share of the slope; the next one sees to the rest
-_NEAR = 1e-12  # where a row has no more than this to gain, the slope is level
+_CG_TOLERANCE = 0.1  # relative residual of an (inexact) Newton step; later steps remove the rest
+_GRADIENT_TOLERANCE = 1e-12  # expected gain per row below which the gradient counts as 0
 
 
 def as_matrix(rows: Rows) -> Any:
-    """(n_rows, n_features) all rows in 64 bits; a scipy matrix stays one."""
+    """All rows as one matrix of 64-bit floats.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of X, as `as_rows` gives them.
+
+    Returns
+    -------
+    array or scipy sparse matrix of shape (n_rows, n_features)
+        Rows of any shape are flattened; a sparse matrix stays sparse.
+    """
     X = rows.whole()
     return X.astype(np.float64) if X.ndim == 2 else X.reshape(len(X), -1).astype(np.float64)
 
 
 def log_proba(X: Any, weights: Array, n_classes: int) -> Array:
-    """(n_rows, n_classes) log p(k | x); X is an array or a scipy matrix."""
+    """Log class probabilities log p(k | x).
+
+    Parameters
+    ----------
+    X : array or scipy sparse matrix of shape (n_rows, n_features)
+        Rows.
+    weights : array of shape (n_features + 1, n_columns)
+        Weights, the intercepts in the last row; one column is enough for two classes.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    array of shape (n_rows, n_classes)
+        Logarithms of probabilities that sum to 1 along rows.
+    """
     score = np.asarray(X @ weights[:-1]) + weights[-1]
     if _is_binary(weights, n_classes):
         return np.hstack([-np.logaddexp(0, score), -np.logaddexp(0, -score)])
@@ -40,106 +70,143 @@ def log_proba(X: Any, weights: Array, n_classes: int) -> Array:
 
 
 def penalty(weights: Array, n_classes: int, ridge: float) -> float:
-    """What the ridge takes from the objective."""
+    """Ridge penalty, 1/2 sum_jk ridge_j weights_jk^2.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features + 1, n_columns)
+        Weights, the intercepts in the last row.
+    n_classes : int
+        Number of classes.
+    ridge : float
+        Ridge of the features, in the form with one column per class; that of intercepts is 1e-6.
+
+    Returns
+    -------
+    float
+        What is subtracted from the log-likelihood.
+    """
     return 0.5 * float((_ridges(weights, n_classes, ridge) * weights**2).sum())
 
 
-def climb(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
-    """Better weights by so many Newton steps (IRLS), each solved by conjugate gradients and halved until it gains.
+def newton_ascent(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
+    """Improve weights by Newton steps (IRLS) with step halving.
 
-    The Hessian is never built, so that neither many features nor many classes are too many; where conjugate gradients
-    end early the step still leads uphill, and the objective cannot fall.
+    Each step is solved by conjugate gradients and halved until it satisfies Armijo's condition. The Hessian is never
+    built: time and memory grow linearly with features and classes. Where conjugate gradients stop early, the step is
+    still an ascent direction, so the objective never decreases.
+
+    Parameters
+    ----------
+    X : array or scipy sparse matrix of shape (n_rows, n_features)
+        Rows; fewer iterations are needed along principal axes (`manyhands.linear.principal_axes`).
+    target : array of shape (n_rows, n_classes)
+        Class probabilities r of the rows.
+    weights : array of shape (n_features + 1, n_columns)
+        Initial weights, the intercepts in the last row.
+    ridge : float
+        Ridge of the features, in the form with one column per class.
+    steps : int
+        Maximum number of Newton steps. Iteration ends earlier where the gradient is 0 up to rounding.
+
+    Returns
+    -------
+    array of shape (n_features + 1, n_columns)
+        Weights with an objective at least as high.
     """
     n_classes = target.shape[1]
     ridges, squares = _ridges(weights, n_classes, ridge), _squares(X)
 
-    def look(weights: Array) -> tuple[Array, float]:
+    def evaluate(weights: Array) -> tuple[Array, float]:
         log_p = log_proba(X, weights, n_classes)
         return log_p, float((target * log_p).sum()) - penalty(weights, n_classes, ridge)
 
-    log_p, value = look(weights)
+    log_p, value = evaluate(weights)
     for _ in range(steps):
         p = np.exp(log_p)
-        slope = _across(X, _own_columns(target - p, weights)) - ridges * weights
-        steepness = _steepness(squares, p, weights) + ridges
-        if float((slope**2 / steepness).sum()) <= _NEAR * len(target):
+        gradient = _transposed_product(X, _own_columns(target - p, weights)) - ridges * weights
+        diagonal = _hessian_diagonal(squares, p, weights) + ridges
+        if float((gradient**2 / diagonal).sum()) <= _GRADIENT_TOLERANCE * len(target):
             break
-        step = _solve(_curvature(X, _own_columns(p, weights), ridges), slope, steepness)
-        gain = float((slope * step).sum())
+        step = _conjugate_gradients(_hessian_product(X, _own_columns(p, weights), ridges), gradient, diagonal)
+        gain = float((gradient * step).sum())
         for halving in 0.5 ** np.arange(30):
             trial = weights + halving * step
-            log_p, trial_value = look(trial)
+            log_p, trial_value = evaluate(trial)
             if trial_value >= value + 1e-4 * halving * gain:
                 break
-        else:  # what is left to gain is below the precision of the sums
+        else:  # the remaining gain is below the precision of the sums
             break
         weights, value = trial, trial_value
     return weights
 
 
 def _is_binary(weights: Array, n_classes: int) -> bool:
+    """Whether a single column of weights stands for two classes."""
     return weights.shape[1] < n_classes
 
 
 def _ridges(weights: Array, n_classes: int, ridge: float) -> Array:
     """(n_features + 1, 1) the ridge of each row of the weights; half for a single column, which stands for two."""
     ridges = np.full((len(weights), 1), ridge)
-    ridges[-1] = _FREE
+    ridges[-1] = _INTERCEPT_RIDGE
     return ridges / 2 if _is_binary(weights, n_classes) else ridges
 
 
 def _own_columns(table: Array, weights: Array) -> Array:
-    """The classes that have weights: a single column is that of the second."""
+    """The columns of classes that have weights: all, or that of the second class for a single column of weights."""
     return table[:, table.shape[1] - weights.shape[1] :]
 
 
 def _squares(X: Any) -> Array:
-    """(n_features + 1,) the sum of squares of each feature, and of the ones that go with the intercept."""
+    """(n_features + 1,) the sum of squares of each feature, and of the constant 1 of the intercept."""
     return np.append(np.asarray((X.multiply(X) if hasattr(X, "tocsr") else X * X).sum(axis=0)), X.shape[0])
 
 
-def _steepness(squares: Array, p: Array, weights: Array) -> Array:
-    """(n_features + 1, n_columns) the curvature along each weight, if features did not overlap and rows were alike.
+def _hessian_diagonal(squares: Array, p: Array, weights: Array) -> Array:
+    """(n_features + 1, n_columns) approximate diagonal of minus the Hessian, the Jacobi preconditioner.
 
-    Columns of the general form are not free, since a step for all alike does nothing: hence K / (K - 1), which makes
-    it the binary form's steepness where there are two classes.
+    It is sum_i x_ij^2 times the mean of p (1 - p), which is exact for uncorrelated features and equal p. With one
+    column per class a common step of all columns changes nothing: the factor K / (K - 1) accounts for it, and makes
+    both forms equal for two classes.
     """
     n_columns = weights.shape[1]
-    tied = n_columns / (n_columns - 1) if n_columns > 1 else 1.0
-    return np.outer(squares, tied * _own_columns(p * (1 - p), weights).mean(axis=0))
+    factor = n_columns / (n_columns - 1) if n_columns > 1 else 1.0
+    return np.outer(squares, factor * _own_columns(p * (1 - p), weights).mean(axis=0))
 
 
-def _curvature(X: Any, p: Array, ridges: Array) -> Callable[[Array], Array]:
-    """A function: minus the Hessian, times a direction."""
+def _hessian_product(X: Any, p: Array, ridges: Array) -> Callable[[Array], Array]:
+    """Function from a direction (n_features + 1, n_columns) to minus the Hessian times it, without the Hessian."""
 
     def product(direction: Array) -> Array:
         change = np.asarray(X @ direction[:-1]) + direction[-1]
-        return _across(X, p * (change - (p * change).sum(axis=1, keepdims=True))) + ridges * direction
+        return _transposed_product(X, p * (change - (p * change).sum(axis=1, keepdims=True))) + ridges * direction
 
     return product
 
 
-def _across(X: Any, left: Array) -> Array:
-    return np.vstack([np.asarray(X.T @ left), left.sum(axis=0)])
+def _transposed_product(X: Any, residual: Array) -> Array:
+    """(n_features + 1, n_columns) [X, 1]' times a residual (n_rows, n_columns)."""
+    return np.vstack([np.asarray(X.T @ residual), residual.sum(axis=0)])
 
 
-def _solve(product: Callable[[Array], Array], slope: Array, steepness: Array) -> Array:
-    """The step for which product(step) is nearly the slope, by conjugate gradients from 0.
+def _conjugate_gradients(product: Callable[[Array], Array], gradient: Array, diagonal: Array) -> Array:
+    """The step for which product(step) is nearly the gradient, by preconditioned conjugate gradients from 0.
 
-    Slopes are measured by the steepness (Jacobi's preconditioner), which on `turn`ed rows is nearly the curvature.
+    The preconditioner is the diagonal (Jacobi's), which is close to the Hessian along principal axes.
     """
-    step, left = np.zeros_like(slope), slope.copy()
-    direction = left / steepness
-    size = float((left * direction).sum())
-    enough = _CLOSE**2 * size
+    step, residual = np.zeros_like(gradient), gradient.copy()
+    direction = residual / diagonal
+    size = float((residual * direction).sum())
+    target_size = _CG_TOLERANCE**2 * size
     for _ in range(_CG_STEPS):
-        bent = product(direction)
-        along = size / float((direction * bent).sum())
-        step += along * direction
-        left -= along * bent
-        ahead = left / steepness
-        size, before = float((left * ahead).sum()), size
-        if size <= enough:
+        curved = product(direction)
+        length = size / float((direction * curved).sum())
+        step += length * direction
+        residual -= length * curved
+        preconditioned = residual / diagonal
+        size, before = float((residual * preconditioned).sum()), size
+        if size <= target_size:
             break
-        direction = ahead + size / before * direction
+        direction = preconditioned + size / before * direction
     return step

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
-from manyhands.features import GetterRows, Index, Rows, as_rows, check_rows
+from manyhands.features import DatasetRows, Index, Rows, as_rows, check_rows
 from manyhands.heldout import split_labels
 from manyhands.progress import report
 from manyhands.randomness import Seed, make_generator, seed_unset
@@ -188,7 +188,7 @@ def _label_splits(annotations: Annotations, n_folds: int) -> Iterator[tuple[tupl
 
 
 def _part(rows: Rows, index: Index) -> Any:
-    return _Part(rows.getter, index) if isinstance(rows, GetterRows) else rows.whole()[index]
+    return _Part(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Networks from features to logits: a perceptron, a small convolutional network, or the caller's own."""
+"""Networks from features to logits: a multilayer perceptron, a small convolutional network, or the caller's own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from manyhands.exceptions import LimitError, ParameterError
 from manyhands.validation import check_memory
 
 Backbone = str | Callable[[Any, int], nn.Module]
-_MOST_WEIGHTS = 2**32
-_BYTES_PER_WEIGHT = 16  # the weight, its gradient, and two averages of Adam
-_LARGE = 46  # pixels; four layers without a border leave one of them
+_MAX_WEIGHTS = 2**32
+_BYTES_PER_WEIGHT = 16  # the weight, its gradient, and Adam's two moving averages, 4 bytes each
+_LARGE = 46  # pixels: four layers without padding leave one pixel of them
 
 
 def build(
@@ -30,10 +30,38 @@ def build(
     batch_norm: bool = False,
     activation: type[nn.Module] = nn.ReLU,
 ) -> nn.Module:
-    """The network of this name, or what the caller's function makes of (n_features or shape, n_classes).
+    """Build a network from features to logits.
 
-    `shape` is that of one row of X. The network must give one logit per class and row. The activation is that
-    of a perceptron.
+    Parameters
+    ----------
+    backbone : {"mlp", "convnet"} or callable
+        Name of a network, or a function ``f(size, n_classes)`` that returns a new ``torch.nn.Module``; ``size`` is the
+        number of features, or the shape of a row that has several dimensions. The module is tried on two rows of
+        zeros and must return one logit per row and class.
+    shape : tuple of int
+        Shape of one row of X.
+    n_classes : int
+        Number of outputs.
+    hidden : sequence of int, default=(128,)
+        Sizes of the fully connected hidden layers.
+    dropout : float, default=0.5
+        Dropout probability behind each hidden layer.
+    batch_norm : bool, default=False
+        Batch normalisation in front of each activation of ``"mlp"``.
+    activation : type of torch.nn.Module, default=torch.nn.ReLU
+        Activation of ``"mlp"``.
+
+    Returns
+    -------
+    torch.nn.Module
+        Maps (n_rows, *shape) to (n_rows, n_classes) logits.
+
+    Raises
+    ------
+    ParameterError
+        Where `backbone` is a module instead of a function, or the function returns something unsuitable.
+    LimitError
+        Where the weights would not fit into memory.
     """
     if isinstance(backbone, nn.Module):
         raise ParameterError(
@@ -51,8 +79,26 @@ def build(
 def mlp(
     sizes: Sequence[int], dropout: float = 0.5, batch_norm: bool = False, activation: type[nn.Module] = nn.ReLU
 ) -> nn.Sequential:
-    """Linear layers of these sizes, input and output included; activation and dropout behind all but the last.
+    """Multilayer perceptron: linear layers, with activation and dropout behind all but the last.
 
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of all layers, from the number of inputs to the number of outputs.
+    dropout : float, default=0.5
+        Dropout probability; 0 leaves the layers out.
+    batch_norm : bool, default=False
+        Batch normalisation between each hidden linear layer and its activation.
+    activation : type of torch.nn.Module, default=torch.nn.ReLU
+        Activation.
+
+    Returns
+    -------
+    torch.nn.Sequential
+        Maps (n_rows, ...) to (n_rows, sizes[-1]); rows of several dimensions are flattened.
+
+    Examples
+    --------
     >>> mlp((4, 3, 2), dropout=0)
     Sequential(
       (0): Flatten(start_dim=1, end_dim=-1)
@@ -72,26 +118,65 @@ def mlp(
 
 
 def check_weights(sizes: Sequence[int]) -> None:
-    """Refuse layers of these sizes, before any is made, if their weights could not be trained on this machine."""
-    wide = [int(size) for size in sizes]  # NumPy's would wrap around
+    """Check, before any layer is made, that a perceptron of these sizes can be trained in memory.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of all layers, from the number of inputs to the number of outputs.
+
+    Raises
+    ------
+    LimitError
+        Above 2^32 weights, or where 16 bytes per weight (weight, gradient, Adam's averages) exceed the memory.
+    """
+    wide = [int(size) for size in sizes]  # NumPy's integers would overflow
     count = sum((before + 1) * after for before, after in pairwise(wide))
     remedy = "Make the sizes of its layers smaller."
-    if count > _MOST_WEIGHTS:
-        raise LimitError(f"A network of {_number(count)} weights is too large; at most {_MOST_WEIGHTS:,} fit. {remedy}")
+    if count > _MAX_WEIGHTS:
+        raise LimitError(f"A network of {_number(count)} weights is too large; at most {_MAX_WEIGHTS:,} fit. {remedy}")
     check_memory(_BYTES_PER_WEIGHT * count, f"The {count:,} weights of the network", remedy)
 
 
 def _number(count: int) -> str:
+    """The count in digits, or its order of magnitude where these would fill a line."""
     return f"{count:,}" if count < 10**30 else f"more than 10^{int((count.bit_length() - 1) * math.log10(2))}"
 
 
 def convnet(
     shape: tuple[int, ...], n_classes: int, *, hidden: Sequence[int] = (128,), dropout: float = 0.5
 ) -> nn.Sequential:
-    """Four 3x3 convolutions (32, 32, 64, 64) with ReLU, each followed by a 2x2 maximum; then a perceptron.
+    """Small convolutional network for images.
 
-    Batch norm follows the first convolution. Rows are (channels, height, width). From 46 x 46 on, each convolution
-    takes away a border of one; smaller images get a border of zeros instead, and are halved while they have two pixels.
+    Four 3x3 convolutions with 32, 32, 64 and 64 filters and ReLU, each followed by 2x2 max pooling; batch
+    normalisation behind the first; then a perceptron. Images of at least 46 x 46 pixels are convolved without padding;
+    smaller ones with a padding of one, and pooling is left out once a side has a single pixel.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (channels, height, width) of an image.
+    n_classes : int
+        Number of outputs.
+    hidden : sequence of int, default=(128,)
+        Sizes of the fully connected hidden layers.
+    dropout : float, default=0.5
+        Dropout probability behind each hidden layer.
+
+    Returns
+    -------
+    torch.nn.Sequential
+        Maps (n_rows, channels, height, width) to (n_rows, n_classes) logits.
+
+    Raises
+    ------
+    ParameterError
+        Where `shape` does not have three dimensions.
+
+    Notes
+    -----
+    It is the network of "Data Difficulty Specified Crowdsourcing" (`manyhands.classifiers.difficulty`), with batch
+    normalisation where the authors' code has it; the paper places it behind the fourth convolution.
     """
     if len(shape) != 3:
         raise ParameterError(
@@ -111,31 +196,51 @@ def convnet(
     return nn.Sequential(*layers, mlp((64 * side[0] * side[1], *hidden, n_classes), dropout))
 
 
-class Mean(nn.Module):
-    """Several networks that answer as one: as logits, the logarithms of the mean of their probabilities."""
+class Ensemble(nn.Module):
+    """Ensemble of networks: the mean of their class probabilities.
+
+    Parameters
+    ----------
+    networks : sequence of torch.nn.Module
+        Members, each from features to (n_rows, n_classes) logits.
+    """
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of the ensemble: log sum_m softmax(logits_m), of shape (n_rows, n_classes)."""
         each = torch.stack([network(x).log_softmax(1) for network in self.networks])
         return torch.logsumexp(each, 0)
 
 
-class Normalise(nn.Module):
-    """Rows of length 1; what is all but 0 stays near 0, so that its gradient stays finite."""
+class UnitNorm(nn.Module):
+    """Divide each row by its Euclidean norm, or by 1e-6 if that is larger: the gradient stays finite at 0."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n_rows, n) rows to (n_rows, n) rows of length 1."""
         return F.normalize(x, eps=1e-6)
 
 
 def normalised(network: nn.Module) -> nn.Sequential:
-    """The network with outputs of length 1."""
-    return nn.Sequential(network, Normalise())
+    """The network with outputs of Euclidean norm 1, as embeddings that are compared by their angles need.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        From features to (n_rows, n_outputs).
+
+    Returns
+    -------
+    torch.nn.Sequential
+        The same with normalised rows.
+    """
+    return nn.Sequential(network, UnitNorm())
 
 
 def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    """The caller's module, after it returned logits of the right shape for two rows of zeros."""
     if not isinstance(made, nn.Module):
         raise ParameterError(
             f"The function given as 'backbone' must make a torch Module; it made {type(made).__name__}."
@@ -143,10 +248,10 @@ def _checked(made: Any, shape: tuple[int, ...], n_classes: int) -> nn.Module:
     training = made.training
     try:
         with torch.no_grad():
-            answer = made.eval()(torch.zeros(2, *shape))
+            output = made.eval()(torch.zeros(2, *shape))
     except Exception as error:  # the caller's own code may raise anything
         raise ParameterError(f"The module given by 'backbone' cannot take rows of shape {shape}: {error}") from error
-    found = tuple(answer.shape) if isinstance(answer, torch.Tensor) else type(answer).__name__
+    found = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
     if found != (2, n_classes):
         raise ParameterError(
             f"The module given by 'backbone' must give {n_classes} logits per row as a tensor; for 2 rows: {found}."

@@ -1,6 +1,6 @@
-"""Streams of items with their labels: only what was observed, never items x workers.
+"""Mini-batches of items with their observed labels; never an array of items x workers.
 
-An epoch is laid out once, by array operations over its items; a batch is a slice of it.
+An epoch is laid out once, by array operations over its items; a mini-batch is a slice of it.
 """
 
 from __future__ import annotations
@@ -18,26 +18,51 @@ Codes = npt.NDArray[np.intp]
 
 
 class Batch(NamedTuple):
-    """Some items, and every label on them: label a says `label[a]` by `worker[a]` on item `item[row[a]]`."""
+    """A mini-batch: some items, and every label on them.
 
-    item: Codes  # (n_rows,) which items: rows of X
-    row: torch.Tensor  # (n_labels,) the place of a label's item in `item`
-    worker: torch.Tensor  # (n_labels,)
-    label: torch.Tensor  # (n_labels,)
-    weight: torch.Tensor | None = None  # (n_labels,) how much each label counts; None is 1
+    Label a is ``label[a]``, given by ``worker[a]`` to the item ``item[row[a]]``.
+
+    Attributes
+    ----------
+    item : array of int of shape (n_rows,)
+        Items: row numbers of X.
+    row : tensor of int64 of shape (n_labels,)
+        Position of each label's item in `item`.
+    worker : tensor of int64 of shape (n_labels,)
+        Worker codes.
+    label : tensor of int64 of shape (n_labels,)
+        Class codes.
+    weight : tensor of float32 of shape (n_labels,) or None
+        Weight of each label in the loss; None means 1.
+    """
+
+    item: Codes
+    row: torch.Tensor
+    worker: torch.Tensor
+    label: torch.Tensor
+    weight: torch.Tensor | None = None
 
 
 class AnnotationBatches:
-    """Items in batches of about `batch_size` with all their labels, in a new order each time it is walked through.
+    """Mini-batches of items with all their labels, in a new order in each epoch.
+
+    Iterating over it is one epoch.
 
     Parameters
     ----------
-    annotations : the labels
-    batch_size : items in a batch; a last item alone joins the batch before it, since batch norm needs two
-    rng : shuffles the items; None leaves them in their order
-    items : which items; None means those with a label
-    device : where the tensors go
-    weight : (n_annotations,) how much each label counts; None is 1
+    annotations : Annotations
+        The labels.
+    batch_size : int
+        Number of items in a mini-batch. A single item that would be left over joins the last mini-batch, since batch
+        normalisation needs two.
+    rng : numpy Generator or None, default=None
+        Shuffles the items in each epoch; None keeps their order.
+    items : array of int or None, default=None
+        Items of an epoch; None means those with a label.
+    device : torch.device or str, default="cpu"
+        Device of the tensors.
+    weight : array of shape (n_annotations,) or None, default=None
+        Weight of each label in the loss; None means 1.
     """
 
     def __init__(
@@ -68,11 +93,11 @@ class AnnotationBatches:
         weight = None if self.weight is None else self.weight[torch.from_numpy(position)].to(self.device)
         for first, last in zip(self._edges(), self._edges()[1:]):
             labels = slice(int(end[first]), int(end[last]))
-            counts = None if weight is None else weight[labels]
-            yield Batch(item[first:last], row[labels] - first, worker[labels], label[labels], counts)
+            label_weight = None if weight is None else weight[labels]
+            yield Batch(item[first:last], row[labels] - first, worker[labels], label[labels], label_weight)
 
     def _edges(self) -> list[int]:
-        """Where batches begin, and where the last one ends."""
+        """Positions of the first item of each mini-batch, and the end of the last one."""
         edges = [*range(0, len(self.items), self.batch_size), len(self.items)]
         if len(edges) > 2 and edges[-1] - edges[-2] == 1:
             del edges[-2]

@@ -1,4 +1,4 @@
-"""A network and the rows it reads: tensors of them, and its probabilities over all of them."""
+"""Networks applied to rows of X: tensors of rows, outputs and probabilities; the device and threads for it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,93 @@ from torch import nn
 from manyhands.exceptions import ParameterError
 from manyhands.features import Index, Rows
 
-_WORTH_THREADS = 1 << 26  # multiplications in a step
-_STRETCH = 1024  # rows that a network reads at once when it only predicts
+_WORTH_THREADS = 1 << 26  # multiplications in a step from which several threads are faster than one
+_BLOCK = 1024  # rows that a network reads at a time in evaluation mode
 
 
 def as_tensor(rows: Rows, index: Index, device: torch.device | str) -> torch.Tensor:
-    """These rows as floats on the device."""
+    """Rows of X as a tensor on a device.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows of X.
+    index : array of int of shape (n,)
+        Row numbers.
+    device : torch.device or str
+        Device of the tensor.
+
+    Returns
+    -------
+    tensor of float32 of shape (n, ...)
+        The rows.
+    """
     return torch.from_numpy(rows.take(index)).to(device)
 
 
 def probabilities(network: nn.Module, rows: Rows, index: Index | None = None) -> npt.NDArray[np.float64]:
-    """(n_rows, n_classes) softmax of the network's logits, in evaluation mode; its mode is left as it was."""
+    """Class probabilities: the softmax of a network's logits.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        From features to (n, n_classes) logits; applied in evaluation mode, its mode is restored afterwards.
+    rows : Rows
+        Rows of X.
+    index : array of int of shape (n,) or None, default=None
+        Row numbers; None means all rows.
+
+    Returns
+    -------
+    array of float64 of shape (n, n_classes)
+        Probabilities; each row sums to 1.
+    """
     return np.asarray(outputs(network, rows, index).softmax(1).numpy())
 
 
 @torch.no_grad()
 def outputs(network: nn.Module, rows: Rows, index: Index | None = None) -> torch.Tensor:
-    """(n_rows, n_outputs) what the network gives in evaluation mode, on the CPU; its mode is left as it was."""
+    """Outputs of a network in evaluation mode, without gradients, a block of rows at a time.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        From features to (n, n_outputs); applied on its own device, its mode is restored afterwards.
+    rows : Rows
+        Rows of X.
+    index : array of int of shape (n,) or None, default=None
+        Row numbers; None means all rows.
+
+    Returns
+    -------
+    tensor of float64 of shape (n, n_outputs)
+        Outputs, on the CPU.
+    """
     device = next((p.device for p in network.parameters()), torch.device("cpu"))
     index = np.arange(len(rows)) if index is None else index
     was_training = network.training
     network.eval()
-    stretches = np.split(index, range(_STRETCH, len(index), _STRETCH))
-    found = [network(as_tensor(rows, stretch, device)).double().cpu() for stretch in stretches]
+    blocks = np.split(index, range(_BLOCK, len(index), _BLOCK))
+    found = [network(as_tensor(rows, block, device)).double().cpu() for block in blocks]
     network.train(was_training)
     return torch.cat(found)
 
 
 @contextmanager
 def suited_threads(work: int | None) -> Iterator[None]:
-    """Inside the block torch works on one thread where a step of so many multiplications is over before others wake.
+    """Context in which torch uses a single thread where a training step is too small to gain from several.
 
-    Threads that wait for small work make it ten times slower on a busy machine. None leaves all as it is.
+    Waking threads for small operations can make these ten times slower on a busy machine.
+
+    Parameters
+    ----------
+    work : int or None
+        Multiplications in a step; below 2^26 one thread is used. None changes nothing.
+
+    Yields
+    ------
+    None
+        The previous number of threads is restored afterwards.
     """
     before = torch.get_num_threads()
     if work is not None and work < _WORTH_THREADS:
@@ -56,12 +111,28 @@ def suited_threads(work: int | None) -> Iterator[None]:
 
 
 def choose_device(device: str) -> torch.device:
-    """The device of this name; "auto" takes a GPU where there is one."""
+    """The torch device of a name.
+
+    Parameters
+    ----------
+    device : str
+        "auto" for a GPU where there is one, else the CPU; or torch's name of a device.
+
+    Returns
+    -------
+    torch.device
+        A device on which a tensor could be created.
+
+    Raises
+    ------
+    ParameterError
+        Where torch cannot use the device; the message contains torch's reason.
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")[:200]  # torch may go on for pages
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")[:200]  # torch may add pages
         raise ParameterError(f"The parameter 'device' is {device!r}, which torch cannot use here: {reason}.") from None
     return torch.device(device)

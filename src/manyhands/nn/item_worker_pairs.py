@@ -1,6 +1,7 @@
-"""Pairs of an item and a worker who may have given no label: drawn from a batch, chosen by how sure a guess is.
+"""Pairs of an item and a worker, most of them without a label: sampling, selection by entropy, imputed annotations.
 
-How many pairs are drawn goes with the labels of the batch; items x workers are never counted through, unless asked for.
+The number of sampled pairs is proportional to the labels of the mini-batch; all pairs of items and workers are taken
+only on request.
 """
 
 from __future__ import annotations
@@ -14,71 +15,154 @@ import torch
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import entropy
 
-_LOOKED_AT = 8  # pairs for each that is filled in
-_TINY = 1e-6  # an entropy of 0 has no logarithm
+_CANDIDATES = 8  # candidate pairs for each imputed annotation
+_TINY = 1e-6  # least entropy, since an entropy of 0 has no logarithm
 
 
 class Pairs(NamedTuple):
-    """Some pairs of a row of a batch and a worker; pairs of one worker stand together."""
+    """Pairs of a row of a mini-batch and a worker; those of one worker are adjacent.
 
-    row: torch.Tensor  # (n_pairs,)
-    worker: torch.Tensor  # (n_pairs,)
+    Attributes
+    ----------
+    row : tensor of int64 of shape (n_pairs,)
+        Rows of the mini-batch.
+    worker : tensor of int64 of shape (n_pairs,)
+        Worker codes.
+    """
 
-    def at(self, which: torch.Tensor) -> Pairs:
-        """Those of them that a mask or an index says."""
+    row: torch.Tensor
+    worker: torch.Tensor
+
+    def select(self, which: torch.Tensor) -> Pairs:
+        """Select pairs.
+
+        Parameters
+        ----------
+        which : tensor of bool of shape (n_pairs,) or of int64 of shape (n,)
+            Mask or positions.
+
+        Returns
+        -------
+        Pairs
+            The selected pairs.
+        """
         return Pairs(self.row[which], self.worker[which])
 
 
 def draw_pairs(
     batch: Batch, n_workers: int, per_label: int | None, rng: np.random.Generator
 ) -> tuple[Pairs, torch.Tensor]:
-    """Different pairs of the batch's rows with workers, and which of these have a label in the batch.
+    """Sample distinct pairs of a mini-batch's rows with workers.
 
     Parameters
     ----------
-    batch : items with their labels; workers are numbered from 0 to n_workers - 1
-    n_workers : how many
-    per_label : for every label that a worker has here, so many pairs without a label, or as many as there are; None
-        takes every worker with every row
-    rng : draws them
+    batch : Batch
+        Items with their labels; workers are numbered from 0 to n_workers - 1.
+    n_workers : int
+        Number of workers.
+    per_label : int or None
+        A worker with m labels in the mini-batch gets min(n_rows, (per_label + 1) m) pairs, so that at least about
+        ``per_label * m`` of them are without a label. None takes every worker with every row.
+    rng : numpy Generator
+        Draws the pairs.
+
+    Returns
+    -------
+    pairs : Pairs
+        The sample.
+    labelled : tensor of bool of shape (n_pairs,)
+        Whether a pair has a label in the mini-batch.
     """
     n_rows = len(batch.item)
-    asked = batch.worker.cpu().numpy() * n_rows + batch.row.cpu().numpy()
+    observed = batch.worker.cpu().numpy() * n_rows + batch.row.cpu().numpy()
     if per_label is None:
         worker, size = np.arange(n_workers), np.full(n_workers, n_rows)
     else:
         worker, n_labels = np.unique(batch.worker.cpu().numpy(), return_counts=True)
         size = np.minimum(n_rows, (per_label + 1) * n_labels)
-    # Every worker meets a stretch of one shuffled circle of rows: no row comes twice, and nothing is sorted for it.
+    # Every worker gets a contiguous part of one shuffled circle of rows: no row comes twice, and no sort is needed.
     circle, first = rng.permutation(n_rows), rng.integers(0, max(n_rows, 1), len(worker))
     step = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     row = circle[(np.repeat(first, size) + step) % max(n_rows, 1)]
-    whose = np.repeat(worker, size)
-    answered = np.isin(whose * n_rows + row, asked)
+    pair_worker = np.repeat(worker, size)
+    labelled = np.isin(pair_worker * n_rows + row, observed)
     device = batch.row.device
-    return Pairs(*(torch.from_numpy(c).to(device) for c in (row, whose))), torch.from_numpy(answered).to(device)
+    return Pairs(*(torch.from_numpy(c).to(device) for c in (row, pair_worker))), torch.from_numpy(labelled).to(device)
 
 
-def log_sureness(log_p: torch.Tensor) -> torch.Tensor:
-    """(n_pairs,) the logarithm of 1 / H, the weight with which a generated label of that entropy is chosen."""
+def log_inverse_entropy(log_p: torch.Tensor) -> torch.Tensor:
+    """Logarithm of the inverse entropy, log(1 / H): CrowdInG's weight of a pair in entropy-based selection.
+
+    Parameters
+    ----------
+    log_p : tensor of shape (n_pairs, n_classes)
+        Log-probabilities of each pair's label.
+
+    Returns
+    -------
+    tensor of shape (n_pairs,)
+        -log max(H, 1e-6).
+    """
     return -entropy(log_p).clamp(min=_TINY).log()
 
 
-def one_of_each(log_p: torch.Tensor) -> torch.Tensor:
-    """(n_pairs,) a label for each row of log-probabilities, drawn by them."""
+def sample_labels(log_p: torch.Tensor) -> torch.Tensor:
+    """Sample a label for each pair from its distribution, by the Gumbel-max trick with torch's global generator.
+
+    Parameters
+    ----------
+    log_p : tensor of shape (n_pairs, n_classes)
+        Log-probabilities of each pair's label.
+
+    Returns
+    -------
+    tensor of int64 of shape (n_pairs,)
+        Labels.
+    """
     return (log_p + _gumbel(log_p)).argmax(1)
 
 
-def at(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    """(n_pairs,) the entry of each row that the label says."""
+def select(log_p: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """Log-probability of each pair's label.
+
+    Parameters
+    ----------
+    log_p : tensor of shape (n_pairs, n_classes)
+        Log-probabilities of all labels.
+    label : tensor of int64 of shape (n_pairs,)
+        Labels.
+
+    Returns
+    -------
+    tensor of shape (n_pairs,)
+        ``log_p[a, label[a]]``.
+    """
     return log_p.gather(1, label.unsqueeze(1)).squeeze(1)
 
 
 def choose_pairs(pairs: Pairs, log_weight: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The places of `wanted[w]` pairs of every worker w, without replacement, drawn in proportion to a weight.
+    """Select a given number of pairs of each worker without replacement, with probability proportional to a weight.
 
-    Adding Gumbel noise to the logarithms of weights and taking the largest sums is such a draw. A pair of weight 0 is
-    never chosen, so that a worker may get fewer.
+    The pairs with the largest sums of log-weight and Gumbel noise are such a sample (the Gumbel top-k trick).
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Candidates.
+    log_weight : tensor of shape (n_pairs,)
+        Logarithm of each pair's weight; -inf excludes a pair.
+    wanted : tensor of int64 of shape (n_workers,)
+        Number of pairs of each worker; fewer are selected where fewer have a positive weight.
+
+    Returns
+    -------
+    tensor of int64 of shape (n_selected,)
+        Positions of the selected pairs, worker by worker.
+
+    References
+    ----------
+    W. Kool, H. van Hoof and M. Welling (2019), Stochastic beams and where to find them: The Gumbel-top-k trick for
+    sampling sequences without replacement, ICML.
     """
     key = log_weight + _gumbel(log_weight)
     order = torch.argsort(key, descending=True, stable=True)
@@ -88,7 +172,7 @@ def choose_pairs(pairs: Pairs, log_weight: torch.Tensor, wanted: torch.Tensor) -
     return order[(rank < wanted[pairs.worker[order]]) & (log_weight[order] > -torch.inf)]
 
 
-def fill_in(
+def impute_annotations(
     batch: Batch,
     n_workers: int,
     answers: Callable[[Pairs], torch.Tensor],
@@ -98,30 +182,46 @@ def fill_in(
     most_likely: bool,
     taken: Batch | None = None,
 ) -> tuple[Pairs, torch.Tensor]:
-    """Pairs of a batch without a label, and a label for each.
+    """Impute annotations: labels for pairs of a mini-batch that have none.
 
     Parameters
     ----------
-    batch : items with their labels; workers are numbered from 0 to n_workers - 1
-    n_workers : how many
-    answers : from pairs to (n_pairs, n_classes) log-probabilities of their labels
-    rng : draws the pairs that are looked at; torch's own generator draws the rest
-    per_label : so many for every label that a worker has here, the surer the likelier; None fills in all pairs
-    likeliest : the most probable label, or else one drawn by its probability
-    taken : further labels of the same items, on whose pairs none is filled in
+    batch : Batch
+        Items with their labels; workers are numbered from 0 to n_workers - 1.
+    n_workers : int
+        Number of workers.
+    answers : callable
+        From pairs to (n_pairs, n_classes) log-probabilities of their labels.
+    rng : numpy Generator
+        Draws the candidate pairs; torch's global generator draws the rest.
+    per_label : int or None
+        Imputed annotations of a worker for each label that the worker has in the mini-batch, selected among eight
+        times as many candidates with probability proportional to 1 / entropy. None imputes all pairs.
+    most_likely : bool
+        Take the most likely label; otherwise one sampled from the distribution.
+    taken : Batch or None, default=None
+        Further labels of the same items (held-out ones, for example), whose pairs are not imputed.
+
+    Returns
+    -------
+    pairs : Pairs
+        Pairs without a label.
+    label : tensor of int64 of shape (n_pairs,)
+        Their imputed labels.
     """
-    pairs, answered = draw_pairs(batch, n_workers, None if per_label is None else _LOOKED_AT * per_label, rng)
+    pairs, labelled = draw_pairs(batch, n_workers, None if per_label is None else _CANDIDATES * per_label, rng)
     if taken is not None:
         n_rows = len(batch.item)
-        answered |= torch.isin(pairs.worker * n_rows + pairs.row, taken.worker * n_rows + taken.row)
-    pairs = pairs.at(~answered)
+        labelled |= torch.isin(pairs.worker * n_rows + pairs.row, taken.worker * n_rows + taken.row)
+    pairs = pairs.select(~labelled)
     log_p = answers(pairs)
     if per_label is not None:
         wanted = per_label * torch.bincount(batch.worker, minlength=n_workers)
-        chosen = choose_pairs(pairs, log_sureness(log_p), wanted)
-        pairs, log_p = pairs.at(chosen), log_p[chosen]
-    return pairs, log_p.argmax(1) if most_likely else one_of_each(log_p)
+        chosen = choose_pairs(pairs, log_inverse_entropy(log_p), wanted)
+        pairs, log_p = pairs.select(chosen), log_p[chosen]
+    return pairs, log_p.argmax(1) if most_likely else sample_labels(log_p)
 
 
 def _gumbel(like: torch.Tensor) -> torch.Tensor:
+    """Standard Gumbel noise in the shape of a tensor."""
     return -torch.log(-torch.log(torch.rand_like(like).clamp(min=1e-12)))

@@ -1,16 +1,16 @@
-"""Losses of metric learning: plain functions of embeddings.
+"""Losses of metric learning: functions of embeddings.
 
-D is the Euclidean distance, sqrt(max(squared, 1e-12)): the root has no gradient at 0. Where a batch has no pair or
-triplet to judge, a loss is 0 and has a gradient of 0.
+D is the Euclidean distance, sqrt(max(D^2, 1e-12)), since the square root has no gradient at 0. Where a mini-batch has
+no pair or triplet, a loss is 0 and has a gradient of 0.
 
-pytorch-metric-learning gives the published triplet and lifted losses when told to (LpDistance without normalising, of
-power 2 for triplets, MeanReducer), and the tests hold these functions against it. It is not called here: in batches of
-more than 25 its distances are differences of products, which puts identical points 0.004 apart, and its lifted loss
-fills arrays of positive pairs x negative pairs (36 times the time at 64 items, 4 GB each at 256 items of two classes).
-Its defaults are other losses: embeddings normalised, and means over what is not 0. The rest it does not have: its
-contrastive loss has D and m - D without the squares, or with power=2 D^2 and m - D^2; its semi-hard miner takes every
-negative between D_ap and D_ap + m rather than the closest beyond D_ap; a triplet-center loss is missing; its tuplet
-losses know neither confidence nor two networks.
+The library pytorch-metric-learning has the published triplet and lifted losses under certain options (``LpDistance``
+without normalisation, of power 2 for triplets, and ``MeanReducer``), and the tests compare these functions with it. It
+is not called here for three reasons. In mini-batches of more than 25 items it computes distances by differences of
+products, which places identical points 0.004 apart. Its lifted loss builds arrays of positive pairs x negative pairs
+(36 times the time at 64 items, 4 GB each at 256 items of two classes). And it lacks the other losses: its contrastive
+loss uses D and m - D without squares, or with power=2 D^2 and m - D^2; its semi-hard miner takes every negative between
+D_ap and D_ap + m rather than the closest beyond D_ap; it has no triplet-center loss; and its tuplet losses have neither
+confidences nor two networks.
 """
 
 from __future__ import annotations
@@ -18,41 +18,125 @@ from __future__ import annotations
 import torch
 
 _TINY = 1e-12
-_NEVER = -1e30  # the logarithm of nothing; finite, so that no gradient depends on how infinities cancel
+_NEVER = -1e30  # stands for log 0; finite, so that no gradient depends on how infinities cancel
 
 
 def squared_distances(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """(n, m) |a_i - b_j|^2, from differences: exactly 0 for identical points."""
+    """Squared Euclidean distances |a_i - b_j|^2, from differences: exactly 0 for identical points.
+
+    Parameters
+    ----------
+    one : tensor of shape (n, d)
+        Points a.
+    other : tensor of shape (m, d)
+        Points b.
+
+    Returns
+    -------
+    tensor of shape (n, m)
+        Squared distances.
+    """
     return (one.unsqueeze(1) - other.unsqueeze(0)).square().sum(2)
 
 
-def root(squared: torch.Tensor) -> torch.Tensor:
-    """D from D^2, with a finite gradient everywhere."""
+def safe_sqrt(squared: torch.Tensor) -> torch.Tensor:
+    """Distances D from squared distances, sqrt(max(D^2, 1e-12)), with a finite gradient everywhere.
+
+    Parameters
+    ----------
+    squared : tensor of any shape
+        Squared distances.
+
+    Returns
+    -------
+    tensor of the same shape
+        Distances.
+    """
     return squared.clamp(min=_TINY).sqrt()
 
 
 def contrastive_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float) -> torch.Tensor:
-    """Mean over pairs of D^2 where both are of a class, else max(0, margin - D)^2."""
+    """Contrastive loss: mean over pairs i < j of D_ij^2 if both are of one class, else max(0, margin - D_ij)^2.
+
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings.
+    target : tensor of int64 of shape (n,)
+        Classes.
+    margin : float
+        Distance beyond which items of different classes do not repel each other.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+
+    References
+    ----------
+    R. Hadsell, S. Chopra and Y. LeCun (2006), Dimensionality reduction by learning an invariant mapping, CVPR.
+    """
     squared = squared_distances(embedding, embedding)
-    apart = (margin - root(squared)).clamp(min=0).square()
+    apart = (margin - safe_sqrt(squared)).clamp(min=0).square()
     each = torch.where(_same(target), squared, apart)
     return _mean(each, torch.ones_like(each, dtype=torch.bool).triu(1))
 
 
 def triplet_loss(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float) -> torch.Tensor:
-    """Mean of max(0, D(a, p)^2 - D(a, n)^2 + margin); anchors and positives (n, d), negatives (n, n_negatives, d)."""
+    """Triplet loss: mean over triplets of max(0, D(a, p)^2 - D(a, n)^2 + margin).
+
+    Parameters
+    ----------
+    anchor : tensor of shape (n, d)
+        Embeddings of anchors.
+    positive : tensor of shape (n, d)
+        Embeddings of items of the anchors' classes.
+    negative : tensor of shape (n, n_negatives, d)
+        Embeddings of items of other classes, several for each anchor.
+    margin : float
+        By how much negatives should be farther, in squared distances.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+
+    References
+    ----------
+    F. Schroff, D. Kalenichenko and J. Philbin (2015), FaceNet: A unified embedding for face recognition and
+    clustering, CVPR.
+    """
     near = (anchor - positive).square().sum(1, keepdim=True)
     far = (anchor.unsqueeze(1) - negative).square().sum(2)
     return (near - far + margin).clamp(min=0).sum() / max(far.numel(), 1)
 
 
 def semi_hard_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float) -> torch.Tensor:
-    """Mean over positive pairs of max(0, D_ap^2 - D_an^2 + margin), n the closest negative with D_an > D_ap.
+    """Triplet loss with semi-hard negatives: mean over positive pairs (a, p) of max(0, D_ap^2 - D_an^2 + margin).
 
-    Where no negative is farther than the positive, n is the farthest negative.
+    n is the closest negative with D_an > D_ap; where there is none, the farthest negative.
+
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings.
+    target : tensor of int64 of shape (n,)
+        Classes.
+    margin : float
+        By how much negatives should be farther, in squared distances.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+
+    References
+    ----------
+    F. Schroff, D. Kalenichenko and J. Philbin (2015), FaceNet: A unified embedding for face recognition and
+    clustering, CVPR.
     """
     squared, same = squared_distances(embedding, embedding), _same(target)
-    far = squared.masked_fill(same, float("inf")).sort(1).values  # each anchor's negatives first, the closest in front
+    far = squared.masked_fill(same, float("inf")).sort(1).values  # each anchor's negatives, the closest first
     n_negatives = (~same).sum(1, keepdim=True)
     beyond = torch.searchsorted(far.detach(), squared.detach(), right=True)
     chosen = far.gather(1, beyond.minimum(n_negatives - 1).clamp(min=0))
@@ -60,11 +144,32 @@ def semi_hard_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float)
 
 
 def lifted_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float) -> torch.Tensor:
-    """1 / (2 |P|) sum over positive pairs of max(0, J_ij)^2, with all negatives of both ends in
+    """Lifted-structure loss: 1 / (2 |P|) sum over positive pairs (i, j) of max(0, J_ij)^2.
 
-    J_ij = log(sum_{k in N(i)} exp(margin - D_ik) + sum_{l in N(j)} exp(margin - D_jl)) + D_ij.
+    Each pair is compared with all negatives N of both of its items, by a smooth maximum:
+
+        J_ij = log(sum_{k in N(i)} exp(margin - D_ik) + sum_{l in N(j)} exp(margin - D_jl)) + D_ij
+
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings.
+    target : tensor of int64 of shape (n,)
+        Classes.
+    margin : float
+        By how much negatives should be farther than positives.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+
+    References
+    ----------
+    H. O. Song, Y. Xiang, S. Jegelka and S. Savarese (2016), Deep metric learning via lifted structured feature
+    embedding, CVPR.
     """
-    distance, same = root(squared_distances(embedding, embedding)), _same(target)
+    distance, same = safe_sqrt(squared_distances(embedding, embedding)), _same(target)
     pushing = (margin - distance).masked_fill(same, _NEVER).logsumexp(1)
     J = torch.logaddexp(pushing.unsqueeze(0), pushing.unsqueeze(1)) + distance
     return _mean(J.clamp(min=0).square(), _pairs(same)) / 2
@@ -73,9 +178,27 @@ def lifted_loss(embedding: torch.Tensor, target: torch.Tensor, margin: float) ->
 def triplet_center_loss(
     embedding: torch.Tensor, target: torch.Tensor, centres: torch.Tensor, margin: float
 ) -> torch.Tensor:
-    """Mean of max(0, D(e, c_own) + margin - min_other D(e, c_other)), D half the squared distance; 0 with one centre.
+    """Triplet-center loss: mean of max(0, D(e, c_own) + margin - min_other D(e, c_other)), D = |e - c|^2 / 2.
 
-    `target` holds rows of `centres`.
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings e.
+    target : tensor of int64 of shape (n,)
+        Classes, as rows of `centres`.
+    centres : tensor of shape (n_classes, d)
+        Centre c of each class, learnt together with the embedding.
+    margin : float
+        By how much other centres should be farther, in halved squared distances.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss; 0 where there is a single centre.
+
+    References
+    ----------
+    X. He, Y. Zhou, Z. Zhou, S. Bai and X. Bai (2018), Triplet-center loss for multi-view 3D object retrieval, CVPR.
     """
     if len(centres) < 2:
         return (embedding.sum() + centres.sum()) * 0
@@ -88,30 +211,75 @@ def triplet_center_loss(
 def tuplet_loss(
     similarity: torch.Tensor, confidence: torch.Tensor, scale: float, *, inside: bool = False
 ) -> torch.Tensor:
-    """The mean of `tuplet_losses`."""
+    """Mean of `tuplet_losses` over tuplets.
+
+    Parameters
+    ----------
+    similarity : tensor of shape (n, 1 + n_negatives)
+        Similarity R of the anchor to each other member, the positive first.
+    confidence : tensor of shape (n, 1 + n_negatives)
+        Confidence w in the label of each member.
+    scale : float
+        Inverse temperature of the softmax.
+    inside : bool, default=False
+        Whether the confidence stands inside the exponent.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+    """
     return tuplet_losses(similarity, confidence, scale, inside=inside).mean()
 
 
 def tuplet_losses(
     similarity: torch.Tensor, confidence: torch.Tensor, scale: float, *, inside: bool = False
 ) -> torch.Tensor:
-    """(n,) -log p(positive) of each tuplet, both arguments (n, 1 + n_negatives) with the positive first.
+    """Negative log-likelihood -log p_0 of the positive of each tuplet under a softmax over its members.
 
-    p_j ~ w_j exp(scale R_j) as in RLL, or exp(scale w_j R_j) with the confidence `inside`, as in NeuCrowd.
+    The confidences are factors outside the exponent (RLL), or stand inside it (NeuCrowd):
+
+        p_j = w_j exp(scale R_j) / sum_l w_l exp(scale R_l)         outside
+        p_j = exp(scale w_j R_j) / sum_l exp(scale w_l R_l)         inside
+
+    Parameters
+    ----------
+    similarity : tensor of shape (n, 1 + n_negatives)
+        Similarity R of the anchor to each other member, the positive first.
+    confidence : tensor of shape (n, 1 + n_negatives)
+        Confidence w in the label of each member.
+    scale : float
+        Inverse temperature of the softmax.
+    inside : bool, default=False
+        Whether the confidence stands inside the exponent.
+
+    Returns
+    -------
+    tensor of shape (n,)
+        Loss of each tuplet.
+
+    References
+    ----------
+    G. Xu, W. Ding, J. Tang, S. Yang, G. Y. Huang and Z. Liu (2019), Learning effective embeddings from crowdsourced
+    labels: An educational case study, ICDE (RLL).
+
+    Y. Hao, W. Ding and Z. Liu (2021), NeuCrowd: Neural sampling network for representation learning with crowdsourced
+    labels, Knowledge and Information Systems.
     """
     weighted = confidence * similarity if inside else similarity + confidence.clamp(min=_TINY).log() / scale
     return -(scale * weighted).log_softmax(1)[:, 0]
 
 
 def _same(target: torch.Tensor) -> torch.Tensor:
+    """(n, n) whether two items are of one class."""
     return target.unsqueeze(0) == target.unsqueeze(1)
 
 
 def _pairs(same: torch.Tensor) -> torch.Tensor:
-    """Ordered pairs of one class, without those of a row with itself."""
+    """(n, n) whether two different items are of one class: the ordered positive pairs."""
     return same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
 
 
 def _mean(each: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """The mean over those that count; 0 where none does."""
+    """Mean of the entries under a mask; 0 where the mask is empty."""
     return torch.where(counted, each, 0.0).sum() / counted.sum().clamp(min=1)

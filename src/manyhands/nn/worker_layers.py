@@ -223,7 +223,7 @@ def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, fl
 
 
 def _log_floored(confusion: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """log C without rows that exclude a label: where nothing is believed possible, no gradient ever comes."""
+    """Log C without rows that exclude a label: where nothing is believed possible, no gradient ever comes."""
     floored = np.clip(confusion, _LEAST, None)
     return np.asarray(np.log(floored / floored.sum(axis=2, keepdims=True)))
 

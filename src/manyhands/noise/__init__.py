@@ -44,7 +44,7 @@ class Remembering(Protocol[P]):
 
 
 def safe_log(p: Array) -> Array:
-    """log p with the smallest positive double in place of 0, so that sums of logs stay finite."""
+    """Log p with the smallest positive double in place of 0, so that sums of logs stay finite."""
     return np.asarray(elementary.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 

@@ -50,7 +50,7 @@ def easiness(q: Array) -> Array:
 
 
 def with_floor(d: Array, floor: float) -> Array:
-    """d raised toward the easiest by this share of the way: with 0 the hardest items are guessed, with 1 none are."""
+    """D raised toward the easiest by this share of the way: with 0 the hardest items are guessed, with 1 none are."""
     return floor * EASIEST + (1 - floor) * d
 
 

@@ -245,7 +245,7 @@ def _coin_table(workers: Workers, beliefs: Beliefs, log: Log) -> Array:
 
 
 def _habit_logs(workers: Workers, beliefs: Beliefs, log: Log) -> tuple[Array, Array]:
-    """log p(knew), (n_workers, 1), and log p(did not know and said l), (n_workers, n_classes)."""
+    """Log p(knew), (n_workers, 1), and log p(did not know and said l), (n_workers, n_classes)."""
     knew, did_not = _log_shares(beliefs.trust, workers.trust, log).T
     return knew[:, None], did_not[:, None] + _log_shares(beliefs.habit, workers.guesses, log)
 
@@ -288,7 +288,7 @@ def _log_shares(alpha: Array, counts: Array, log: Log) -> Array:
 
 
 def _dirichlet_evidence(alpha: Array, counts: Array) -> Array:
-    """log p(counts) under Dirichlets over the last axis."""
+    """Log p(counts) under Dirichlets over the last axis."""
     strength, total = alpha.sum(axis=-1), sum_last(counts)
     cells = sum_last(_at_counts(gammaln, alpha, counts, alpha + counts) - gammaln(alpha))
     return cells - gammaln(strength + total) + gammaln(strength)

@@ -84,7 +84,7 @@ def dirichlet_divergence(concentration: Array, prior: Array) -> float:
 
 
 def inverse_digamma(value: Array) -> Array:
-    """x > 0 with digamma(x) = value, by Newton from a start that is right at both ends (Minka 2000).
+    """X > 0 with digamma(x) = value, by Newton from a start that is right at both ends (Minka 2000).
 
     >>> bool(np.allclose(digamma(inverse_digamma(np.array([-50.0, 0.0, 9.0]))), [-50.0, 0.0, 9.0]))
     True

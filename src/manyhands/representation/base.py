@@ -13,7 +13,8 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.classifiers.fitting import AGGREGATOR, FeatureMethod, fit_method, rows_as_fitted, store_results
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, default_hold_out, new_backbone
-from manyhands.classifiers.training_context import NetworkOptions, TrainingContext
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData, check_training_data
 from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator

@@ -24,7 +24,7 @@ from manyhands.nn.metric_losses import triplet_center_loss
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number
 
 
 class Center(RepresentationLearner):
@@ -107,9 +107,9 @@ class Center(RepresentationLearner):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
-        "margin": Maybe(Number(above=0)),
+        "margin": NoneOr(Number(above=0)),
         "center_learning_rate": Number(above=0),
-        "normalise": Switch(),
+        "normalise": Boolean(),
     }
 
     def __init__(

@@ -20,13 +20,13 @@ from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.backbones import normalised
 from manyhands.nn.class_batches import ClassBatch, draw_tuplets
-from manyhands.nn.metric_losses import root, tuplet_loss
+from manyhands.nn.metric_losses import safe_sqrt, tuplet_loss
 from manyhands.nn.train import descend
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.label_confidence import label_confidence
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, OneOf
+from manyhands.validation import Constraint, NoneOr, Number, OneOf
 
 
 class RLL(RepresentationLearner):
@@ -117,7 +117,7 @@ class RLL(RepresentationLearner):
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "similarity": OneOf(("cosine", "distance")),
         "n_negatives": Number(whole=True, least=1),
-        "scale": Maybe(Number(above=0)),
+        "scale": NoneOr(Number(above=0)),
         "confidence": OneOf(("bayesian", "mle", "assurance")),
     }
 
@@ -197,4 +197,4 @@ def cosine_of_units(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 def one_minus_distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return 1 - D, D the Euclidean distance over the last dimension."""
-    return 1 - root((one - other).square().sum(-1))
+    return 1 - safe_sqrt((one - other).square().sum(-1))

@@ -22,7 +22,7 @@ from manyhands.nn.metric_losses import semi_hard_loss, triplet_loss
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
 
 class Triplet(RepresentationLearner):
@@ -107,8 +107,8 @@ class Triplet(RepresentationLearner):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "selection": OneOf(("random", "semi-hard")),
-        "margin": Maybe(Number(above=0)),
-        "normalise": Switch(),
+        "margin": NoneOr(Number(above=0)),
+        "normalise": Boolean(),
     }
 
     def __init__(

@@ -25,7 +25,7 @@ from manyhands.reproduce.tables import (
     is_metric,
     is_share,
 )
-from manyhands.validation import Number, OneOf, Switch
+from manyhands.validation import Boolean, Number, OneOf
 
 Piece = TypeVar("Piece")
 Figures = Callable[[Keys, Mapping[str, Any], str], dict[str, Published]]
@@ -47,7 +47,7 @@ def parse_table(text: str, name: str) -> Table:
             keys.check_known(metric, METRICS, "metric")
         if metrics.count(metric) > 1:
             keys.refuse(f"metrics has {metric} twice; once is enough")
-    points = keys.take("points", Switch(), False)
+    points = keys.take("points", Boolean(), False)
     sets = _each(keys, "datasets", "data set", _dataset)
     names = [dataset.name for dataset in sets]
 
@@ -57,7 +57,7 @@ def parse_table(text: str, name: str) -> Table:
 
     swept = _each(keys, "rows", "row", lambda part, row: _points(part, row, names, figures, metrics[0]))
     rows = tuple(row for points in swept for row in points)
-    if keys.take("validation_truth", Switch(), False):
+    if keys.take("validation_truth", Boolean(), False):
         keys.refuse(
             "validation_truth is true, but settings can only be chosen by held-out annotations yet; leave it out"
         )
@@ -169,7 +169,7 @@ def _dataset(keys: Keys, name: str) -> DataSet:
     quick = Keys(keys.take("quick", Keyed(), {}), keys.table, f"{keys.part}, quick")
     quick_items = quick.take("items", _WHOLE, QUICK_ITEMS)
     quick.finish()
-    items, drawn = keys.take("items", _WHOLE, None), keys.take("drawn", Switch(), False)
+    items, drawn = keys.take("items", _WHOLE, None), keys.take("drawn", Boolean(), False)
     if drawn and items is None:
         keys.refuse("drawn is without items; give items, how many are drawn")
     return DataSet(
@@ -182,7 +182,7 @@ def _dataset(keys: Keys, name: str) -> DataSet:
         items,
         keys.take("folds", Number(whole=True, least=2), None),
         float(keys.take("remove", Number(least=0, most=0.99), 0.0)),
-        keys.take("keep_one", Switch(), True),
+        keys.take("keep_one", Boolean(), True),
         quick_items,
         drawn,
     )

@@ -150,7 +150,7 @@ def _given_shares(weight: Array, n_workers: int) -> Array:
 
 
 def _draw_workers(n: int, share: Array, rng: np.random.Generator) -> npt.NDArray[np.integer]:
-    """n workers in proportion to their shares, repeats allowed."""
+    """N workers in proportion to their shares, repeats allowed."""
     if share.min() == share.max():
         return rng.integers(len(share), size=n)
     drawn = np.searchsorted(np.cumsum(share), rng.random(n), side="right")

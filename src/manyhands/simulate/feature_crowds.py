@@ -141,7 +141,7 @@ def _neucrowd_labels(truth: Codes, n_workers: int, error_of: str, rng: np.random
 
 
 def _cut_normal(n: int, rng: np.random.Generator) -> Array:
-    """n draws of a normal(.1, .1) cut to [.01, .5], by the inverse of its distribution function."""
+    """N draws of a normal(.1, .1) cut to [.01, .5], by the inverse of its distribution function."""
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((0.01 - 0.1) / 0.1), ndtr((0.5 - 0.1) / 0.1)

@@ -18,7 +18,7 @@ from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.crowds import Crowd, label_items
 from manyhands.simulate.feature_crowds import FeatureCrowd
 from manyhands.simulate.workers import random_confusion
-from manyhands.validation import Constraint, Number, RandomState, Switch, check_parameters
+from manyhands.validation import Boolean, Constraint, Number, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def make_long_tail(
     given: dict[str, Any] = {"n_items": n_items, "n_features": n_features, "separation": separation}
     given |= {"n_test": n_test, "balanced_test": balanced_test, "random_state": random_state}
     constraints: dict[str, Constraint] = {"n_items": _WHOLE, "n_features": _WHOLE, "separation": Number(above=0)}
-    constraints |= {"n_test": _WHOLE, "balanced_test": Switch(), "random_state": RandomState()}
+    constraints |= {"n_test": _WHOLE, "balanced_test": Boolean(), "random_state": RandomState()}
     check_parameters("make_long_tail", given, constraints)
     share = long_tail_shares(n_classes, ratio)
     rng = make_generator(random_state)

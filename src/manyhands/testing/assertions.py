@@ -12,7 +12,7 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import CrowdWarning, ManyhandsError
-from manyhands.validation import Constraint, Folder, Maybe, Number
+from manyhands.validation import Constraint, Folder, NoneOr, Number
 
 CLOSE = 1e-6  # EM stops near its optimum, and where it stops may depend on the order of a sum
 OF_ITEMS = ("posterior_", "labels_", "tied_", "unlabelled_", "item_ids_")
@@ -126,7 +126,7 @@ def error_of(call: Callable[[], Any], kind: type[Exception], what: str = "this")
 def bad_values(constraint: Constraint) -> list[Any]:
     """Values that no reading of the constraint allows."""
     bad: list[Any] = [object(), *([] if isinstance(constraint, Folder) else ["no such value"])]
-    constraint = constraint.other if isinstance(constraint, Maybe) else constraint
+    constraint = constraint.other if isinstance(constraint, NoneOr) else constraint
     if isinstance(constraint, Number):
         bad += [float("nan"), float("inf"), True, [1]]
         bad += [constraint.least - 1] if constraint.least is not None else []

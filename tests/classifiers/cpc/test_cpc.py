@@ -208,7 +208,7 @@ def test_sparse_rows_without_axes_give_the_same(monkeypatch):
     X = np.where(np.abs(X) > 1, X, 0.0)
     settings = {"mu": 8.0, "tol": 1e-5, "max_iter": 500}
     turned, turned_sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
-    monkeypatch.setattr("manyhands.linear.standardise._AXES", 0)
+    monkeypatch.setattr("manyhands.linear.principal_axes._MAX_SPAN_AXES", 0)
     plain, sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
     assert len(turned.history_) > 5 and (turned.cluster_ > 0).any()
     for other in (turned_sparse, plain, sparse):

@@ -9,7 +9,7 @@ from manyhands.classifiers.crowding import augment as generated_labels
 from manyhands.classifiers.crowding import crowding
 from manyhands.classifiers.self_training import HeldoutMetric
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
-from manyhands.nn.backbones import Mean
+from manyhands.nn.backbones import Ensemble
 from manyhands.simulate import thin
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import global_states
@@ -53,7 +53,7 @@ def test_pretraining_shares_the_network_alone_and_is_checked(tmp_path):
 def test_several_members_answer_with_their_mean():
     X, votes, _ = sparse_crowd()
     model = quick(members=2, adversarial_epochs=0).fit(X, votes)
-    assert isinstance(model.module_.network, Mean)
+    assert isinstance(model.module_.network, Ensemble)
     with torch.no_grad():
         each = [net(torch.from_numpy(X).float()).softmax(1).numpy() for net in model.module_.network.networks]
     assert not np.allclose(*each, atol=1e-3)

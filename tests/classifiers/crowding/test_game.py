@@ -7,7 +7,7 @@ import torch
 from manyhands.classifiers.crowding import crowding
 from manyhands.classifiers.crowding import game as adversaries
 from manyhands.classifiers.crowding.game import Game
-from manyhands.nn.item_worker_pairs import at
+from manyhands.nn.item_worker_pairs import select
 from manyhands.nn.losses import entropy
 from small_crowding import game_of, quick, sparse_crowd
 
@@ -76,8 +76,8 @@ def test_the_discriminator_descends_what_is_written(monkeypatch):
     monkeypatch.setattr(adversaries, "choose_pairs", chosen)
     game.train_discriminator(draw)
     assert seen["adam"] is game.discriminator_adam and seen["adam"].param_groups[0]["weight_decay"] == 0.2
-    look = game.discriminator.see(draw.x)
-    fake, fake_label = draw.pairs.at(seen["chosen"]), draw.label[seen["chosen"]]
+    look = game.discriminator.inputs(draw.x)
+    fake, fake_label = draw.pairs.select(seen["chosen"]), draw.label[seen["chosen"]]
     answers = game.discriminator.logits(look, draw.authentic).sigmoid()
     real = answers.gather(1, draw.authentic_label.unsqueeze(1))
     drawn = game.discriminator.logit(look, fake, fake_label).sigmoid()
@@ -99,7 +99,7 @@ def test_the_discriminator_is_given_what_the_settings_say(monkeypatch):
 
     monkeypatch.setattr(crowding, "Discriminator", noted)
     learnt = {}
-    monkeypatch.setattr(crowding, "label_spread", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
+    monkeypatch.setattr(crowding, "label_adjacency", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
     X, votes, _ = sparse_crowd()
     quick(validation=0.2).fit(X, votes, worker_features=np.arange(votes.n_workers)[:, None] * 1e5)
     torch.testing.assert_close(made["spread"], torch.eye(3))
@@ -150,7 +150,7 @@ def test_the_generator_learns_where_the_classifier_is_sure_and_the_classifier_el
         assert h["sure"].max() <= threshold < h["unsure"].min()
     for draw in seen.values():  # pairs still are those of their rows
         again = game.generator(game.generator.inputs(draw.x), draw.log_z.exp(), draw.pairs, draw.noise)
-        torch.testing.assert_close(at(again, draw.label), draw.log_p0)
+        torch.testing.assert_close(select(again, draw.label), draw.log_p0)
 
 
 def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
@@ -167,17 +167,17 @@ def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
 def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_never_labelled_pairs(monkeypatch):
     game, batch = game_of(monkeypatch)
     chosen = {}
-    see = game.discriminator.logits
+    inputs = game.discriminator.logits
 
     def noted(seen, pairs):
         chosen["pairs"] = pairs
-        return see(seen, pairs)
+        return inputs(seen, pairs)
 
     game.discriminator.logits = noted
     draw = game.draw(batch)
     game.train_discriminator(draw)
     n = len(draw.authentic_label)
-    authentic, fake = chosen["pairs"].at(slice(0, n)), chosen["pairs"].at(slice(n, None))
+    authentic, fake = chosen["pairs"].select(slice(0, n)), chosen["pairs"].select(slice(n, None))
     labelled = set(zip(authentic.row.tolist(), authentic.worker.tolist()))
     assert not labelled & set(zip(fake.row.tolist(), fake.worker.tolist()))
     counts = torch.bincount(authentic.worker, minlength=game.generator.n_workers)
@@ -211,5 +211,5 @@ def test_what_looks_authentic_becomes_more_probable(monkeypatch):
         with torch.no_grad():
             log_z = game.log_z(draw.x, None)
             log_p = game.generator(game.generator.inputs(draw.x), log_z.exp(), draw.pairs, draw.noise)
-        gain = at(log_p, draw.label) - draw.log_p0
+        gain = select(log_p, draw.label) - draw.log_p0
         assert gain[cost == 0].mean() > 0 > gain[cost == 1].mean()

@@ -18,7 +18,7 @@ from manyhands.classifiers.iced.synthesis import (
 )
 from manyhands.neighbours import nearest, nearest_others
 from manyhands.testing.small_crowds import easy_crowd
-from reference.slow_synthesis import slow_interpolate, slow_mode, slow_nearest, slow_said
+from reference.slow_synthesis import slow_interpolate, slow_labels_of, slow_mode, slow_nearest
 
 
 def draws(seed=0):
@@ -126,7 +126,9 @@ def test_mode_is_the_slow_one(n_classes):
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     found = dict(zip(zip(labels.point.tolist(), labels.worker.tolist()), labels.label.tolist()))
     expected = {
-        (p, w): slow_mode(slow_said(triples, row, w)) for p, row in enumerate(neighbours.tolist()) for w in range(6)
+        (p, w): slow_mode(slow_labels_of(triples, row, w))
+        for p, row in enumerate(neighbours.tolist())
+        for w in range(6)
     }
     assert found == expected  # all workers labelled everything, so that nothing is missing
 
@@ -141,7 +143,7 @@ def test_a_label_is_one_that_the_worker_gave_to_a_neighbour():
         pairs = list(zip(labels.point.tolist(), labels.worker.tolist()))
         assert len(set(pairs)) == len(pairs) > 60
         for (point, worker), label in zip(pairs, labels.label.tolist()):
-            assert label in slow_said(triples, neighbours[point].tolist(), worker)
+            assert label in slow_labels_of(triples, neighbours[point].tolist(), worker)
 
 
 def test_samples_follow_the_frequencies():

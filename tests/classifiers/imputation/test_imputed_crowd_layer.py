@@ -168,7 +168,7 @@ def test_drawn_labels_stand_against_as_many_authentic_ones(rivals):
     draw = game.draw(batch)
     asked = game.crowd.numbered(batch)
     assert draw.authentic.worker.tolist() == asked.worker.tolist() and draw.authentic_label is batch.label
-    chosen = draw.pairs.at(draw.chosen)
+    chosen = draw.pairs.select(draw.chosen)
     np.testing.assert_array_equal(torch.bincount(chosen.worker), torch.bincount(asked.worker))
     given = set(zip(asked.row.tolist(), asked.worker.tolist()))
     assert not given & set(zip(chosen.row.tolist(), chosen.worker.tolist()))
@@ -180,9 +180,9 @@ def test_the_discriminator_learns_to_tell(rivals):
     draw, judge = game.draw(batch), game.discriminator
     losses = [float(game.train_discriminator(draw)) for _ in range(30)]
     assert losses[-1] < 0.9 * losses[0] and abs(losses[0] - np.log(2)) < 0.1
-    seen = judge.eval().see(draw.x)
+    seen = judge.eval().inputs(draw.x)
     real = judge.logit(seen, draw.authentic, draw.authentic_label)
-    drawn = judge.logit(seen, draw.pairs.at(draw.chosen), draw.label[draw.chosen])
+    drawn = judge.logit(seen, draw.pairs.select(draw.chosen), draw.label[draw.chosen])
     assert real.mean() > 0 > drawn.mean()
 
 

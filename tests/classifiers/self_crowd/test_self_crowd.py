@@ -16,7 +16,7 @@ from manyhands.simulate import make_self_crowd, thin
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
 from manyhands.testing.training_invariances import check_a_killed_fit_goes_on_with_the_same_result
-from reference.slow_selection import slow_choice, slow_guesses, slow_quotas
+from reference.slow_selection import slow_choice, slow_pseudo_annotations, slow_quotas
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -54,18 +54,18 @@ def test_without_rounds_it_is_its_base_to_the_last_bit(base):
 def test_the_choice_is_its_slow_twin(monkeypatch, base, selection):
     """Of every pair without a label, the surest within the quota of its class; a loop over pairs finds the same."""
     asked = []
-    guess = self_crowd.guess_unanswered
+    guess = self_crowd.predict_pseudo_annotations
 
     def noted(log_answers, workers, n_classes, answered):
         with torch.no_grad():
             asked.append((log_answers(np.arange(60)).double().tolist(), workers.tolist(), answered))
         return guess(log_answers, workers, n_classes, answered)
 
-    monkeypatch.setattr(self_crowd, "guess_unanswered", noted)
+    monkeypatch.setattr(self_crowd, "predict_pseudo_annotations", noted)
     X, votes, _ = sparse_crowd()
     model = quick(base=base, selection=selection, rounds=1, per_round=40).fit(X, votes)
     log_answers, workers, answered = asked[0]
-    guesses = slow_guesses(log_answers, 60, workers, set.union(*map(pairs_of, answered)))
+    guesses = slow_pseudo_annotations(log_answers, 60, workers, set.union(*map(pairs_of, answered)))
     chosen = model.pseudo_annotations_
     found = [*zip(chosen.item.tolist(), chosen.worker.tolist(), chosen.label.tolist())]
     assert len(found) == 40
@@ -301,14 +301,14 @@ def test_the_sheets_order_of_imbalance():
 def test_guesses_rest_on_the_evidence(monkeypatch, evidence):
     """What the network says of x, or that times what labels and gold say, mixes the rows of each worker's matrix."""
     asked = []
-    guess = self_crowd.guess_unanswered
+    guess = self_crowd.predict_pseudo_annotations
 
     def noted(log_answers, workers, n_classes, answered):
         with torch.no_grad():
             asked.append((log_answers(np.arange(60)).double().exp().numpy(), workers))
         return guess(log_answers, workers, n_classes, answered)
 
-    monkeypatch.setattr(self_crowd, "guess_unanswered", noted)
+    monkeypatch.setattr(self_crowd, "predict_pseudo_annotations", noted)
     X, votes, truth = sparse_crowd()
     gold = {votes.item_ids[0]: votes.classes[truth[0]], votes.item_ids[1]: votes.classes[(truth[1] + 1) % 3]}
     settings = {"base": "spee-lfc", "evidence": evidence, "validation": 0.0, "max_epochs": 5}

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
-from manyhands.nn.metric_losses import root, tuplet_losses
+from manyhands.nn.metric_losses import safe_sqrt, tuplet_losses
 from manyhands.representation.neucrowd.sampler import TupletSampler
 from manyhands.representation.neucrowd.tuplets import Pool
 
@@ -93,7 +93,7 @@ def trained():
     pool = Pool.of(code, np.ones(60, bool))
     tuplets = np.concatenate([pool.draw(own, 300, 3, rng) for own in (0, 1)])
     member = embedding[tuplets]
-    similarity = 1 - root((member[:, 1:] - member[:, :1]).square().sum(2))
+    similarity = 1 - safe_sqrt((member[:, 1:] - member[:, :1]).square().sum(2))
     loss = tuplet_losses(similarity, torch.ones(similarity.shape), 2.0)
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -23,9 +23,10 @@ from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
-from manyhands.linear.standardise import Standard, one_against_rest, standardised
+from manyhands.linear.one_vs_rest import one_vs_rest_proba
+from manyhands.linear.principal_axes import PrincipalAxes, standardise_and_rotate
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState
+from manyhands.validation import Constraint, NoneOr, Number, OneOf, RandomState
 
 _STEPS, _EVEN = 6, 0.01  # maximal number of values of mu; a difference in log-likelihood that may be chance
 _ROUGHLY = 10.0  # factor of `tol` while mu is chosen
@@ -99,7 +100,7 @@ class CPC(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "mu": Maybe(Number(least=0)),
+        "mu": NoneOr(Number(least=0)),
         "eta": Number(above=0),
         "edges": OneOf(("auto", "all", "nearest", "target")),
         "validation": Number(least=0, most=0.5),
@@ -132,7 +133,7 @@ class CPC(CrowdClassifier):
 
     def _learn(self, context: TrainingContext) -> FitResult:
         data = context.data
-        standard = standardised(data.rows)
+        standard = standardise_and_rotate(data.rows)
         share = 1.0 if self.mu is not None else self._choose_share(data, standard)
         nodes, graph = self._problem(data, data.annotations, standard.X, standard.shift)
         start = pooled_state(nodes, graph)
@@ -164,7 +165,7 @@ class CPC(CrowdClassifier):
         """An upper bound of the smallest mu that makes all classifiers equal."""
         return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
-    def _choose_share(self, data: TrainingData, standard: Standard) -> float:
+    def _choose_share(self, data: TrainingData, standard: PrincipalAxes) -> float:
         """Share of that mu: quartered until the held-out log-likelihood is clearly lower."""
         training, heldout = hold_out(data.annotations, self.validation, make_generator(self.random_state))
         best, best_score = 1.0, -np.inf
@@ -188,7 +189,7 @@ class CPC(CrowdClassifier):
         return False
 
     def _proba(self, module: Any, rows: Rows) -> Array:
-        return one_against_rest(module.coef_, module.intercept_, rows, len(module.classes_))
+        return one_vs_rest_proba(module.coef_, module.intercept_, rows, len(module.classes_))
 
 
 def as_classifier(raw: Array, n_classes: int) -> Any:

@@ -17,9 +17,9 @@ from manyhands.features import Rows
 from manyhands.heldout import align
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.inference import as_tensor
-from manyhands.nn.item_worker_pairs import Pairs, fill_in
-from manyhands.nn.label_generator import GeneratorBehind
-from manyhands.nn.pseudo_annotations import guess_unanswered
+from manyhands.nn.item_worker_pairs import Pairs, impute_annotations
+from manyhands.nn.label_generator import ClassifierWithGenerator
+from manyhands.nn.pseudo_annotations import predict_pseudo_annotations
 from manyhands.randomness import torch_seeded
 from manyhands.validation import Constraint, check_annotations
 
@@ -62,7 +62,7 @@ class FittedGenerator(NamedTuple):
         Name of the method, for error messages.
     """
 
-    module: GeneratorBehind
+    module: ClassifierWithGenerator
     worker_ids: npt.NDArray[Any]
     classes: npt.NDArray[Any]
     name: str
@@ -136,14 +136,14 @@ def impute(
 
 
 def _batch_imputer(
-    module: GeneratorBehind, rows: Rows, known: Annotations, active: npt.NDArray[np.intp]
+    module: ClassifierWithGenerator, rows: Rows, known: Annotations, active: npt.NDArray[np.intp]
 ) -> Callable[..., Triples]:
     """Return a function from a mini-batch to the items, workers and labels of its imputed annotations."""
     n_active = len(active)
     place = torch.full((known.n_workers,), -1)
     place[torch.from_numpy(active)] = torch.arange(n_active)
     place = place.to(module.device)
-    generator = module.generator.for_all(torch.from_numpy(active))
+    generator = module.generator.for_workers(torch.from_numpy(active))
 
     def impute_batch(batch: Batch, per_label: int | None, most_likely: bool, rng: np.random.Generator) -> Triples:
         batch, x = batch._replace(worker=place[batch.worker]), as_tensor(rows, batch.item, module.device)
@@ -152,7 +152,9 @@ def _batch_imputer(
             found: torch.Tensor = generator(generator.inputs(x), module.proba(x), pairs, generator.draw_noise(pairs))
             return found
 
-        pairs, label = fill_in(batch, n_active, log_labels, rng, per_label=per_label, most_likely=most_likely)
+        pairs, label = impute_annotations(
+            batch, n_active, log_labels, rng, per_label=per_label, most_likely=most_likely
+        )
         row, worker, code = (column.cpu().numpy() for column in (*pairs, label))
         return np.column_stack([batch.item[row], active[worker], code])
 
@@ -217,7 +219,7 @@ def most_uncertain(
     active = np.unique(known.worker).astype(np.intp)
     log_labels = _label_distribution(fitted.module, rows, active, fitted.module.proba)
     best = np.zeros((0, 3))
-    for first, _, entropy in guess_unanswered(log_labels, active, len(fitted.classes), [known]):
+    for first, _, entropy in predict_pseudo_annotations(log_labels, active, len(fitted.classes), [known]):
         item, column = np.nonzero(np.isfinite(entropy))
         new = np.column_stack([first + item, active[column], entropy[item, column]])
         best = np.concatenate([best, new])
@@ -227,13 +229,13 @@ def most_uncertain(
 
 
 def _label_distribution(
-    module: GeneratorBehind,
+    module: ClassifierWithGenerator,
     rows: Rows,
     worker: npt.NDArray[np.intp],
     truth: Callable[[torch.Tensor], torch.Tensor],
 ) -> Callable[[npt.NDArray[np.intp]], torch.Tensor]:
     """Return a function from items to (n_items, n_classes, n_workers) log-probabilities, averaged over the noise."""
-    generator = module.generator.for_all(torch.from_numpy(worker))
+    generator = module.generator.for_workers(torch.from_numpy(worker))
     drawn = torch.randn(_DRAWS, generator.n_classes, generator=torch.Generator().manual_seed(0))
     device = module.device
 

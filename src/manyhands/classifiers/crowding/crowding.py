@@ -5,8 +5,8 @@
     3. train a discriminator and an information network on observed and generated labels
     4. in turns: discriminator; generator where C is confident; C where it is not, by the costs of generated labels
 
-The new information for C comes from the workers who did not label an item: would their labels look like those they do
-give, if the truth were z? The equations are in `game.py`.
+New information for C comes from workers who did not label an item: would their labels look authentic if the truth
+were z? The equations are in `game.py`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, check_training_data
 from manyhands.em.kernels import Array
 from manyhands.exceptions import ParameterError
-from manyhands.nn.backbones import Mean
-from manyhands.nn.label_generator import Generator, GeneratorBehind
+from manyhands.nn.backbones import Ensemble
+from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options
 from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Maybe, NameOr, Number
+from manyhands.validation import Constraint, NameOr, NoneOr, Number
 
 # What `CrowdInG.plus` sets: a better pre-trained classifier, fewer pairs and steps, an adaptive entropy threshold.
 _PLUS: dict[str, Any] = {
@@ -159,7 +159,7 @@ default="crowd-layer"
         "adversarial": Options(Adversarial),
     }
 
-    module_: GeneratorBehind
+    module_: ClassifierWithGenerator
 
     def __init__(
         self,
@@ -210,10 +210,6 @@ default="crowd-layer"
         ----------
         **changes : object
             Constructor parameters that differ.
-
-        Returns
-        -------
-        CrowdInG
         """
         return cls(**(_PLUS | changes))
 
@@ -281,7 +277,7 @@ default="crowd-layer"
         -------
         Annotations
         """
-        check_argument(Maybe(Number(whole=True, least=1)), per_label, "per_label", "augment")
+        check_argument(NoneOr(Number(whole=True, least=1)), per_label, "per_label", "augment")
         rows, fitted = rows_as_fitted(self, X), self._generator()
         known = fitted.aligned(rows, annotations)
         imputed = impute(fitted, rows, known, per_label, most_likely, make_generator(random_state))
@@ -334,20 +330,19 @@ default="crowd-layer"
 
     def _learn(self, context: TrainingContext) -> FitResult:
         base = nested_method(self, "pretraining")
-        nested = [context_for(base, context, f"start-{member}-") for member in range(self.members)]
-        first = [base._learn(one) for one in nested]
-        network = first[0].module if self.members == 1 else Mean([result.module for result in first])
+        first = [base._learn(context_for(base, context, f"start-{member}-")) for member in range(self.members)]
+        network = first[0].module if self.members == 1 else Ensemble([result.module for result in first])
         game = new_game(context, network, self.generator, self.discriminator, self.adversarial)
         history = [epoch for result in first for epoch in result.history]
         history = history + pretrain_generator(game, self.generator.epochs)
         if self.adversarial.epochs > 0:
             history = history + play(game, context)
-        generator = game.generator.for_all(game.crowd.place, standardised_features(game.crowd))
-        return FitResult(GeneratorBehind(game.network, generator), history)
+        generator = game.generator.for_workers(game.crowd.place, standardised_features(game.crowd))
+        return FitResult(ClassifierWithGenerator(game.network, generator), history)
 
-    def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> GeneratorBehind:
+    def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> ClassifierWithGenerator:
         made = [super(CrowdInG, self)._new_module(row_shape, n_classes, n_workers) for _ in range(self.members)]
-        network = made[0] if self.members == 1 else Mean(made)
+        network = made[0] if self.members == 1 else Ensemble(made)
         sizes, sees = (math.prod(row_shape), n_classes, n_workers), self.generator
         generator = Generator(*sizes, sees_items=sees.sees_items, sees_workers=sees.sees_workers)
-        return GeneratorBehind(network, generator)
+        return ClassifierWithGenerator(network, generator)

@@ -23,8 +23,9 @@ from manyhands.classifiers.active_workers import ActiveWorkers, log_truth
 from manyhands.classifiers.crowding.draw import Draw, Known
 from manyhands.classifiers.crowding.options import Adversarial, DiscriminatorTraining
 from manyhands.nn.batches import Batch
-from manyhands.nn.item_worker_pairs import Pairs, at, choose_pairs, draw_pairs, log_sureness, one_of_each
-from manyhands.nn.label_generator import Discriminator, Generator
+from manyhands.nn.item_worker_pairs import Pairs, choose_pairs, draw_pairs, log_inverse_entropy, sample_labels, select
+from manyhands.nn.label_discriminator import Discriminator
+from manyhands.nn.label_generator import Generator
 from manyhands.nn.losses import bandit_loss, entropy
 from manyhands.nn.train import descend
 
@@ -88,13 +89,13 @@ class Game:
         pairs, answered = draw_pairs(batch, self.generator.n_workers, per_label, rng)
         noise = self.generator.draw_noise(pairs)
         log_p = self.generator(self.generator.inputs(x), log_z.exp(), pairs, noise)
-        label = one_of_each(log_p)
+        label = sample_labels(log_p)
         log_weight = torch.zeros_like(log_p[:, 0])
         if self.discriminator_options.selection == "entropy":
-            log_weight = log_sureness(log_p)
+            log_weight = log_inverse_entropy(log_p)
         log_weight[answered] = -torch.inf
         authentic = Pairs(batch.row, batch.worker)
-        return Draw(x, log_z, authentic, batch.label, pairs, noise, label, at(log_p, label), log_weight, gold)
+        return Draw(x, log_z, authentic, batch.label, pairs, noise, label, select(log_p, label), log_weight, gold)
 
     def pretrain_generator(self, batch: Batch) -> Figures:
         """Pre-training step of the generator: maximise the likelihood of the observed labels."""
@@ -104,7 +105,7 @@ class Game:
         self.generator.train()
         pairs = Pairs(batch.row, batch.worker)
         log_p = self.generator(self.generator.inputs(x), z, pairs, self.generator.draw_noise(pairs))
-        loss = -at(log_p, batch.label).sum() / max(len(batch.label), 1)
+        loss = -select(log_p, batch.label).sum() / max(len(batch.label), 1)
         return {"generator_start": descend(self.generator_adam, loss)}
 
     def log_label(self, batch: Batch) -> torch.Tensor:
@@ -113,19 +114,19 @@ class Game:
         pairs = Pairs(batch.row, batch.worker)
         z = self.log_z(x, None).exp()
         log_p = self.generator(self.generator.inputs(x), z, pairs, self.generator.draw_noise(pairs))
-        return at(log_p, batch.label)
+        return select(log_p, batch.label)
 
     def train_discriminator(self, draw: Draw) -> Figures:
         """Train discriminator and information term: as many generated labels of each worker as authentic ones."""
         wanted = torch.bincount(draw.authentic.worker, minlength=self.generator.n_workers)
         chosen = choose_pairs(draw.pairs, draw.log_weight, wanted)
-        both = Pairs(*(torch.cat(two) for two in zip(draw.authentic, draw.pairs.at(chosen))))
+        both = Pairs(*(torch.cat(two) for two in zip(draw.authentic, draw.pairs.select(chosen))))
         label = torch.cat([draw.authentic_label, draw.label[chosen]])
         is_real = torch.arange(len(label), device=label.device) < len(draw.authentic_label)
         z = draw.log_z.exp().index_select(0, both.row)
         self.discriminator.train()
         for _ in range(self.options.inner_steps):
-            seen = self.discriminator.see(draw.x)
+            seen = self.discriminator.inputs(draw.x)
             logits = self.discriminator.logits(seen, both)
             logit = logits.gather(1, label.unsqueeze(1)).squeeze(1)
             adversarial = _mean(F.softplus(-logit[is_real])) + _GENERATED * _mean(F.softplus(logit[~is_real]))
@@ -144,7 +145,7 @@ class Game:
     def costs(self, draw: Draw) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the authenticity and information costs of every label drawn, (n_pairs,) each."""
         self.discriminator.eval()
-        seen = self.discriminator.see(draw.x)
+        seen = self.discriminator.inputs(draw.x)
         authentic = self.discriminator.logit(seen, draw.pairs, draw.label).sigmoid()
         authenticity = -((authentic + _FLOOR) / (1 + _FLOOR)).log()
         z = draw.log_z.exp().index_select(0, draw.pairs.row)
@@ -177,7 +178,7 @@ class Game:
         self.generator.eval()
         for _ in range(self.options.inner_steps):
             log_p = self.generator(self.generator.inputs(draw.x), draw.log_z.exp(), draw.pairs, draw.noise)
-            log_ratio = at(log_p, draw.label) - draw.log_p0
+            log_ratio = select(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             descend(self.generator_adam, loss)
         return {"generator": loss.detach(), "generator_ratio": _mean(log_ratio.detach().exp())}
@@ -203,7 +204,7 @@ class Game:
         inputs = self.generator.inputs(draw.x)
         for _ in range(self.options.inner_steps):
             log_p = self.generator(inputs, self._z(draw), draw.pairs, draw.noise)
-            log_ratio = at(log_p, draw.label) - draw.log_p0
+            log_ratio = select(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             descend(self.network_adam, loss + self._gold_loss(known))
         self.generator.requires_grad_(True)
@@ -214,7 +215,7 @@ class Game:
         self.generator.eval()
         for _ in range(self.options.inner_steps):
             log_p = self.generator(self.generator.inputs(draw.x), self._z(draw), draw.pairs, draw.noise)
-            log_ratio = at(log_p, draw.label) - draw.log_p0
+            log_ratio = select(log_p, draw.label) - draw.log_p0
             loss = self._bandit(cost, log_ratio)
             self.generator_adam.zero_grad(set_to_none=True)
             descend(self.network_adam, loss + self._gold_loss(draw.known()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from manyhands.options import OptionGroup
-from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,8 +31,8 @@ class GeneratorTraining(OptionGroup):
     learning_rate: float = 3e-3
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "sees_items": Switch(),
-        "sees_workers": Switch(),
+        "sees_items": Boolean(),
+        "sees_workers": Boolean(),
         "epochs": Number(whole=True, least=0),
         "learning_rate": Number(above=0),
     }
@@ -64,7 +64,7 @@ class DiscriminatorTraining(OptionGroup):
     weight_decay: float = 0.01
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "label_correlation": Switch(),
+        "label_correlation": Boolean(),
         "selection": OneOf(("entropy", "random")),
         "epochs": Number(whole=True, least=0),
         "learning_rate": Number(above=0),
@@ -121,10 +121,10 @@ class Adversarial(OptionGroup):
         "information": Number(least=0),
         "threshold": Number(least=0),
         "threshold_is": OneOf(("quantile", "nats")),
-        "multiplier": Maybe(Number()),
+        "multiplier": NoneOr(Number()),
         "clip": Number(least=1),
-        "two_step": Switch(),
-        "pairs_per_label": Maybe(Number(whole=True, least=1)),
+        "two_step": Boolean(),
+        "pairs_per_label": NoneOr(Number(whole=True, least=1)),
         "inner_steps": Number(whole=True, least=1),
         "learning_rate": Number(above=0),
     }

@@ -14,7 +14,8 @@ from manyhands.classifiers.crowding.worker_features import standardised_features
 from manyhands.classifiers.self_training import HeldoutMetric
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.nn.batches import Batch
-from manyhands.nn.label_generator import Discriminator, Generator, label_spread
+from manyhands.nn.label_discriminator import Discriminator, label_adjacency
+from manyhands.nn.label_generator import Generator
 from manyhands.nn.train import History
 
 
@@ -50,7 +51,7 @@ def new_game(
     sizes = math.prod(context.data.rows.shape), context.n_classes, len(crowd.active)
     spread = None
     if discriminator.label_correlation:
-        spread = torch.from_numpy(label_spread(context.annotations)).float()
+        spread = torch.from_numpy(label_adjacency(context.annotations)).float()
     made = Generator(*sizes, known, sees_items=generator.sees_items, sees_workers=generator.sees_workers)
     critic = Discriminator(*sizes, known, spread=spread)
     networks = network, made.to(context.device), critic.to(context.device)
@@ -133,5 +134,5 @@ def play(game: Game, context: TrainingContext) -> History:
         batches=batches,
         max_epochs=game.options.epochs,
         name="game",
-        start_counts=True,
+        score_initial_weights=True,
     )

@@ -22,17 +22,17 @@ from manyhands.em.ability_em import (
 )
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
-from manyhands.linear.softmax_regression import as_matrix, climb, log_proba, penalty
+from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
 from manyhands.noise import safe_log
 from manyhands.noise.difficulty import log_votes, shrunk_share
-from manyhands.validation import Constraint, Maybe, Number, OneOf, RandomState, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf, RandomState
 
 # What the parameters of both forms may be.
 DIFFICULTY_CONSTRAINTS: dict[str, Constraint] = ABILITY_CONSTRAINTS | {
     "difficulty": OneOf(DIFFICULTIES),
     "prior": OneOf(("classifier", "votes")),
-    "ridge": Maybe(Number(above=0)),
-    "standardise": Switch(),
+    "ridge": NoneOr(Number(above=0)),
+    "standardise": Boolean(),
     "newton_steps": Number(whole=True, least=1),
     "max_iter": Number(whole=True, least=1),
     "tol": Number(least=0),
@@ -120,7 +120,7 @@ class Regression:
     def solve(self, posterior: Array, previous: Array | None) -> Array:
         """M step: weights that fit the posterior, by Newton steps from the previous ones."""
         before = np.zeros((self.X.shape[1] + 1, n_columns(self.n_classes))) if previous is None else previous
-        return climb(self.X, posterior, before, self.ridge, self.steps)
+        return newton_ascent(self.X, posterior, before, self.ridge, self.steps)
 
     def log_proba(self, weights: Array) -> Array:
         """Return log p(k | x) of the items, (n, n_classes)."""

@@ -29,7 +29,8 @@ from manyhands.classifiers.iced.options import Certainty, Synthesis, TruthInfere
 from manyhands.classifiers.iced.outer_loop import LoopOptions, OuterLoop
 from manyhands.classifiers.iced.warm_up import WarmUpTraining
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, new_backbone
-from manyhands.classifiers.training_context import NetworkOptions, TrainingContext
+from manyhands.classifiers.network_options import NetworkOptions
+from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.em.priors import class_prior
@@ -38,7 +39,7 @@ from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import History, descend
 from manyhands.options import Options
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Number, Switch
+from manyhands.validation import Boolean, Constraint, Number
 
 # What `ICED.plus()` sets.
 _PLUS: dict[str, Any] = {
@@ -172,8 +173,8 @@ class ICED(CrowdClassifier):
         "synthesis": Options(Synthesis, optional=True),
         "certainty": Options(Certainty),
         "inference": Options(TruthInference),
-        "soft_targets": Switch(),
-        "balanced_loss": Switch(),
+        "soft_targets": Boolean(),
+        "balanced_loss": Boolean(),
         "embedding_size": Number(whole=True, least=1),
         "max_epochs": Number(whole=True, least=0),
     }

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy.typing as npt
 
 from manyhands.options import OptionGroup
-from manyhands.validation import Constraint, Number, OneOf, Probabilities, Switch
+from manyhands.validation import Boolean, Constraint, Number, OneOf, Probabilities
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,5 +138,5 @@ class TruthInference(OptionGroup):
         "em": OneOf(("soft", "hard")),
         "smoothing": Number(above=0),
         "shrinkage": Number(least=0),
-        "use_features": Switch(),
+        "use_features": Boolean(),
     }

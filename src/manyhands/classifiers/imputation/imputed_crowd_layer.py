@@ -34,10 +34,10 @@ from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseMode
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.batches import Batch
-from manyhands.nn.item_worker_pairs import Pairs, fill_in
+from manyhands.nn.item_worker_pairs import Pairs, impute_annotations
 from manyhands.nn.train import History
 from manyhands.randomness import Seed, torch_seeded
-from manyhands.validation import Constraint, Maybe, NameOr, Number, Switch, check_memory
+from manyhands.validation import Boolean, Constraint, NameOr, NoneOr, Number, check_memory
 
 _IMPUTERS = ("self", "graph", "gan", "generator")
 _CHUNK = 1024  # items whose pairs are processed together
@@ -146,8 +146,8 @@ class ImputedCrowdLayer(CrowdClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "imputer": NameOr(_IMPUTERS, "augment", "a CrowdInG"),
-        "per_label": Maybe(Number(whole=True, least=1)),
-        "most_likely": Switch(),
+        "per_label": NoneOr(Number(whole=True, least=1)),
+        "most_likely": Boolean(),
         "generator_epochs": Number(whole=True, least=0),
         "discriminator_epochs": Number(whole=True, least=0),
         "adversarial_epochs": Number(whole=True, least=0),
@@ -230,7 +230,9 @@ class ImputedCrowdLayer(CrowdClassifier):
         with torch_seeded(rng), torch.no_grad():
             both = (crowd.batches(votes, chunk) for votes in (context.annotations, crowd.heldout))
             for batch, heldout in zip(*both):
-                pairs, label = fill_in(batch, n_active, partial(log_labels, batch), rng, taken=heldout, **how)
+                pairs, label = impute_annotations(
+                    batch, n_active, partial(log_labels, batch), rng, taken=heldout, **how
+                )
                 row, worker, code = (column.cpu().numpy() for column in (*pairs, label))
                 found.append(np.column_stack([batch.item[row], crowd.active[worker], code]))
         return np.concatenate(found)
@@ -288,7 +290,7 @@ class ImputedCrowdLayer(CrowdClassifier):
         with torch_seeded(context.rng):  # it draws codes for workers without labels too, which must affect nothing else
             result = crowding._learn(context_for(crowding, context))
         module = result.module.eval()
-        generator = module.generator.for_all(torch.from_numpy(crowd.active))
+        generator = module.generator.for_workers(torch.from_numpy(crowd.active))
 
         def log_labels(batch: Batch, pairs: Pairs) -> torch.Tensor:
             x = context.x(batch)

@@ -17,9 +17,9 @@ from torch.nn import functional as F
 
 from manyhands.classifiers.active_workers import ActiveWorkers, log_truth
 from manyhands.nn.batches import Batch
-from manyhands.nn.item_worker_pairs import Pairs, at, choose_pairs, draw_pairs, one_of_each
-from manyhands.nn.label_generator import Discriminator
-from manyhands.nn.label_graph import Edges, Heard, LabelGraph
+from manyhands.nn.item_worker_pairs import Pairs, choose_pairs, draw_pairs, sample_labels, select
+from manyhands.nn.label_discriminator import Discriminator
+from manyhands.nn.label_graph import Edges, LabelGraph, MessageSum
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
 
@@ -117,7 +117,7 @@ class AdversarialImputer:
         context, n_active = self.crowd.context, len(self.crowd.active)
         x, gold, batch = context.x(batch), context.gold(batch), self.crowd.numbered(batch)
         pairs, answered = draw_pairs(batch, n_active, _PAIRS_PER_LABEL, context.rng)
-        label = one_of_each(self.layer.log_label(x, gold, pairs))
+        label = sample_labels(self.layer.log_label(x, gold, pairs))
         weight = torch.zeros(len(label), device=x.device).masked_fill(answered, -torch.inf)
         chosen = choose_pairs(pairs, weight, torch.bincount(batch.worker, minlength=n_active))
         return Draw(x, gold, Pairs(batch.row, batch.worker), batch.label, pairs, label, chosen)
@@ -125,9 +125,9 @@ class AdversarialImputer:
     def train_discriminator(self, draw: Draw) -> torch.Tensor:
         """Train the discriminator: authentic labels against as many drawn ones of each worker."""
         self.discriminator.train()
-        seen = self.discriminator.see(draw.x)
+        seen = self.discriminator.inputs(draw.x)
         real = self.discriminator.logit(seen, draw.authentic, draw.authentic_label)
-        drawn = self.discriminator.logit(seen, draw.pairs.at(draw.chosen), draw.label[draw.chosen])
+        drawn = self.discriminator.logit(seen, draw.pairs.select(draw.chosen), draw.label[draw.chosen])
         loss = negative_log_likelihood(F.logsigmoid(real)) + negative_log_likelihood(F.logsigmoid(-drawn))
         return descend(self.discriminator_adam, loss / 2)
 
@@ -135,10 +135,10 @@ class AdversarialImputer:
         """Train the crowd layer by policy gradient: labels that look authentic become more probable."""
         with torch.no_grad():
             self.discriminator.eval()
-            seen = self.discriminator.see(draw.x)
+            seen = self.discriminator.inputs(draw.x)
             reward = F.softplus(self.discriminator.logit(seen, draw.pairs, draw.label))
             mean = reward.sum() / max(len(reward), 1)
-        log_p = at(self.layer.log_label(draw.x, draw.gold, draw.pairs), draw.label)
+        log_p = select(self.layer.log_label(draw.x, draw.gold, draw.pairs), draw.label)
         loss = negative_log_likelihood((reward - mean) * log_p)
         if draw.gold is not None:
             loss = loss + gold_cross_entropy(self.layer.network(draw.x), draw.gold)
@@ -172,9 +172,9 @@ class GraphImputer:
         edges = edges_of(batch)
         for _ in range(_GRAPH_STEPS):
             hidden = torch.rand(len(batch.label), device=x.device) < _HIDDEN_EDGES
-            asked = edges.at(hidden)
-            log_p = self.network(x, edges.at(~hidden), Pairs(asked.row, asked.worker))
-            loss = descend(self.adam, negative_log_likelihood(at(log_p, asked.label)))
+            asked = edges.select(hidden)
+            log_p = self.network(x, edges.select(~hidden), Pairs(asked.row, asked.worker))
+            loss = descend(self.adam, negative_log_likelihood(select(log_p, asked.label)))
         return {"graph": loss}
 
     def score(self) -> float:
@@ -185,7 +185,7 @@ class GraphImputer:
         def log_label(batch: Batch) -> torch.Tensor:
             (seen,) = self.crowd.batches(context.annotations, len(batch.item), batch.item)
             asked = self.crowd.numbered(batch)
-            return at(log_labels(seen, Pairs(asked.row, asked.worker)), asked.label)
+            return select(log_labels(seen, Pairs(asked.row, asked.worker)), asked.label)
 
         return context.heldout_score(log_label, self.network)()
 
@@ -193,14 +193,14 @@ class GraphImputer:
     def imputer(self) -> LogLabels:
         """Return `log_labels` of the trained network, given all training labels."""
         context, network = self.crowd.context, self.network.eval()
-        received = Heard(torch.zeros((), device=context.device), torch.zeros((), device=context.device))
+        received = MessageSum(torch.zeros((), device=context.device), torch.zeros((), device=context.device))
         for batch in self.crowd.batches(context.annotations, _CHUNK):
-            more = network.heard_by_workers(network.item(context.x(batch)), edges_of(batch))
-            received = Heard(received.total + more.total, received.degree + more.degree)
-        worker = network.worker_code(received)
+            more = network.messages_to_workers(network.item(context.x(batch)), edges_of(batch))
+            received = MessageSum(received.total + more.total, received.degree + more.degree)
+        worker = network.worker_embedding(received)
 
         def log_labels(batch: Batch, pairs: Pairs) -> torch.Tensor:
-            return network.log_label(network.item_code(context.x(batch), edges_of(batch)), worker, pairs)
+            return network.log_label(network.item_embedding(context.x(batch), edges_of(batch)), worker, pairs)
 
         return log_labels
 

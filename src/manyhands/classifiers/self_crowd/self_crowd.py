@@ -34,10 +34,10 @@ from manyhands.classifiers.self_training import HeldoutMetric, LabelPool, RoundR
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.inference import as_tensor, probabilities
-from manyhands.nn.pseudo_annotations import Guesses, guess_unanswered
+from manyhands.nn.pseudo_annotations import PseudoAnnotationBlock, predict_pseudo_annotations
 from manyhands.noise import safe_log
 from manyhands.randomness import Seed
-from manyhands.validation import Amount, Constraint, Maybe, NameOr, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, FractionOrCount, NameOr, NoneOr, Number, OneOf
 
 _BASES = ("crowd-layer", "conal", "spee-lfc", "trace-reg")
 
@@ -166,10 +166,10 @@ class SelfCrowd(CrowdClassifier):
         "selection": OneOf(("balanced", "confidence", "random")),
         "quota": OneOf(("pool", "combined")),
         "rounds": Number(whole=True, least=0),
-        "per_round": Amount(),
-        "round_patience": Maybe(Number(whole=True, least=1)),
+        "per_round": FractionOrCount(),
+        "round_patience": NoneOr(Number(whole=True, least=1)),
         "pseudo_weight": Number(above=0),
-        "warm_start": Switch(),
+        "warm_start": Boolean(),
         "warm_epochs": Number(whole=True, least=1),
     }
 
@@ -281,7 +281,7 @@ class SelfCrowd(CrowdClassifier):
 
     def _candidates(
         self, context: TrainingContext, model: NoiseModel, network: nn.Module, layer: nn.Module, pool: LabelPool
-    ) -> Iterator[Guesses]:
+    ) -> Iterator[PseudoAnnotationBlock]:
         """Step 2: the most probable label of each worker on each item without one, and its entropy."""
         rows, device, worker = context.data.rows, context.device, torch.from_numpy(pool.workers).to(context.device)
         proba = probabilities(network, rows)  # (n_items, n_classes)
@@ -295,10 +295,14 @@ class SelfCrowd(CrowdClassifier):
             found: torch.Tensor = distribution(log_proba[item[0] : item[-1] + 1], lambda: as_tensor(rows, item, device))
             return found
 
-        return guess_unanswered(log_labels, pool.workers, context.n_classes, pool.taken)
+        return predict_pseudo_annotations(log_labels, pool.workers, context.n_classes, pool.taken)
 
     def _select(
-        self, candidates: Callable[[], Iterator[Guesses]], pool: LabelPool, n: int, rng: np.random.Generator
+        self,
+        candidates: Callable[[], Iterator[PseudoAnnotationBlock]],
+        pool: LabelPool,
+        n: int,
+        rng: np.random.Generator,
     ) -> npt.NDArray[np.int64]:
         """Step 3: the items, workers and labels of the selected pseudo-annotations, (n, 3)."""
         n_workers = len(pool.workers)

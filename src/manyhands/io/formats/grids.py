@@ -80,7 +80,8 @@ def are_numbered_questions(names: Iterable[str]) -> bool:
 
 def labels_of(cells: Sequence[pl.Series], missing: Sequence[str]) -> tuple[pl.Series, bool]:
     """The cells of columns one under another, and whether -1 means no label: among whole numbers, unless the user
-    names another sign."""
+    names another sign.
+    """
     labels = pl.concat([cell.rename("label").cast(pl.String) for cell in cells])
     if missing or not _are_whole_numbers(labels):
         return labels, False

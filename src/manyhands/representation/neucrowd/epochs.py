@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from manyhands.nn.inference import as_tensor, outputs
-from manyhands.nn.metric_losses import root, tuplet_losses
+from manyhands.nn.metric_losses import safe_sqrt, tuplet_losses
 from manyhands.nn.train import History, descend
 from manyhands.representation.label_confidence import confidence_of
 from manyhands.representation.neucrowd.sampler import TupletSampler
@@ -76,7 +76,7 @@ class Member:
         anchor = embedding[:, :1]
         if method.robust_anchor:
             anchor = robust_anchor(embedding[:, 0], trust[:, 0], method.anchor)
-        similarity = method.offset - root((embedding[:, 1:] - anchor).square().sum(2))
+        similarity = method.offset - safe_sqrt((embedding[:, 1:] - anchor).square().sum(2))
         return tuplet_losses(similarity, trust[:, 1:], method.scale, inside=method.weighting == "inside")
 
     def _pool(self) -> Pool:

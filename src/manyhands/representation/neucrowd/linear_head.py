@@ -18,8 +18,8 @@ from torch import nn
 
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
-from manyhands.linear.principal_axes import turn
-from manyhands.linear.softmax_regression import climb
+from manyhands.linear.principal_axes import rotate_to_principal_axes
+from manyhands.linear.softmax_regression import newton_ascent
 from manyhands.nn.inference import outputs
 
 Places = npt.NDArray[np.intp]
@@ -120,11 +120,11 @@ def regressions(embedding: Array, target: Array, strengths: Sequence[float]) -> 
     A class that no target names has no weight and no probability.
     """
     met = np.flatnonzero(target.any(axis=0))
-    rows = turn(embedding, standardise=False)
+    rows = rotate_to_principal_axes(embedding, standardise=False)
     weights, found = np.zeros((rows.X.shape[1] + 1, len(met))), []
     for C in strengths:
         if len(met) > 1:
-            weights = climb(rows.X, target[:, met], weights, (rows.variance or 1.0) / C, _STEPS)
+            weights = newton_ascent(rows.X, target[:, met], weights, (rows.variance or 1.0) / C, _STEPS)
         whole = np.zeros((embedding.shape[1] + 1, target.shape[1]))
         whole[-1] = _NEVER
         whole[:, met] = rows.in_raw_features(weights)

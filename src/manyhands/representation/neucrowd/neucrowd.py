@@ -32,14 +32,14 @@ from manyhands.classifiers.network import NetworkClassifier
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import split_items
-from manyhands.nn.backbones import Mean, build
+from manyhands.nn.backbones import Ensemble, build
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.label_confidence import CONFIDENCES, confidence_of
 from manyhands.representation.neucrowd.epochs import ANCHORS, Member, safe_now, train_together
 from manyhands.representation.neucrowd.linear_head import Classified, Seen, Split, choose_strength, folds, regressions
 from manyhands.representation.neucrowd.tuplets import RIVALS
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Maybe, Number, OneOf, Switch
+from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
 # What the paper and its code do where the defaults do otherwise. Adam and tanh stand for Adadelta and sigmoids, which
 # take many times as many steps; and an epoch is five batches where the code has 234, since the best embedding is found
@@ -126,27 +126,27 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "n_tuple": Number(whole=True, least=3),
-        "safety": Switch(),
-        "robust_anchor": Switch(),
-        "sampler": Switch(),
+        "safety": Boolean(),
+        "robust_anchor": Boolean(),
+        "sampler": Boolean(),
         "scale": Number(above=0),
         "offset": Number(),
         "weighting": OneOf(("inside", "outside")),
         "confidence": OneOf(CONFIDENCES),
-        "shrink": Switch(),
+        "shrink": Boolean(),
         "anchor": OneOf(ANCHORS),
         "hard_rate": Number(whole=True, least=1),
         "unsafe_share": Number(least=0, most=1),
         "margin": Number(least=0),
         "rival": OneOf(RIVALS),
-        "n_neighbors": Maybe(Number(whole=True, least=1)),
+        "n_neighbors": NoneOr(Number(whole=True, least=1)),
         "batches_per_epoch": Number(whole=True, least=1),
         "weight_decay": Number(least=0),
         "activation": OneOf(tuple(_ACTIVATIONS)),
         "optimizer": OneOf(("adam", "adadelta")),
         "members": Number(whole=True, least=1, most=1000),
-        "soft": Switch(),
-        "skip": Switch(),
+        "soft": Boolean(),
+        "skip": Boolean(),
     }
 
     def __init__(
@@ -270,7 +270,7 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         n_features = math.prod(row_shape) if self.skip else 0
         seen = [Seen(self._new_embedder(row_shape, size), n_features) for size in self._sizes()]
-        return Mean([Classified(own, size, n_classes) for own, size in zip(seen, self._sizes())])
+        return Ensemble([Classified(own, size, n_classes) for own, size in zip(seen, self._sizes())])
 
     def _sizes(self) -> list[int]:
         """How many numbers of an embedding each member has."""

@@ -1,0 +1,146 @@
+"""Checks of parameters, columns, codes and annotations; each raises an error of this package or returns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sized
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.validation.constraints import Constraint
+
+_MAX_REPR = 1000  # characters of a value in a message
+_MAX_SHOWN = 5  # unknown values in a message
+
+
+def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
+    """Check every constructor parameter against its constraint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the class or function, for the message.
+    parameters : mapping of str to object
+        Values by parameter name; must contain every name in `constraints`.
+    constraints : mapping of str to Constraint
+        Constraints by parameter name.
+
+    Raises
+    ------
+    ParameterError
+        For the first parameter whose value is not allowed.
+    """
+    for parameter, constraint in constraints.items():
+        value = parameters[parameter]
+        if not constraint.allows(value):
+            raise ParameterError(f"The parameter {parameter!r} of {name} must be {constraint}. Got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    """The value as Python writes it, cut where it is long."""
+    try:
+        shown = repr(value)
+        return shown if len(shown) <= _MAX_REPR else f"{shown[:_MAX_REPR]}..."
+    except ValueError:  # Python does not print integers of thousands of digits
+        return f"a very large {type(value).__name__}"
+
+
+def check_same_length(columns: Mapping[str, Sized]) -> None:
+    """Check that columns of annotations have the same length.
+
+    Parameters
+    ----------
+    columns : mapping of str to sized object
+        Columns by name in the plural, such as ``{"items": ..., "workers": ..., "labels": ...}``.
+
+    Raises
+    ------
+    AlignmentError
+        Where lengths differ; the message states each of them.
+    """
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        raise AlignmentError(f"Every annotation needs an item, a worker and a label, but there are {counts}.")
+
+
+def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.int32]:
+    """Integer codes as an array, each of them in ``0 .. size - 1``.
+
+    Parameters
+    ----------
+    codes : array-like of int of shape (n,)
+        Codes.
+    size : int
+        Number of ids that codes refer to.
+    role : {"item", "worker", "label"}
+        What the codes stand for, for the message.
+
+    Returns
+    -------
+    array of int32 of shape (n,)
+        The codes; not copied where they are of this type already.
+
+    Raises
+    ------
+    AnnotationError
+        Where the array is not one-dimensional, not of integers, or has a code out of range.
+    """
+    array = np.asarray(codes)
+    if array.size == 0:
+        return np.zeros(0, np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise AnnotationError(f"{role} codes must be a one-dimensional integer array; got {array.dtype} {array.shape}.")
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= size:
+        raise AnnotationError(f"{role} codes must lie in 0 to {size - 1}; they go from {low} to {high}.")
+    return array.astype(np.int32, copy=False)
+
+
+def check_annotations(annotations: Any) -> None:
+    """Check that an object is `Annotations` with at least one label.
+
+    Parameters
+    ----------
+    annotations : object
+        What a caller passed.
+
+    Raises
+    ------
+    AnnotationError
+        Where it is something else, or has no label.
+    """
+    if not hasattr(type(annotations), "by_item"):  # the type, since the attribute of an instance would be computed
+        raise AnnotationError(
+            f"Labels must come as Annotations, not as {type(annotations).__name__}. "
+            f"Build them with Annotations.from_triples or Annotations.from_matrix."
+        )
+    if annotations.n_annotations == 0:
+        raise AnnotationError("There is not a single label, so there is nothing to infer.")
+
+
+def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:
+    """Check that every value is a known one.
+
+    Parameters
+    ----------
+    values : collection
+        Values to check.
+    known : collection
+        Values that are allowed.
+    what : str
+        What the values are, in the plural, such as "Classes in gold".
+    remedy : str
+        A sentence that states what to do.
+
+    Raises
+    ------
+    AnnotationError
+        Where some are unknown; the message lists up to five of them and counts the rest.
+    """
+    unknown = [value for value in values if value not in known]
+    if unknown:
+        more = f" and {len(unknown) - _MAX_SHOWN} more" if len(unknown) > _MAX_SHOWN else ""
+        raise AnnotationError(f"{what} not known: {', '.join(map(repr, unknown[:_MAX_SHOWN]))}{more}. {remedy}")
