@@ -1,9 +1,9 @@
 # make demo        from a table of noisy labels to trusted ones, in demo/
 # make test-fast   a part of the tests of every package, at most a minute: while you work
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
-# make test-all    make test and the marked tests, each within a time limit: what CI runs
+# make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
 # make mutants     faults put into the code, one at a time; the named tests must find each
-# make test-machines  the numerical tests as other processors would run them (an hour)
+# make test-machines  the numerical tests as other processors would run them (25 minutes)
 # make lint        ruff and mypy
 # make bench       speed and memory beside the peers (minutes; installs them)
 # make learners    accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
@@ -56,7 +56,7 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow
+test-all: test test-slow mutants
 
 test-slow: $(VENV)/ready
 	$(call within,15) $(PYTEST) -m slow

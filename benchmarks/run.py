@@ -77,8 +77,8 @@ def methods() -> None:
 
 
 def bound() -> None:
-    """Nanoseconds per label and pass, ten million labels, two threads, beside the gathers and scatters alone (the
-    faster of two forms, compiled for this CPU), for each instruction set that the CPU supports."""
+    """Nanoseconds of CPU time per label and pass, ten million labels, as many threads as cores, beside the gathers and
+    scatters alone (the faster of two forms, compiled for this CPU), for each instruction set that the CPU supports."""
     _title("Distance to the limit", bound)
     names = ("avx512f", "avx2", "default")
     _row("classes", "gather + scatter ns", *(cell for name in names for cell in (f"{name} ns", "ratio")))

@@ -17,11 +17,14 @@ def test_method_keeps_its_promise(method, check):
 # Six trainings each, compared by accuracy: of these, `make test` takes one classifier by EM and one network.
 SLOW = {"perfect_workers_are_training_on_the_truth", "training_draws_classes_together"}
 QUICK = {"raykar", "crowd-layer", "triplet"}
+# One class with four fillers, of which `make test` takes one.
+FILLED = {"crowd-layer-self", "crowd-layer-graph", "crowd-layer-gan"}
 
 
 def promise(method, name, check):
     """A case of a test; marked where it takes seconds."""
-    marks = pytest.mark.slow if name in SLOW and method not in QUICK else ()
+    is_slow = method in FILLED or (name in SLOW and method not in QUICK)
+    marks = pytest.mark.slow if is_slow else ()
     return pytest.param(method, check, id=f"{method}-{name}", marks=marks)
 
 

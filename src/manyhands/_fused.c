@@ -168,7 +168,7 @@ static PyObject *em_pass(PyObject *self, PyObject *args)
         || (view[OFFSET].obj && !is_table(&view[OFFSET], items, K))
         || (view[POSTERIOR].obj && !is_table(&view[POSTERIOR], items, K)))
         return refuse_sizes(&views);
-    double *space = malloc(sizeof(double) * BLOCK * (size_t)K), evidence;
+    double *space = malloc(sizeof(double) * (BLOCK + 1) * (size_t)K), evidence;
     if (!space)
         return release(&views, PyErr_NoMemory());
     Pass pass = {view[CODE].buf, view[START].buf, view[TABLE].buf, view[LOG_PRIOR].buf, view[OFFSET].buf,

@@ -66,15 +66,19 @@ SAME void NAMED(add)(NAMED(Strip) *strip, const NAMED(Strip) *more, const int wi
     if (width & 1) strip->one += more->one;
 }
 
-/* sum[0 .. width - 1] += the table's rows of all labels from begin to end, in the columns from `column` on */
+/* sum[0 .. width - 1] += the table's rows of all labels from begin to end, in the columns from `column` on. The rows of the
+   counts that the block will add to are fetched meanwhile. */
 SAME void NAMED(add_strip)(const Pass *pass, int64_t begin, int64_t end, int K, int column, const int width, double *sum)
 {
     NAMED(Strip) total, label;
     const int32_t *code = pass->code;
-    const double *table = pass->table + column;
+    const double *table = pass->table + column, *counts = pass->counts + column;
     NAMED(load)(&total, sum + column, width);
     for (int64_t a = begin; a < end; a++) {
-        NAMED(load)(&label, table + (int64_t)code[a] * K, width);
+        int64_t at = (int64_t)code[a] * K;
+        NAMED(load)(&label, table + at, width);
+        for (int line = 0; line < width && K >= 8; line += 8) /* small tables are in the cache anyhow */
+            __builtin_prefetch(counts + at + line, 1);
         NAMED(add)(&total, &label, width);
     }
     NAMED(store)(&total, sum + column, width);
@@ -216,6 +220,21 @@ SAME void NAMED(multiply)(double *row, const int K, double number)
     IN_PLACE(*)
 }
 
+/* sum[k] += row[k] for each of the K numbers, LANES at a time. */
+SAME void NAMED(add_row)(double *sum, const int K, const double *row)
+{
+    int k = 0;
+    for (; k + LANES <= K; k += LANES) {
+        NAMED(Wide) wide, more;
+        memcpy(&wide, sum + k, 8 * LANES);
+        memcpy(&more, row + k, 8 * LANES);
+        wide += more;
+        memcpy(sum + k, &wide, 8 * LANES);
+    }
+    for (; k < K; k++)
+        sum[k] += row[k];
+}
+
 /* Turn scores into unnormalised posteriors in place; leave each item's maximum and normaliser behind. */
 SAME void NAMED(exponentiate)(int n, const int K, double *score, double *top, double *sum)
 {
@@ -231,7 +250,8 @@ SAME void NAMED(exponentiate)(int n, const int K, double *score, double *top, do
 }
 
 /* Add each item's posterior to the rows of its labels. */
-SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, double *score, const double *scale)
+SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, double *score, const double *scale,
+                         double *totals)
 {
     for (int b = 0; b < n; b++) {
         double *row = score + (int64_t)b * K;
@@ -242,8 +262,7 @@ SAME void NAMED(scatter)(const Pass *pass, int64_t first, int n, const int K, do
             memcpy(pass->posterior + item * K, row, sizeof(double) * (size_t)K);
         if (begin == end)
             continue; /* no labels, no evidence */
-        for (int k = 0; k < K; k++)
-            pass->totals[k] += row[k];
+        NAMED(add_row)(totals, K, row);
         NAMED(count_labels)(pass, begin, end, K, row);
     }
 }
@@ -273,22 +292,27 @@ SAME double NAMED(block_evidence)(const Pass *pass, int64_t first, int n, double
     return total + log_of(all);
 }
 
+/* `score` has room for BLOCK + 1 rows. The last one holds the totals: those of another thread may be on the same cache
+   line as pass->totals. */
 SAME double NAMED(run)(const Pass *pass, const int K, double *score)
 {
+    double *totals = score + (int64_t)BLOCK * K;
     double top[BLOCK], sum[BLOCK], scale[BLOCK], evidence = 0.0;
     for (int64_t i = 0; i < (int64_t)BLOCK * K; i++)
         score[i] = 0.0; /* in the last block some items are missing */
     for (int b = 0; b < BLOCK; b++)
         sum[b] = 1.0;
+    memcpy(totals, pass->totals, sizeof(double) * (size_t)K);
     for (int64_t first = pass->first; first < pass->last; first += BLOCK) {
         int n = pass->last - first < BLOCK ? (int)(pass->last - first) : BLOCK;
         NAMED(gather)(pass, first, n, K, score);
         NAMED(exponentiate)(n, K, score, top, sum);
         for (int b = 0; b < BLOCK; b++)
             scale[b] = 1.0 / sum[b];
-        NAMED(scatter)(pass, first, n, K, score, scale);
+        NAMED(scatter)(pass, first, n, K, score, scale, totals);
         evidence += NAMED(block_evidence)(pass, first, n, top, sum);
     }
+    memcpy(pass->totals, totals, sizeof(double) * (size_t)K);
     return evidence;
 }
 
@@ -342,7 +366,7 @@ SAME double NAMED(run_two)(const Pass *pass)
 #define SPECIALISED(K)                                             \
     TARGET static double NAMED(run_##K)(const Pass *pass)          \
     {                                                              \
-        double score[BLOCK * K] __attribute__((aligned(64)));      \
+        double score[(BLOCK + 1) * K] __attribute__((aligned(64)));      \
         return NAMED(run)(pass, K, score);                         \
     }
 SPECIALISED(3)

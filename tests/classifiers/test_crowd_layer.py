@@ -74,6 +74,7 @@ def killed(model, X, votes, epoch):
         model.fit(X, votes)
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
     """SIGKILL in the middle of a fit, then the same program again: the result of a fit that nobody killed."""
     program = """if True:

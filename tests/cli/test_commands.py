@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +19,10 @@ def test_the_commands_of_the_house():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_begins_with_examples(command):
+def test_help_begins_with_examples(command, capsys):
     """A new user sees what to type before what there is to choose."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "manyhands", command, "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    assert run([command, "--help"]) == 0
+    shown = capsys.readouterr().out
     assert f"manyhands {command}" in shown and shown.index("Examples:") < shown.index("Options")
     assert "\\b" not in shown
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -173,6 +174,11 @@ def test_a_fault_of_ours_cannot_move_the_cursor(capsys):
 _INTERRUPTS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 
 
+def _listen():
+    """Undo what tests inherit that a shell runs in the background: interruptions are ignored there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("module", ["numpy", "typer", "polars"])
 @pytest.mark.parametrize("script", [False, True], ids=["python -m", "script"])
 def test_an_interruption_of_imports_is_one_line(module, script, tmp_path):
@@ -182,9 +188,9 @@ def test_an_interruption_of_imports_is_one_line(module, script, tmp_path):
     path = os.pathsep.join([str(tmp_path / "first"), *filter(None, [os.environ.get("PYTHONPATH")])])
     # What pip makes of the entry point of a script:
     start = ["-c", "import sys; from manyhands.cli import main; sys.exit(main())"] if script else ["-m", "manyhands"]
-    done = subprocess.run(
-        [sys.executable, *start, "methods"], capture_output=True, env=os.environ | {"PYTHONPATH": path}
-    )
+    listen = _listen if os.name == "posix" else None
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, *start, "methods"], capture_output=True, env=environment, preexec_fn=listen)
     assert done.returncode == 130
     assert done.stderr == b"manyhands: interrupted; every file that is there is whole\n"
 

@@ -156,6 +156,19 @@ def test_a_large_job_has_shards_that_cover_it(either_path):
     assert many.evidence == pytest.approx(one.evidence, rel=1e-13)
 
 
+def test_passes_over_the_same_labels_do_not_see_each_other(either_path):
+    """Count tables of shards are used again: a second pass starts from zero and leaves the first result alone."""
+    votes, log_table, log_prior = _many_items(n_items=40_000, n_workers=50, n_classes=3, n_labels=420_000)
+    packed = pack(votes)
+    first = em_pass(packed, log_table, log_prior)
+    counts = first.counts.copy()
+    vote_pass(packed)
+    again = em_pass(packed, log_table, log_prior)
+    assert len(packed.shards) == 4 and len(packed.spare) == 1
+    np.testing.assert_array_equal(first.counts, counts)
+    np.testing.assert_array_equal(again.counts, counts)
+
+
 def test_any_number_of_threads_gives_the_same_bits():
     """One, two or eight threads: shards depend on the data alone, and are summed in their order."""
     program = (

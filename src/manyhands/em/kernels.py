@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -92,6 +92,8 @@ class Packed:
     start: npt.NDArray[np.int64]  # (n_items + 1,)
     n_workers: int
     n_classes: int
+    # Count tables of the shards, which the next pass uses again: the system would have to clear new memory each time.
+    spare: list[Array] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_items(self) -> int:
@@ -199,13 +201,26 @@ Shard = Callable[[int, int, Array, Array, Array | None], float]
 def _over_shards(packed: Packed, shard: Shard, want_posterior: bool) -> PassResult:
     """Run all shards, each with counts of its own, and add up in an order that no number of threads changes."""
     n_classes, n_shards = packed.n_classes, len(packed.shards)
-    counts = _aligned_zeros((n_shards, packed.n_workers * n_classes, n_classes))
+    counts = _count_tables(packed)
     totals = np.zeros((n_shards, n_classes))
     posterior = np.empty((packed.n_items, n_classes)) if want_posterior else None
+
     evidence = _in_threads(lambda i: shard(*packed.shards[i], counts[i], totals[i], posterior), n_shards)
-    summed = counts[0] if n_shards == 1 else counts.sum(axis=0)
+    summed = counts[0]
+    if n_shards > 1:
+        summed = counts.sum(axis=0)
+        packed.spare.append(counts)
     by_truth = summed.reshape(packed.n_workers, n_classes, n_classes).transpose(0, 2, 1)
     return PassResult(by_truth, totals.sum(axis=0), float(np.sum(evidence)), posterior)
+
+
+def _count_tables(packed: Packed) -> Array:
+    """Zeros for the counts of each shard: those of an earlier pass, where there was one of several shards."""
+    with suppress(IndexError):  # there is none
+        counts = packed.spare.pop()
+        counts[...] = 0.0
+        return counts
+    return _aligned_zeros((len(packed.shards), packed.n_workers * packed.n_classes, packed.n_classes))
 
 
 def _aligned_zeros(shape: tuple[int, ...]) -> Array:

@@ -243,7 +243,9 @@ def attempt(files, options):
         return error
 
 
-@pytest.mark.parametrize("chunk", range(N_CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(chunk, marks=pytest.mark.slow if chunk > 2 else ()) for chunk in range(N_CHUNKS)]
+)
 def test_nothing_undocumented_is_raised(chunk, monkeypatch):
     monkeypatch.setattr(reading_module, "open_document", lambda source, encoding: _open(source))
     monkeypatch.setattr(overview_module, "_N_BOOTSTRAP", 2)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyhands.cli.app import run
 from manyhands.cli.show import printable
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.io.read.reading import read_export as read_table
@@ -283,3 +284,11 @@ def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, header, p
         assert len(printable(str(error))) < 500
     else:
         assert reading.ledger.kept == reading.annotations.n_annotations
+
+
+def test_a_folder_of_results_is_refused_in_one_sentence(tmp_path):
+    """What `aggregate` wrote is no export: the sentence says so, instead of naming a column that labels.csv lacks."""
+    (tmp_path / "in.csv").write_text("item,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,y\n", encoding="utf-8")
+    assert run(["aggregate", str(tmp_path / "in.csv"), "-o", str(tmp_path / "out"), "-q"]) == 0
+    with pytest.raises(AnnotationError, match="out has the results of manyhands aggregate, not the labels of workers"):
+        read_table(tmp_path / "out")

@@ -1,5 +1,7 @@
 """NeuCrowd: the anchor, the loss, what each switch changes, safe items, members, and the classifier behind it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -267,11 +269,15 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
 )
 def test_every_setting_reaches_the_training(change):
     """It changes what is learnt."""
+    assert not np.array_equal(_learnt_with(), _learnt_with(**change))
+
+
+@cache
+def _learnt_with(**change):
+    """The embedding of a small crowd, with one setting changed."""
     X, votes, _ = feature_crowd(3, n_items=90, accuracy=0.5)
-    X = blurred(X, 2.0)
     settings = {"max_epochs": 3, "n_neighbors": 9, "learning_rate": 0.01}
-    plain, changed = (quick(**settings | more).fit_transform(X, votes) for more in ({}, change))
-    assert not np.array_equal(plain, changed)
+    return quick(**settings | change).fit_transform(blurred(X, 2.0), votes)
 
 
 def test_neighbours_pool_and_optimizer_by_default(monkeypatch):

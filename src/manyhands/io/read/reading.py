@@ -28,7 +28,9 @@ from manyhands.io.read.question_selection import (
     select_question,
 )
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
+from manyhands.writing import MANIFEST
 
+_RESULTS = {"labels.csv", "workers.csv", "summary.json", MANIFEST}
 _LIKE_NOTHING = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # words that often stand for a missing label
 
 
@@ -136,7 +138,17 @@ def _documents(path: Any, encoding: str | None) -> list[Document]:
     document = open_document(path, encoding)
     if not isinstance(document, Folder) or recognises_folder(document):
         return [document]
+    _refuse_results(document)
     return [parse(source, encoding) for source in document.members.values() if source.size]
+
+
+def _refuse_results(folder: Folder) -> None:
+    """Refuse a folder that `manyhands aggregate` wrote: its tables have no labels of workers."""
+    if folder.members.keys() >= _RESULTS:
+        raise AnnotationError(
+            f"{folder.name} has the results of manyhands aggregate, not the labels of workers. Name the file that was "
+            f"aggregated; to read one of the results all the same, name that file."
+        )
 
 
 def _settled(judgements: Judgements, question: str | None, combinations: bool, settings: ReadOptions) -> Reading:
