@@ -106,8 +106,8 @@ def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
 
 
 # G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_seen_through.
-# G10, CPC at both ends of mu: test_cpc.py, test_a_strong_pull_is_pooled_logistic_regression and
-# test_without_pull_the_target_is_zero.
+# G10, CPC at both ends of mu: test_cpc.py, test_a_strong_penalty_gives_pooled_logistic_regression and
+# test_without_a_penalty_the_target_is_zero.
 # G11, a silent worker changes nothing: `testing.training_promises`, for every method.
 # G12, metric losses at 0 and at identical points: tests/nn/test_metric_losses.py,
 # test_separated_classes_cost_nothing and test_gradients_are_finite_where_points_are_identical.

@@ -168,4 +168,4 @@ def test_answers_of_everybody_are_those_of_the_labels(unit_items, seed):
     worker = torch.tensor([0, 2, 3])
     row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
     expected = layer(log_proba, x, Batch(np.arange(6), row, worker[place], label))
-    torch.testing.assert_close(layer.answers_of(worker)(log_proba, x).flatten(), expected)
+    torch.testing.assert_close(layer.label_distribution(worker)(log_proba, x).flatten(), expected)

@@ -39,9 +39,9 @@ def test_spammers_who_outvote_are_seen_through(method, n_classes):
 def test_a_layer_starts_where_it_is_told(layer):
     """Its confusion matrices are those given; no answer is impossible, or no gradient would come back."""
     given = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
-    layer.start_at(given)
+    layer.initialise_at(given)
     np.testing.assert_allclose(layer.confusion(), given, rtol=1e-4, atol=2e-3)
-    layer.start_at(np.repeat(np.eye(3)[None], 4, axis=0))
+    layer.initialise_at(np.repeat(np.eye(3)[None], 4, axis=0))
     np.testing.assert_allclose(layer.confusion()[:, 0, 1], 0.001, rtol=0.01)
 
 
@@ -50,10 +50,10 @@ def test_every_form_starts_with_the_right_diagonal(form):
     """One weight per class gives each worker the diagonal given; a bias gives the answers that come most often."""
     layer = CrowdLogits(2, 3, form)
     strong, weak = 0.9 * np.eye(3) + 0.05 * (1 - np.eye(3)), np.full((3, 3), 1 / 3)
-    layer.start_at(np.array([strong, weak]))
+    layer.initialise_at(np.array([strong, weak]))
     diagonal = layer.confusion().diagonal(axis1=1, axis2=2)
     if form == "vb":
-        layer.start_at(np.repeat([[[0.8, 0.1, 0.1]]], 2, axis=0).repeat(3, axis=1))
+        layer.initialise_at(np.repeat([[[0.8, 0.1, 0.1]]], 2, axis=0).repeat(3, axis=1))
         assert (layer.confusion()[..., 0] > 0.6).all()
     else:
         np.testing.assert_allclose(diagonal, [[0.9] * 3, [1 / 3] * 3], rtol=1e-4)

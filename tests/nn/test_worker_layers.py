@@ -176,12 +176,12 @@ def test_answers_of_everybody_are_those_of_the_labels(layer, seed):
     worker = torch.tensor([0, 2, 3])
     row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
     expected = made(log_proba, Batch(np.arange(6), row, worker[place], label))
-    torch.testing.assert_close(made.answers_of(worker)(log_proba).flatten(), expected)
+    torch.testing.assert_close(made.label_distribution(worker)(log_proba).flatten(), expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_of_a_single_class_nobody_errs(form):
     """Whatever the form, it starts with finite weights."""
     layer = CrowdLogits(2, 1, form)
-    layer.start_at(np.ones((2, 1, 1)))
+    layer.initialise_at(np.ones((2, 1, 1)))
     assert all(bool(parameter.isfinite().all()) for parameter in layer.parameters())
