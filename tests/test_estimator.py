@@ -123,7 +123,10 @@ def test_estimators_with_groups_are_cloned_by_scikit_learn():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"adversarial__information": -1}, "'adversarial__information' of CrowdInG must be a number at least 0. Got -1."),
+        (
+            {"adversarial__information": -9},
+            "'adversarial__clip' of CrowdInG must be a number at least 1. Got 0.5.",
+        ),
         ({"generator__epochs": 1.5}, "'generator__epochs' of CrowdInG must be a whole number at least 0. Got 1.5."),
         ({"adversarial": None}, "'adversarial' of CrowdInG must be a group of options Adversarial(...). Got None."),
     ],

@@ -1,4 +1,4 @@
-"""Acceptance criteria G1 to G12 of the methods, on small data; a comment names the test of a criterion that is elsewhere."""
+"""Acceptance criteria G1 to G12 of the methods, on small data; comments name tests that are elsewhere."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def spammer_majority(n_classes, n_items=200, seed=0):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_g2_dawid_skene_identifies_a_majority_of_spammers(n_classes):
-    """Majority vote gives one class. (LFC: test_raykar; crowd layers initialised at these matrices: test_noise_layer.)"""
+    """Majority vote gives one class. (LFC: test_raykar; noise layers initialised at these: test_noise_layer.)"""
     votes, truth = spammer_majority(n_classes)
     model = DawidSkene().fit(votes)
     assert np.mean(model.labels_ == truth) > 0.95

@@ -327,7 +327,7 @@ def _initial_parameters(n_classes: int, rows: str, diagonal: float | None) -> tu
 
 
 def _log_clipped(confusion: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """log C with every probability at least 0.001: a label of probability 0 would never have a gradient."""
+    """Log C with every probability at least 0.001: a label of probability 0 would never have a gradient."""
     clipped = np.clip(confusion, _MIN_PROBABILITY, None)
     return np.asarray(np.log(clipped / clipped.sum(axis=2, keepdims=True)))
 

@@ -190,7 +190,9 @@ def test_nearest_neighbours_are_workers_with_the_same_errors():
 def test_admm_stops_where_both_residuals_are_small(edges):
     """The history has objective and residuals; a smaller tol takes more iterations and comes nearer to the optimum."""
     X, votes, _ = feature_crowd(3, accuracy=0.6)
-    coarse, fine, finest = (CPC(mu=4.0, edges=edges, tol=tol, max_iter=2000).fit(X, votes) for tol in (1e-2, 1e-4, 1e-6))
+    coarse, fine, finest = (
+        CPC(mu=4.0, edges=edges, tol=tol, max_iter=2000).fit(X, votes) for tol in (1e-2, 1e-4, 1e-6)
+    )
     for model, tol in ((coarse, 1e-2), (fine, 1e-4), (finest, 1e-6)):
         assert [step["objective"] for step in model.history_] == model.objective_.tolist()
         last = [max(step["primal"], step["dual"]) <= tol for step in model.history_]

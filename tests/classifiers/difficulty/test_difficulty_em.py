@@ -74,7 +74,10 @@ def test_one_em_step_equals_plain_loops(difficulty):
     q = {"classifier": proba, "votes": share, "posterior": start, "constant": np.eye(3)[[0] * 30]}[difficulty]
     d = [0.25 * 0.25 + 0.75 * slow.easiness(row) for row in q]
     np.testing.assert_allclose(params.d, d, atol=1e-9)
-    uniform, triples = np.full((6, 3, 3), 0.5), list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
+    uniform, triples = (
+        np.full((6, 3, 3), 0.5),
+        list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist())),
+    )
     expected, evidence = slow.posterior_of(np.log(proba), triples, model.start(start).ability, uniform, d)
     np.testing.assert_allclose(posterior.reshape(-1, 3), expected, rtol=1e-8)
     assert steps.likelihood[-1] == pytest.approx(evidence, rel=1e-10)

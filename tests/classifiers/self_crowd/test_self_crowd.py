@@ -168,7 +168,11 @@ def test_rounds_stop_where_no_pair_is_left():
     """With more per round than there are pairs, each is selected once."""
     X, votes, _ = sparse_crowd()
     model = quick(rounds=9, per_round=400, validation=0.0).fit(X, votes)
-    assert [record["n_selected"] for record in model.rounds_] == [0, 400, 60 * votes.n_workers - votes.n_annotations - 400]
+    assert [record["n_selected"] for record in model.rounds_] == [
+        0,
+        400,
+        60 * votes.n_workers - votes.n_annotations - 400,
+    ]
 
 
 def test_complete_labels_leave_nothing_to_impute():
