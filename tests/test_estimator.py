@@ -124,7 +124,7 @@ def test_estimators_with_groups_are_cloned_by_scikit_learn():
     "changes, sentence",
     [
         (
-            {"adversarial__information": -9},
+            {"adversarial__clip": 0.5},
             "'adversarial__clip' of CrowdInG must be a number at least 1. Got 0.5.",
         ),
         ({"generator__epochs": 1.5}, "'generator__epochs' of CrowdInG must be a whole number at least 0. Got 1.5."),
