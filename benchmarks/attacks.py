@@ -91,8 +91,8 @@ def _flagged(crowd: Crowd, model: Any) -> np.ndarray:
         crowd.annotations,
         model.posterior_,
         confusion=model.confusion_,
-        power=model.tempering_exponent_,
-        one_voice=model.collusion_group_,
+        tempering_exponent=model.tempering_exponent_,
+        collusion_group=model.collusion_group_,
     )
     return np.array([any(flag != "too-few-labels" for flag in flags) for flags in cards.flags], bool)
 

@@ -23,14 +23,14 @@ from sklearn.linear_model import LogisticRegressionCV
 from manyhands import MajorityVote, NeuCrowd, datasets
 from manyhands.annotations import Annotations
 from manyhands.nn.metric_losses import root, tuplet_losses
-from manyhands.representation.neucrowd.epochs import robust_anchor
+from manyhands.representation.neucrowd.member_training import robust_anchor
 from manyhands.representation.neucrowd.tuplets import Pool
 
 SWITCHES = {
     "NeuCrowd": {},
-    "-SA": {"safety": False},
-    "-SA-RA": {"safety": False, "robust_anchor": False},
-    "-SA-RA-SN": {"safety": False, "robust_anchor": False, "sampler": False},
+    "-SA": {"safety": None},
+    "-SA-RA": {"safety": None, "anchor": None},
+    "-SA-RA-SN": {"safety": None, "anchor": None, "sampler": False},
 }
 
 
@@ -53,9 +53,9 @@ def compare_with_features() -> None:
         for seed in range(9200, 9210):
             X, votes, X_test, y_test = five_hundred_labels(n_items, n_workers, seed)
             models = {
-                "embedding, as published": NeuCrowd.as_published(random_state=seed).fit(X, votes),
-                "embedding, our defaults": NeuCrowd(skip=False, random_state=seed).fit(X, votes),
-                "embedding and features, our defaults": NeuCrowd(random_state=seed).fit(X, votes),
+                "embedding, as published": NeuCrowd(random_state=seed).fit(X, votes),
+                "embedding, plus": NeuCrowd.plus(head__skip=False, random_state=seed).fit(X, votes),
+                "embedding and features, plus": NeuCrowd.plus(random_state=seed).fit(X, votes),
             }
             vote = MajorityVote().fit(votes).labels_
             features = LogisticRegressionCV(Cs=9, cv=5, l1_ratios=(0,), use_legacy_attributes=False).fit(X, vote)
@@ -74,7 +74,7 @@ def fit_hotel() -> Iterator[tuple[str, NeuCrowd, Any]]:
     ones = hotel.votes[:, 1]
     votes = Annotations.from_matrix(np.arange(hotel.votes.sum(axis=1).max()) < ones[:, None])
     for name, switches in SWITCHES.items():
-        yield name, NeuCrowd.as_published(patience=None, max_epochs=30, random_state=0, **switches).fit(X, votes), X
+        yield name, NeuCrowd(patience=None, max_epochs=30, random_state=0, **switches).fit(X, votes), X
 
 
 def show_losses(plot: str | None) -> None:
@@ -97,15 +97,15 @@ def judge_sampler(model: NeuCrowd, X: Any) -> str:
     """How well the sampling network foretells the losses of fresh tuplets."""
     code = model.aggregator_.posterior_.argmax(axis=1)
     pool, rng = Pool.of(code, np.ones(len(code), bool)), np.random.default_rng(1)
-    tuplets = np.vstack([pool.draw(own, 2000, model.n_tuple - 2, rng) for own in (0, 1)])
+    tuplets = np.vstack([pool.draw(own, 2000, model.tuplets.size - 2, rng) for own in (0, 1)])
     x = torch.from_numpy(X).float()
     embedding, trust = torch.from_numpy(model.transform(X)), torch.from_numpy(model.confidence_)
     anchors = embedding[tuplets[:, 0]].unsqueeze(1)
-    if model.robust_anchor:
+    if model.anchor is not None:
         halves = [robust_anchor(embedding[own[:, 0]], trust[own[:, 0]], "weighted") for own in np.split(tuplets, 2)]
         anchors = torch.stack(halves).repeat_interleave(2000, 0).unsqueeze(1)
     similarity = 1 - root((embedding[tuplets[:, 1:]] - anchors).square().sum(2))
-    losses = tuplet_losses(similarity, trust[tuplets[:, 1:]], model.scale, inside=True).numpy()
+    losses = tuplet_losses(similarity, trust[tuplets[:, 1:]], model.loss.scale, inside=True).numpy()
     predicted = model.samplers_[0](x, tuplets).numpy()
     hard = np.argsort(-predicted)[: len(predicted) // 4]
     return (

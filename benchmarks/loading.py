@@ -50,7 +50,7 @@ def codes_alone(path: Path) -> int:
     if not keep.all():
         codes = [column[keep] for column in codes]
     ids = [coded.pop(0).values.to_numpy() for _ in COLUMNS]
-    return Annotations._trusted(codes, ids).n_annotations
+    return Annotations._from_codes(codes, ids).n_annotations
 
 
 def pandas(path: Path) -> int:

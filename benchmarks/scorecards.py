@@ -224,7 +224,11 @@ def _score(votes: mh.Annotations) -> Scorecards:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)
         model = registry.create("pooled-dawid-skene").fit(votes)
-    settings = {"confusion": model.confusion_, "power": model.tempering_exponent_, "one_voice": model.collusion_group_}
+    settings = {
+        "confusion": model.confusion_,
+        "tempering_exponent": model.tempering_exponent_,
+        "collusion_group": model.collusion_group_,
+    }
     return score_workers(votes, model.posterior_, **settings)
 
 

@@ -5,7 +5,7 @@ import torch
 from manyhands import CrowdInG
 from manyhands.classifiers.crowding import crowding
 from manyhands.simulate import thin
-from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.learners import QUICK, add_noise
 from manyhands.testing.small_crowds import feature_crowd
 
 NETWORK = QUICK | {"random_state": 0}
@@ -21,7 +21,7 @@ def quick(**changes):
 def sparse_crowd(n_classes=3, n_items=60, accuracy=0.8, noise=0.0):
     """Two labels on each item, most of them correct; with more noise, features are less informative."""
     X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=accuracy)
-    return blurred(X, noise), thin(votes, 0.6, random_state=0), truth
+    return add_noise(X, noise), thin(votes, 0.6, random_state=0), truth
 
 
 def games_of(monkeypatch):

@@ -3,21 +3,26 @@
 import numpy as np
 
 from manyhands import ICED, Annotations
-from manyhands.classifiers.iced import rounds as iced_rounds
+from manyhands.classifiers.iced import outer_loop
+from manyhands.classifiers.iced.options import Synthesis, WarmUp
 from manyhands.testing.learners import QUICK, known_to
 from manyhands.testing.small_crowds import features_of
 
-FAST = known_to(ICED(), QUICK) | {"max_epochs": 3, "pretrain_epochs": 2, "warm_up_epochs": 2}
-FAST |= {"embedding_size": 5, "random_state": 0}
+FAST = known_to(ICED(), QUICK) | {"max_epochs": 3, "warm_up": WarmUp(epochs=2), "embedding_size": 5, "random_state": 0}
 
 
 def published(**changes):
-    """The paper's method with a small network and a seed."""
-    return ICED.as_published(**(FAST | {"patience": None} | changes))
+    """The published method with a small network and a seed."""
+    return ICED(synthesis=Synthesis(pretrain_epochs=2), **FAST).set_params(**changes)
+
+
+def plus(**changes):
+    """`ICED.plus()` with a small network and a seed."""
+    return ICED.plus(**(FAST | changes))
 
 
 def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
-    """Features, labels and truth of a full crowd with so many items of each class."""
+    """Features, labels and truth of a full crowd with these numbers of items of each class."""
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     right = rng.random((len(truth), n_workers)) >= error
@@ -26,14 +31,14 @@ def imbalanced(sizes=(40, 8), n_workers=5, error=0.15, seed=0):
     return features_of(truth), votes, truth
 
 
-def rounds_of(monkeypatch):
-    """A list to which every fit adds its rounds."""
+def loops_of(monkeypatch):
+    """A list to which every fit appends its outer loop."""
     seen = []
-    init = iced_rounds.Rounds.__init__
+    init = outer_loop.OuterLoop.__init__
 
-    def noted(self, *arguments, **others):
+    def recording(self, *arguments, **others):
         init(self, *arguments, **others)
         seen.append(self)
 
-    monkeypatch.setattr(iced_rounds.Rounds, "__init__", noted)
+    monkeypatch.setattr(outer_loop.OuterLoop, "__init__", recording)
     return seen

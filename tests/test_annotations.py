@@ -1,4 +1,4 @@
-"""Annotations: immutable, sparse, and at home where `y` stands."""
+"""Annotations: immutable, sparse, and accepted in the place of `y`."""
 
 import copy
 import pickle
@@ -116,7 +116,7 @@ def test_matrix_of_bools_and_an_empty_one():
 
 
 def test_no_labels_at_all_can_be_built():
-    """Items and workers may all be silent."""
+    """Items and workers may all be without labels."""
     votes = Annotations.from_triples([], [], [], item_ids=["a", "b"], worker_ids=["w"], classes=["k"])
     assert (votes.n_items, votes.n_annotations) == (2, 0)
     assert votes[[1]].item_ids.tolist() == ["b"]
@@ -153,7 +153,7 @@ def test_no_labels_at_all_can_be_built():
 )
 @pytest.mark.parametrize("role", ["item", "worker", "label"])
 def test_ids_come_back_as_they_were(values, role):
-    """Any hashable values are told apart and come back equal, and of the same type, in the order of their rows."""
+    """Any hashable values are distinguished and come back equal, and of the same type, in the order of their rows."""
     columns = {"items": [0] * len(values), "workers": [0] * len(values), "labels": [0] * len(values)}
     columns |= {"items": range(len(values))} if role != "item" else {}
     columns[f"{role}s"] = values
@@ -208,7 +208,7 @@ def test_columns_of_data_frames():
 
 
 def test_given_arrays_are_neither_frozen_nor_shared():
-    """The caller may go on writing to the arrays he gave, and to the base of a read-only view."""
+    """The caller may continue to write to the given arrays, and to the base of a read-only view."""
     codes, base = np.array([0, 1]), np.array([10, 11])
     view = base[:]
     view.flags.writeable = False
@@ -272,7 +272,7 @@ def test_dates_stay_dates(unit):
     ],
 )
 def test_unusable_columns_are_refused_with_their_row(columns, sentence):
-    """The message says what is wrong, and in which row."""
+    """The message names the problem and the row."""
     with pytest.raises((AnnotationError, AlignmentError), match=sentence):
         Annotations.from_triples(*columns)
 
@@ -283,8 +283,8 @@ def test_unusable_columns_are_refused_with_their_row(columns, sentence):
         ({"classes": ["x"]}, r"label 'y' in row 1 is not among the given classes \('x'\)"),
         ({"item_ids": [1, 5]}, r"item 2 in row 1 is not among the given item_ids"),
         ({"worker_ids": ["b"]}, r"worker 'a' in row 0 is not among the given worker_ids"),
-        ({"item_ids": [1, 2, 1]}, "item 1 stands twice"),
-        ({"classes": ["x", "y", "x"]}, "label 'x' stands twice"),
+        ({"item_ids": [1, 2, 1]}, "item 1 occurs twice"),
+        ({"classes": ["x", "y", "x"]}, "label 'x' occurs twice"),
         ({"classes": np.array([["x", "y"]])}, "must be one-dimensional"),
     ],
 )
@@ -294,8 +294,8 @@ def test_ids_that_do_not_fit_are_refused(ids, sentence):
         Annotations.from_triples([1, 2], ["a", "a"], ["x", "y"], **ids)
 
 
-def test_a_value_that_will_not_say_what_it_equals_is_missing():
-    """pandas' NA raises where it is asked whether it differs from itself."""
+def test_a_value_that_cannot_be_compared_is_missing():
+    """pandas' NA raises an error where it is compared with itself."""
 
     class NA:
         def __ne__(self, other):
@@ -317,12 +317,12 @@ def test_a_value_that_will_not_say_what_it_equals_is_missing():
         ([[0, 1], [0]], {}, AnnotationError, "equal length"),
         ([[0, 1]], {"item_ids": ["a", "b"]}, AlignmentError, "1 items, but 2 item_ids"),
         ([[0, 1]], {"worker_ids": ["a"]}, AlignmentError, "2 workers, but 1 worker_ids"),
-        ([[0, 1]], {"worker_ids": ["a", "a"]}, AnnotationError, "stands twice"),
+        ([[0, 1]], {"worker_ids": ["a", "a"]}, AnnotationError, "occurs twice"),
         ([[0, 1]], {"classes": [0]}, AnnotationError, "not among the given classes"),
     ],
 )
 def test_unusable_matrices_are_refused(matrix, ids, error, sentence):
-    """The message says what is wrong with the matrix or its names."""
+    """The message names the problem of the matrix or its names."""
     with pytest.raises(error, match=sentence):
         Annotations.from_matrix(matrix, **ids)
 
@@ -337,13 +337,13 @@ def test_impossible_codes_are_refused(item):
 @pytest.mark.parametrize(
     "ids, sentence",
     [
-        ({"worker_ids": ["w", "v", "w"]}, "The worker 'w' stands twice"),
-        ({"classes": np.array([7, 7])}, "The class 7 stands twice"),
+        ({"worker_ids": ["w", "v", "w"]}, "The worker 'w' occurs twice"),
+        ({"classes": np.array([7, 7])}, "The class 7 occurs twice"),
         ({"classes": [["x"], ["y"]]}, r"class .*\['x'\], which is not hashable"),
     ],
 )
 def test_repeated_workers_and_classes_are_refused(ids, sentence):
-    """One worker is one code and so is one class; an item may stand twice, as a resampled one does."""
+    """One worker is one code and so is one class; an item may occur twice, as a resampled one does."""
     named = {"item_ids": ["a", "a"], "worker_ids": ["w"], "classes": ["k"]}
     assert Annotations([0, 1], [0, 0], [0, 0], **named).n_items == 2
     with pytest.raises(AnnotationError, match=sentence):
@@ -373,14 +373,14 @@ def test_nothing_can_be_written(votes):
         for array in (*arrays, *original.by_item, *original.by_worker, original.n_labels):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = array
-    with pytest.raises(AttributeError, match="never change"):
+    with pytest.raises(AttributeError, match="are immutable"):
         votes.item = votes.item
-    with pytest.raises(AttributeError, match="never change"):
+    with pytest.raises(AttributeError, match="are immutable"):
         del votes.classes
 
 
 def test_pickles_and_copies_are_equal(votes):
-    """What was built on first use does not travel, and is built again."""
+    """Cached properties are not pickled, and are computed again."""
     assert votes.by_worker.order.tolist() == [0, 1, 2, 3]
     for again in (pickle.loads(pickle.dumps(votes)), copy.copy(votes), copy.deepcopy(votes)):
         assert again == votes

@@ -1,4 +1,4 @@
-"""Choosing among annotations, and standing where `y` stands."""
+"""Selection of annotations, and their use as `y` in scikit-learn."""
 
 import numpy as np
 import pytest
@@ -179,13 +179,13 @@ def test_grid_search_lines_up():
 
 @pytest.mark.parametrize("cast", [np.asarray, lambda votes: np.array(votes, float), lambda votes: np.array([votes])])
 def test_annotations_are_no_array(votes, cast):
-    """NumPy gets a sentence instead of a look at every item, and so does scikit-learn where it wants classes."""
+    """NumPy gets an error message instead of a nested sequence, and so does scikit-learn where it needs classes."""
     with pytest.raises(AnnotationError, match="not an array"):
         cast(votes)
 
 
 def test_folds_by_class_are_refused_with_a_remedy():
-    """`cv=3` would have scikit-learn stratify by classes that nobody knows yet."""
+    """`cv=3` would have scikit-learn stratify by classes that are not known yet."""
     from sklearn.model_selection import cross_val_score
 
     X, votes = _features_and_votes()

@@ -1,4 +1,4 @@
-"""How many of each class: quotas in worked numbers and beside plain loops, and a choice that keeps to them."""
+"""Class quotas in worked numbers and against plain loops, and selection from a stream."""
 
 import math
 from itertools import pairwise
@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyhands import class_balance as balance
+from manyhands import stream_selection
 from manyhands.class_balance import (
     Candidates,
     imbalance,
     inverse_quotas,
     levelling_quotas,
-    lowest,
     select,
     share_out,
     up_to_largest,
 )
 from manyhands.metrics import imbalance_ratio
+from manyhands.stream_selection import lowest
 from reference.slow_selection import slow_choice, slow_quotas
 from strategies import seeds
 
@@ -27,7 +27,7 @@ counts = st.lists(st.integers(0, 60), min_size=1, max_size=7)
 
 
 def test_imbalance_of_counts():
-    """The largest less the smallest over all: Eq. 6; classes nobody has count, and nothing at all has no imbalance."""
+    """Largest minus smallest over the total (Eq. 6); unused classes count, and no item at all gives NaN."""
     assert imbalance([3, 1, 0]) == 0.75 and imbalance([5, 5]) == 0 and imbalance([7]) == 0
     assert math.isnan(imbalance([0, 0]))
     assert imbalance([4, 1, 2]) == imbalance_ratio({"a": 4, "b": 1, "c": 2})
@@ -47,7 +47,7 @@ def test_quotas_of_the_sheet():
 
 @given(counts, st.integers(0, 300))
 def test_quotas_sum_to_what_is_asked_and_never_exceed_what_exists(available, total):
-    """For both rules; a class that is there gets at least one, if there are enough to go round, and others get none."""
+    """For both rules; every available class gets at least one, if the total allows, and others get none."""
     for quotas in (inverse_quotas(available, total), levelling_quotas(available[::-1], available, total)):
         assert quotas.sum() == min(total, sum(available))
         assert np.all(quotas >= 0) and np.all(quotas <= available)
@@ -57,20 +57,20 @@ def test_quotas_sum_to_what_is_asked_and_never_exceed_what_exists(available, tot
 
 @given(counts, st.integers(1, 300))
 def test_quotas_are_near_those_given_out_one_by_one(available, total):
-    """Handing them out singly, always to the class furthest below its share, ends within one of the quotas."""
+    """Assigning one at a time to the class furthest below its share ends within one of the quotas."""
     slow = slow_quotas(available, total)
     if slow is not None:
         assert np.abs(inverse_quotas(available, total) - slow).max() <= 1
 
 
-def test_what_a_rare_class_cannot_give_the_others_give_in_proportion():
+def test_a_shortage_is_filled_by_the_others_in_proportion():
     assert inverse_quotas([3, 200, 400], 63).tolist() == [3, 40, 20]
     assert inverse_quotas([0, 5, 0], 9).tolist() == [0, 5, 0]
     assert inverse_quotas([9, 9], 1).sum() == 1
 
 
-def test_who_has_no_weight_gets_nothing():
-    """Even where something is left of what is available to him."""
+def test_a_weight_of_zero_gets_nothing():
+    """Even where candidates of that class are available."""
     assert share_out(5, [0, 0], [3, 3]).tolist() == [0, 0]
     assert share_out(5, [1, 0], [3, 3]).tolist() == [3, 0]
     assert share_out(5, [2, 0, 2], [9, 9, 9]).tolist() == [3, 0, 2]
@@ -97,9 +97,9 @@ def test_lowest_is_the_beginning_of_a_sort(seed, n):
 @pytest.fixture(scope="module")
 def few():
     """Lists are shortened when four are too many, not sixteen thousand."""
-    before, balance._FEW = balance._FEW, 4
+    before, stream_selection._FEW = stream_selection._FEW, 4
     yield
-    balance._FEW = before
+    stream_selection._FEW = before
 
 
 def in_parts(label, score, rng):
@@ -112,24 +112,24 @@ def in_parts(label, score, rng):
 @pytest.mark.parametrize("quotas", [None, inverse_quotas])
 @given(seeds(), st.integers(1, 25))
 def test_selection_from_a_stream_is_that_of_a_sort(few, is_sorted, quotas, seed, total):
-    """However the stream is cut, and whatever is forgotten on the way, the lowest within each quota are found.
+    """However the stream is split into chunks, the lowest within each quota are found.
 
-    Sorted by class, what is forgotten may be missed at the end: then the stream is read again.
+    In a stream sorted by class, dropped candidates may be missing at the end: then the stream is read again.
     """
     rng = np.random.default_rng(seed)
     label, score = rng.choice(3, 200, p=[0.7, 0.25, 0.05]), rng.permutation(200).astype(float)
     label = np.sort(label) if is_sorted else label
     score[rng.random(200) < 0.2] = np.inf
-    guesses = [(i, None, c, s) for i, (c, s) in enumerate(zip(label.tolist(), score.tolist())) if s < np.inf]
-    available = np.bincount([g[2] for g in guesses], minlength=4)
+    candidates = [(i, None, c, s) for i, (c, s) in enumerate(zip(label.tolist(), score.tolist())) if s < np.inf]
+    available = np.bincount([g[2] for g in candidates], minlength=4)
     wanted = [total] if quotas is None else quotas(available, total).tolist()
-    expected = slow_choice(guesses, [0] * len(guesses), wanted, by_class=quotas is not None)
+    expected = slow_choice(candidates, [0] * len(candidates), wanted, by_class=quotas is not None)
     found = select(lambda: in_parts(label, score, np.random.default_rng(seed)), 4, total, rng, quotas)
     assert [*zip(*(column.tolist() for column in found))] == [(g[0], g[2]) for g in expected]
 
 
-def test_a_stream_is_read_again_only_where_too_much_was_forgotten(few):
-    """Quotas guessed along the way are enough where classes are mixed; sorted by class, the first looked alone."""
+def test_a_stream_is_read_again_only_where_too_much_was_dropped(few):
+    """Quotas estimated on the way are enough where classes are mixed, but not in a stream sorted by class."""
     rng = np.random.default_rng(0)
     label = np.sort(rng.choice(3, 3000, p=[0.5, 0.3, 0.2]))
     for classes, n_read in ((rng.permutation(label), 1), (label[::-1].copy(), 2)):
@@ -162,11 +162,13 @@ def test_equals_are_drawn_from(few):
 
 
 def test_a_stream_is_not_held_whole(monkeypatch):
-    """Of a long stream no more is kept than is asked for, and a little."""
-    monkeypatch.setattr(balance, "_FEW", 8)
+    """Of a long stream little more than the requested number is kept."""
+    monkeypatch.setattr(stream_selection, "_FEW", 8)
     held = []
-    shorten = balance.Shortlist._shorten
-    monkeypatch.setattr(balance.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1])
+    shorten = stream_selection.Shortlist._shorten
+    monkeypatch.setattr(
+        stream_selection.Shortlist, "_shorten", lambda self, n: (held.append(self._n_held), shorten(self, n))[1]
+    )
     rng = np.random.default_rng(0)
     score = rng.random(2000, np.float32)
     parts = [Candidates(i, np.zeros(10, np.int16), score[i : i + 10]) for i in range(0, 2000, 10)]

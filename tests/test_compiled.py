@@ -1,4 +1,4 @@
-"""What the compiled modules refuse: wrong kinds, lengths that do not fit, nothing where something must be."""
+"""Invalid arguments of the compiled modules: wrong types, lengths that do not match, None for a required array."""
 
 import numpy as np
 import pytest

@@ -26,7 +26,7 @@ def _ulps(found, expected):
 
 
 def test_exp_is_within_two_ulps():
-    """Beside Python's own function, which is within one; 0 and infinity beyond the range."""
+    """Compared with Python's own function, which is within one; 0 and infinity beyond the range."""
     found = elementary.exp(NUMBERS)
     inside = (NUMBERS >= -708) & (NUMBERS <= 709)
     assert _ulps(found[inside], np.array([math.exp(x) for x in NUMBERS[inside]])).max() <= 2

@@ -8,7 +8,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAID = {  # words that each example must print
     "aggregate_votes.py": ["photo-1: cat", "bob: accuracy about", "few_labels_per_worker"],
-    "find_bad_workers.py": ["habit", "colluding group", "true", "6 workers"],
+    "find_bad_workers.py": ["spammer", "colluding group", "true", "6 workers"],
 }
 
 

@@ -1,4 +1,4 @@
-"""The score: how well a posterior foretells labels it has not seen."""
+"""Held-out log-likelihood and folds: how well a posterior predicts labels it has not seen."""
 
 import math
 
@@ -14,8 +14,8 @@ from strategies import annotations, probability_rows, seeds, triples_of
 
 
 @given(annotations(n_classes=3), annotations(n_classes=3), seeds())
-def test_score_is_that_of_the_slow_twin(training, heldout, seed):
-    """Known and new items, known workers and the one never seen, several held-out labels per item."""
+def test_score_is_that_of_the_reference(training, heldout, seed):
+    """Known and new items, known and unseen workers, several held-out labels per item."""
     posterior = probability_rows(np.random.default_rng(seed), training.n_items, 3)
     worker = np.minimum(heldout.worker, training.n_workers)
     ids = {"item_ids": heldout.item_ids, "worker_ids": np.arange(training.n_workers + 1), "classes": training.classes}
@@ -29,7 +29,7 @@ def test_score_is_that_of_the_slow_twin(training, heldout, seed):
 
 
 @given(annotations(n_classes=3), seeds())
-def test_score_of_a_classifier_is_that_of_the_slow_twin(heldout, seed):
+def test_score_of_a_classifier_is_that_of_the_reference(heldout, seed):
     """p(k | x) of each item, and the confusion matrix of each label's worker."""
     rng = np.random.default_rng(seed)
     proba, shares = probability_rows(rng, heldout.n_items, 3), probability_rows(rng, 3)
@@ -41,17 +41,18 @@ def test_score_of_a_classifier_is_that_of_the_slow_twin(heldout, seed):
 
 @given(annotations(n_classes=4), seeds())
 def test_confusions_are_probabilities(votes, seed):
-    """Rows sum to 1 for every worker, silent ones and the stranger included, who err as the crowd does."""
+    """Rows sum to 1 for every worker; those of workers without labels and of the unseen one are the pooled ones."""
     posterior = probability_rows(np.random.default_rng(seed), votes.n_items, 4)
     confusion = worker_confusions(votes, posterior)
     assert confusion.shape == (votes.n_workers + 1, 4, 4)
     np.testing.assert_allclose(confusion.sum(axis=2), 1.0, rtol=1e-12)
-    silent = np.flatnonzero(np.bincount(votes.worker, minlength=votes.n_workers) == 0)
-    np.testing.assert_allclose(confusion[silent], np.broadcast_to(confusion[-1], (len(silent), 4, 4)), rtol=1e-12)
+    unlabelled = np.flatnonzero(np.bincount(votes.worker, minlength=votes.n_workers) == 0)
+    expected = np.broadcast_to(confusion[-1], (len(unlabelled), 4, 4))
+    np.testing.assert_allclose(confusion[unlabelled], expected, rtol=1e-12)
 
 
 def test_the_truth_scores_best():
-    """The planted truth foretells labels better than the truth of other items, and better than chance."""
+    """The planted truth has a higher held-out log-likelihood than the truth of other items, and than chance."""
     votes, truth = easy_crowd(3, n_items=120)
     held_out = np.arange(votes.n_annotations) % 5 == 0
     training, rest = votes.keep(~held_out), votes.keep(held_out)

@@ -1,4 +1,4 @@
-"""Who listens to long work."""
+"""Progress reports and their listeners."""
 
 import threading
 
@@ -7,12 +7,12 @@ import pytest
 from manyhands.progress import listening, report
 
 
-def test_nobody_listens_by_default():
+def test_without_a_listener_nothing_happens():
     """A report without a listener is no error."""
     report(1, 2, "work")
 
 
-def test_the_innermost_listener_hears_until_its_block_ends():
+def test_the_innermost_listener_receives_the_reports():
     """Blocks nest, and an exception ends them too."""
     outer, inner = [], []
     with listening(lambda *r: outer.append(r)):
@@ -25,11 +25,11 @@ def test_the_innermost_listener_hears_until_its_block_ends():
     assert outer == [(2, 2, "outer")]
 
 
-def test_another_thread_is_not_overheard():
-    """A listener hears the work of its own thread only."""
-    heard = []
-    with listening(lambda *r: heard.append(r)):
+def test_reports_of_another_thread_are_not_received():
+    """A listener receives the reports of its own thread only."""
+    reports = []
+    with listening(lambda *r: reports.append(r)):
         thread = threading.Thread(target=report, args=(1, 1, "elsewhere"))
         thread.start()
         thread.join()
-    assert heard == []
+    assert reports == []

@@ -18,7 +18,7 @@ def test_no_seed_means_fresh_entropy():
 
 
 def test_a_generator_is_used_as_it_is():
-    """It moves on, as its owner expects."""
+    """It advances, as its owner expects."""
     generator = np.random.default_rng(0)
     assert make_generator(generator) is generator
 

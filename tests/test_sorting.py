@@ -25,7 +25,7 @@ def test_triples_come_out_sorted(either_path, sizes, n, seed):
 
 
 def test_rows_in_falling_order_are_turned_around(either_path):
-    """No two of them ascend, so that nothing but the check of the order can tell them from sorted ones."""
+    """No two of them ascend, so only the check of the order distinguishes them from sorted ones."""
     triples = [np.array(column, np.int32) for column in ([2, 1, 0], [1, 1, 0], [0, 1, 1])]
     assert [column.tolist() for column in sort_triples(triples, 2, 2)] == [[0, 1, 2], [0, 1, 1], [1, 1, 0]]
 
@@ -104,7 +104,7 @@ def _three(key):
 
 
 def test_columns_are_reused_only_where_they_are_ours():
-    """A view and a read-only column are somebody else's; others receive the result where that is asked for."""
+    """A view and a read-only column are not overwritten; others receive the result where that is requested."""
     column = np.array([2, 0, 1], np.int32)
     view, frozen = column[:], column.copy()
     frozen.setflags(write=False)

@@ -1,4 +1,4 @@
-"""The C modules, where they were built and are wanted."""
+"""Loading of the compiled C modules, where they were built and are wanted."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def load(name: str) -> Any:
     module or None
         None without a compiler at install time, or with the environment variable MANYHANDS_PLAIN set. Where
         MANYHANDS_SIMD names an instruction set, a module that has several uses that one.
+
+    Raises
+    ------
+    ParameterError
+        Where MANYHANDS_SIMD names an instruction set that this CPU or build does not have.
     """
     if os.environ.get("MANYHANDS_PLAIN"):
         return None
@@ -36,7 +41,7 @@ def load(name: str) -> Any:
 
 
 def _use(module: Any, wanted: str) -> None:
-    """Make a module use an instruction set, or say which ones there are."""
+    """Select the instruction set of a module, or raise an error that lists those available."""
     available = module.instruction_sets()
     if wanted not in available:
         raise ParameterError(

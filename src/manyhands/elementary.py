@@ -1,8 +1,9 @@
-"""exp, log and their relatives with the same bits on every machine.
+"""exp, log and related functions with the same bits on every machine.
 
-NumPy and the C library have other functions for each instruction set, which differ in the last bit, and EM can turn a
-last bit into another label where it passes near a saddle. These use only additions, multiplications, divisions and
-integers, which IEEE 754 defines to the last bit: in C where it was built, otherwise the same steps in NumPy.
+NumPy and the C library have different implementations for each instruction set, which differ in the last bit, and EM
+can turn a last bit into another label near a saddle point. These functions use only additions, multiplications,
+divisions and integer operations, which IEEE 754 defines to the last bit: in C where it was built, otherwise the same
+steps in NumPy.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer
-_CHUNK = 1 << 14  # numbers; what a chunk needs stays in the cache
+_CHUNK = 1 << 14  # numbers; a chunk and its intermediate results fit in the cache
 
 
 def exp(x: npt.ArrayLike, out: Array | None = None) -> Any:
@@ -30,8 +31,8 @@ def exp(x: npt.ArrayLike, out: Array | None = None) -> Any:
     ----------
     x : array-like of float
         Below -708 the result is 0, above 709 infinity.
-    out : ndarray of float64, optional
-        Contiguous array to write to, which may be `x` itself; default: a new one.
+    out : ndarray of float64, default=None
+        Contiguous array to write to, which may be `x` itself; None allocates a new one.
 
     Returns
     -------
@@ -51,9 +52,9 @@ def log(x: npt.ArrayLike, out: Array | None = None) -> Any:
     Parameters
     ----------
     x : array-like of float
-        At 0 the result is minus infinity, below it not a number.
-    out : ndarray of float64, optional
-        Contiguous array to write to, which may be `x` itself; default: a new one.
+        At 0 the result is minus infinity, below it NaN.
+    out : ndarray of float64, default=None
+        Contiguous array to write to, which may be `x` itself; None allocates a new one.
 
     Returns
     -------
@@ -68,15 +69,37 @@ def log(x: npt.ArrayLike, out: Array | None = None) -> Any:
 
 
 def log1p(x: Array) -> Array:
-    """log(1 + x) for x >= 0, within rounding of x where that is small."""
+    """log(1 + x) for x >= 0, accurate where x is small.
+
+    Parameters
+    ----------
+    x : ndarray of float64
+        Numbers, at least 0.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     total = 1.0 + x
     result: Array = log(total)
-    result += (x - (total - 1.0)) / total  # what the sum has lost
+    result += (x - (total - 1.0)) / total  # correction of the rounding error of the sum
     return result
 
 
 def logaddexp(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
-    """log(e^a + e^b) without overflow."""
+    """log(e^a + e^b) without overflow.
+
+    Parameters
+    ----------
+    a : array-like of float
+        First logarithms.
+    b : array-like of float
+        Second logarithms, broadcast with the first.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     high, low = np.maximum(a, b), np.minimum(a, b)
     with np.errstate(invalid="ignore"):  # minus infinity twice
         gap = low - high
@@ -85,7 +108,17 @@ def logaddexp(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
 
 
 def softplus(x: Array) -> Array:
-    """log(1 + e^x) without overflow: -log sigmoid(-x)."""
+    """log(1 + e^x) without overflow, which is -log sigmoid(-x).
+
+    Parameters
+    ----------
+    x : ndarray of float64
+        Numbers.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     tail: Array = exp(-np.abs(x))
     tail = log1p(tail)
     tail += np.maximum(x, 0.0)
@@ -93,7 +126,17 @@ def softplus(x: Array) -> Array:
 
 
 def tanh_over(x: Array) -> Array:
-    """tanh(x) / x for x >= 0; 1 at 0."""
+    """tanh(x) / x for x >= 0; 1 at 0.
+
+    Parameters
+    ----------
+    x : ndarray of float64
+        Numbers, at least 0.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     tail = exp(-2.0 * x)
     square = x * x
     series = 1.0 - square / 3.0 + square * square * (2.0 / 15.0 - square * (17.0 / 315.0))
@@ -102,7 +145,7 @@ def tanh_over(x: Array) -> Array:
 
 
 def _apply(name: str, plain: Any, x: npt.ArrayLike, out: Array | None) -> Any:
-    """Apply a function to all numbers in the order in which they lie in memory, which the result shares."""
+    """Apply a function to all numbers in their order in memory; the result has the same memory layout."""
     values = np.asarray(x, np.float64)
     result = np.empty_like(values) if out is None else out
     flat, to = values.ravel(order="K"), result.ravel(order="K")

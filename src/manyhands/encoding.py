@@ -1,4 +1,4 @@
-"""Any hashable values <-> dense int32 codes."""
+"""Encoding: any hashable values to dense int32 codes and back."""
 
 from __future__ import annotations
 
@@ -21,9 +21,31 @@ _columns = compiled.load("_columns")
 def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Return codes and ids such that `ids[codes]` equals `values`.
 
-    Without `ids`, they are the distinct values in sorted order. Integers from a small range go through a
-    table, so ready-made codes cost one look-up each; everything else goes through a dictionary.
+    Integers from a small range are encoded through a look-up table, everything else through a dictionary.
 
+    Parameters
+    ----------
+    values : sequence or ndarray of shape (n,)
+        The values of a column.
+    ids : sequence or None
+        All possible values in the order of their codes; None takes the distinct values, sorted.
+    role : str
+        "item", "worker" or "label", for error messages.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,) of int32
+        Position of each value in `ids`.
+    ids : ndarray
+        The values by code.
+
+    Raises
+    ------
+    AnnotationError
+        Where a value is missing, not hashable, or not among the given ids.
+
+    Examples
+    --------
     >>> codes, ids = encode(["b", "a", "b"], None, "label")
     >>> codes.tolist(), ids.tolist()
     ([1, 0, 1], ['a', 'b'])
@@ -32,7 +54,7 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
     if array.ndim != 1:
         raise AnnotationError(f"The {role}s must be one-dimensional; they have shape {array.shape}.")
     if isinstance(array, np.ma.MaskedArray):
-        array = _as_objects(array.tolist()) if np.ma.is_masked(array) else array.data  # what is masked becomes None
+        array = _as_objects(array.tolist()) if np.ma.is_masked(array) else array.data  # masked entries become None
     own_ids = None if ids is None else as_ids(ids, role)
     if array.dtype.kind in "iu" and (own_ids is None or own_ids.dtype.kind in "iu"):
         coded = _encode_integers(array, own_ids, role)
@@ -42,7 +64,24 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
 
 
 def as_column(values: Any, name: str) -> Values:
-    """Values whose number is known: what has a length stays as it is, any other iterable becomes a list."""
+    """Values with a known length: sequences stay as they are, any other iterable becomes a list.
+
+    Parameters
+    ----------
+    values : iterable
+        The values of a column.
+    name : str
+        Name of the column, for error messages.
+
+    Returns
+    -------
+    sequence
+
+    Raises
+    ------
+    AnnotationError
+        Where `values` is not iterable.
+    """
     try:
         len(values)
         return values
@@ -55,12 +94,30 @@ def as_column(values: Any, name: str) -> Values:
 
 
 def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
-    """An array of the caller's own values: numbers stay numbers, everything else stays a Python object."""
+    """An array of the caller's own values: numbers stay numbers, everything else stays a Python object.
+
+    Parameters
+    ----------
+    ids : sequence or ndarray
+        The values.
+    role : str
+        "item", "worker" or "class", for error messages.
+
+    Returns
+    -------
+    ndarray
+        A copy, unless the input is a read-only array.
+
+    Raises
+    ------
+    AnnotationError
+        Where they are not one-dimensional, or a text cannot be encoded.
+    """
     array = ids if isinstance(ids, np.ndarray) else _as_array(ids)
     if array.ndim != 1:
         raise AnnotationError(f"The {role} ids must be one-dimensional; they have shape {array.shape}.")
     if array is ids and not array.flags.writeable and array.base is None and array.dtype.kind in "iufbO":
-        return array  # ids of other Annotations: nobody can change them, so they are shared
+        return array  # read-only ids of other Annotations are shared
     if array.dtype.kind in "UO":
         odd = half_pair(array.tolist())
         if odd is not None:
@@ -70,13 +127,24 @@ def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
     return array if isinstance(ids, list | tuple) else np.array(array)
 
 
-HALF_PAIR = "which holds half a surrogate pair: not text, and in no file. Replace it."
+HALF_PAIR = "which contains an unpaired surrogate and cannot be written in any encoding. Replace it."
 
 
 def half_pair(values: Iterable[Any]) -> str | None:
-    """The first text with half a surrogate pair in it, which no encoding can write; None where there is none.
+    r"""The first text with an unpaired surrogate in it, which no encoding can write; None where there is none.
 
-    >>> half_pair(["a", 1, "b\\ud800"]) == "b\\ud800", half_pair(["\\U0001f600"])
+    Parameters
+    ----------
+    values : iterable
+        Any values; only texts are checked.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> half_pair(["a", 1, "b\ud800"]) == "b\ud800", half_pair(["\U0001f600"])
     (True, None)
     """
     texts = [value for value in values if isinstance(value, str)]
@@ -88,7 +156,7 @@ def half_pair(values: Iterable[Any]) -> str | None:
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:
-    """Numbers of one kind as a numeric array; anything else as objects, so that tuples and mixtures survive."""
+    """Numbers of one kind as a numeric array; anything else as objects, so that tuples and mixed types survive."""
     if hasattr(values, "to_numpy"):  # pandas, polars and pyarrow columns
         return np.asarray(values.to_numpy())
     if hasattr(values, "__array__"):
@@ -103,30 +171,31 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
 
 
 def _own_values(array: npt.NDArray[Any]) -> list[Any]:
-    """The entries as Python values; NumPy would turn fine points in time into integers, so they stay NumPy's."""
+    """The entries as Python values; dates stay NumPy's, which would turn fine ones into integers."""
     return list(array) if array.dtype.kind in "mM" else array.tolist()
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:
+    """An array of Python objects, one entry per value."""
     return np.fromiter(values, object, len(values))  # one entry per value, even if the values are tuples
 
 
 def _encode_integers(
     array: npt.NDArray[Any], ids: npt.NDArray[Any] | None, role: str
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]] | None:
-    """Codes by one look-up table over the range of the values; None where the range is too wide for that."""
+    """Codes by a look-up table over the range of the values; None where the range is too wide."""
     if len(array) == 0:
         return np.zeros(0, np.int32), np.zeros(0, np.int64) if ids is None else ids
     low, high = int(array.min()), int(array.max())
     if high - low > 4 * len(array) + 1_000_000 or high > 2**63 - 1:
         return None
-    # A narrow type would wrap around; the compiled columns know two types.
+    # A narrow type would overflow; the compiled functions accept two types.
     column = np.ascontiguousarray(array, np.int32 if np.can_cast(array.dtype, np.int32) else np.int64)
     table = np.full(high - low + 1, -1, np.int32)
     if ids is None:
         found = np.flatnonzero(_present(column, low, len(table)))
         ids = found.astype(np.int64) + low
-        if len(found) == len(table):  # they were dense codes already
+        if len(found) == len(table):  # the values are dense codes already
             dense = column if low == 0 else np.subtract(column, low, dtype=np.int64)
             return dense.astype(np.int32), ids
         table[found] = np.arange(len(found), dtype=np.int32)
@@ -142,7 +211,7 @@ def _encode_integers(
 
 
 def _present(column: npt.NDArray[Any], low: int, size: int) -> npt.NDArray[np.bool_]:
-    """(size,) which of the integers `low`, `low + 1`, ... occur."""
+    """Which of the integers `low`, `low + 1`, ... occur, shape (size,)."""
     present = np.zeros(size, bool)
     if _columns is not None:
         _columns.mark(low, column, present)
@@ -163,6 +232,7 @@ def _look_up(column: npt.NDArray[Any], low: int, table: npt.NDArray[np.int32]) -
 def _encode_hashable(
     values: list[Any], ids: npt.NDArray[Any] | None, role: str
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Codes by a dictionary of the distinct values."""
     try:
         distinct = dict.fromkeys(values)
     except TypeError:
@@ -185,7 +255,7 @@ def _encode_hashable(
     else:
         refuse_repeats(ids.tolist(), role)
     if len(ids) > _LARGEST:
-        raise AnnotationError(f"There are {len(ids)} distinct {role}s; at most {_LARGEST} can be told apart.")
+        raise AnnotationError(f"There are {len(ids)} distinct {role}s; at most {_LARGEST} are supported.")
     code_of = {value: code for code, value in enumerate(ids.tolist())}
     unknown = next((v for v in distinct if v not in code_of), None)
     if unknown is not None:
@@ -194,7 +264,7 @@ def _encode_hashable(
 
 
 def _sorted(values: list[Any]) -> list[Any]:
-    """Sorted where the values can be compared, otherwise by type and text: never by order of appearance."""
+    """Sorted where the values can be compared, otherwise by type and text; never by order of appearance."""
     try:
         return sorted(values)
     except TypeError:
@@ -202,7 +272,7 @@ def _sorted(values: list[Any]) -> list[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    """None, and all that is not equal to itself: NaN, NaT; pandas' NA does not even say whether it is."""
+    """Whether a value is None or not equal to itself (NaN, NaT, pandas' NA)."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):
@@ -210,6 +280,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_hashable(value: Any) -> bool:
+    """Whether a value can be a key of a dictionary."""
     try:
         hash(value)
     except TypeError:
@@ -218,6 +289,15 @@ def _is_hashable(value: Any) -> bool:
 
 
 def refuse_repeats(ids: list[Any], role: str) -> None:
+    """Raise an AnnotationError where an id occurs twice or is not hashable.
+
+    Parameters
+    ----------
+    ids : list
+        The ids.
+    role : str
+        "item", "worker", "label" or "class", for error messages.
+    """
     try:
         n_distinct = len(set(ids))
     except TypeError:
@@ -228,10 +308,11 @@ def refuse_repeats(ids: list[Any], role: str) -> None:
     if n_distinct < len(ids):
         seen: set[Any] = set()
         twice = next(v for v in ids if v in seen or seen.add(v))  # type: ignore[func-returns-value]
-        raise AnnotationError(f"The {role} {twice!r} stands twice in the given list; list each {role} once.")
+        raise AnnotationError(f"The {role} {twice!r} occurs twice in the given list; list each {role} once.")
 
 
 def _unknown(value: Any, row: int, ids: npt.NDArray[Any], role: str) -> AnnotationError:
+    """The error for a value that is not among the given ids."""
     shown = ", ".join(repr(v) for v in ids[:5].tolist()) + (", ..." if len(ids) > 5 else "")
     given = {"label": "classes"}.get(role, f"{role}_ids")
     return AnnotationError(f"The {role} {value!r} in row {row} is not among the given {given} ({shown}). Add it there.")

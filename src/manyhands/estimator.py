@@ -82,15 +82,17 @@ class BaseEstimator:
         for name, value in parameters.items():
             outer, _, inner = name.partition("__")
             if outer not in known or (inner and not self._can_set(outer, inner)):
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._nearest(outer, inner)}")
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._hint(outer, inner)}")
             self._set(outer, inner, value)
         return self
 
-    def _nearest(self, outer: str, inner: str) -> str:
-        """Return the end of an error message: the nearest parameter, or all of them."""
+    def _hint(self, outer: str, inner: str) -> str:
+        """What to do about an unknown parameter: the nearest name, the known names, or the group that is None."""
         known = self._parameter_names()
         if outer not in known:
             return _suggestion(outer, known)
+        if getattr(self, outer) is None:
+            return f" {outer!r} is None here; set it to a group of options or an estimator first."
         options = _nested(getattr(self, outer))
         if not options:
             return f" {outer!r} has no parameters of its own."

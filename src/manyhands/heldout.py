@@ -1,6 +1,9 @@
-"""How well a posterior foretells labels it has not seen: one recipe for every method, and no truth in it.
+"""Held-out log-likelihood and cross-validation over labels: how well a posterior predicts labels it has not seen.
 
-log sum_k p(k | the item's other labels) confusion[worker, k, label]
+    log sum_k p(k | the item's other labels) confusion[worker, k, label]
+
+The computation is the same for every method and needs no ground truth, so methods can be compared by it. Splits:
+`hold_out` for one held-out set (early stopping), `split_labels` and `split_items` for the folds of cross-validation.
 """
 
 from __future__ import annotations
@@ -12,38 +15,67 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.em.kernels import em_pass, pack
-from manyhands.noise import safe_log
+from manyhands.em.e_step import expected_counts
+from manyhands.em.kernels import pack
 from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
 
-_CHOOSERS = 10  # labels; fewer stop a training by chance
-_STRENGTH = 5.0  # labels that the crowd's habit is worth, in every row of a worker's confusion matrix
+_MIN_HELDOUT = 10  # labels; with fewer the held-out log-likelihood is mostly noise
+_PRIOR_STRENGTH = 5.0  # pseudo-counts in every row of a worker's confusion matrix, distributed as the pooled counts
 
 
-def worker_confusions(annotations: Annotations, posterior: Array, strength: float = _STRENGTH) -> Array:
-    """(n_workers + 1, n_classes, n_classes): each worker's rows, shrunk toward the crowd's; last, the crowd's own."""
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    nothing = np.zeros((n_workers, n_classes, n_classes))
-    counts = em_pass(pack(annotations), nothing, np.zeros(n_classes), safe_log(posterior)).counts
-    crowd = counts.sum(axis=0) + 1.0 / n_classes  # (truth, label)
-    crowd /= crowd.sum(axis=1, keepdims=True)
-    counts = np.concatenate([counts, np.zeros((1, n_classes, n_classes))]) + strength * crowd
+def worker_confusions(annotations: Annotations, posterior: Array, strength: float = _PRIOR_STRENGTH) -> Array:
+    """Confusion matrices of all workers from a posterior, shrunk toward the pooled one.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The training labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        p(truth) of every item.
+    strength : float, default=5.0
+        Pseudo-counts in every row, distributed as the pooled counts are.
+
+    Returns
+    -------
+    ndarray of shape (n_workers + 1, n_classes, n_classes)
+        Indexed [worker, truth, label]; rows sum to 1. The last matrix is the pooled one, for unseen workers.
+    """
+    n_classes = annotations.n_classes
+    counts = expected_counts(pack(annotations), posterior)
+    pooled = counts.sum(axis=0) + 1.0 / n_classes  # (truth, label)
+    pooled /= pooled.sum(axis=1, keepdims=True)
+    counts = np.concatenate([counts, np.zeros((1, n_classes, n_classes))]) + strength * pooled
     return counts / counts.sum(axis=2, keepdims=True)
 
 
 def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Annotations) -> float:
-    """Mean log-likelihood of the labels in `heldout`, which speaks in the codes of `training`.
+    """Mean held-out log-likelihood of labels, given the posterior of the training labels.
 
-    An item that was in training starts from its posterior, another one from the class frequencies; the other
-    held-out labels of the item are evidence too. Worker code `training.n_workers` is a worker never seen.
+    An item of the training set starts from its posterior, another one from the class frequencies; the other held-out
+    labels of the item are evidence too (leave-one-out within the held-out set).
+
+    Parameters
+    ----------
+    training : Annotations
+        The training labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of the items of `training`.
+    heldout : Annotations
+        Held-out labels in the codes of `training`, see `align`; the worker code `training.n_workers` is an unseen
+        worker.
+
+    Returns
+    -------
+    float
+        Mean over the held-out labels, higher is better; NaN without any.
     """
     if heldout.n_annotations == 0:
         return float("nan")
     confusion = worker_confusions(training, posterior)
     prior = class_shares(training, posterior)
-    smoothed = (posterior + 0.01 * prior) / 1.01  # a vote share of 0 is not an impossibility
+    smoothed = (posterior + 0.01 * prior) / 1.01  # a vote share of 0 does not mean that the class is impossible
     row_of = {item: i for i, item in enumerate(training.item_ids.tolist())}
     row = np.array([row_of.get(item, -1) for item in heldout.item_ids.tolist()])
     known = np.where((row >= 0)[:, None], smoothed[row], prior)  # (n_items, n_classes)
@@ -56,33 +88,96 @@ def heldout_log_likelihood(training: Annotations, posterior: Array, heldout: Ann
 
 
 def predictive_log_likelihood(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> float:
-    """Mean of log sum_k p(k | x) confusion[worker, k, label]: the recipe for a classifier, who sees no other labels.
+    """Mean held-out log-likelihood of labels under a classifier, which sees no labels of the items.
 
-    `proba` (n_items, n_classes) is about the items of `heldout`, whose last worker code is one never seen;
-    `confusion` is that of `worker_confusions`, and `shares` the class frequencies in training.
+        mean of log sum_k p(k | x) confusion[worker, k, label]
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_items, n_classes)
+        Class probabilities of the items of `heldout`.
+    confusion : ndarray of shape (n_workers + 1, n_classes, n_classes)
+        Confusion matrices of `worker_confusions`.
+    shares : ndarray of shape (n_classes,)
+        Class frequencies in training, for smoothing.
+    heldout : Annotations
+        Held-out labels; the last worker code is an unseen worker.
+
+    Returns
+    -------
+    float
+        Mean over the held-out labels, higher is better; NaN without any.
     """
     if heldout.n_annotations == 0:
         return float("nan")
-    return float(np.mean(predicted(proba, confusion, shares, heldout)))
+    return float(np.mean(label_log_likelihoods(proba, confusion, shares, heldout)))
 
 
-def predicted(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
-    """(n_annotations,) the log-likelihood of each label, whose mean is `heldout_log_likelihood`."""
+def label_log_likelihoods(proba: Array, confusion: Array, shares: Array, heldout: Annotations) -> Array:
+    """Held-out log-likelihood of each label under a classifier; its mean is `predictive_log_likelihood`.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_items, n_classes)
+        Class probabilities of the items of `heldout`.
+    confusion : ndarray of shape (n_workers + 1, n_classes, n_classes)
+        Confusion matrices of `worker_confusions`.
+    shares : ndarray of shape (n_classes,)
+        Class frequencies in training, for smoothing.
+    heldout : Annotations
+        Held-out labels; the last worker code is an unseen worker.
+
+    Returns
+    -------
+    ndarray of shape (n_annotations,)
+    """
     smoothed = (proba + 0.01 * shares) / 1.01
     joint = smoothed[heldout.item] * confusion[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
     return np.asarray(elementary.log(joint.sum(axis=1)))
 
 
 def class_shares(annotations: Annotations, posterior: Array) -> Array:
-    """(n_classes,) the class frequencies among labelled items, with one more item of each class."""
+    """Class frequencies among labelled items, with one pseudo-item of each class.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        p(truth) of every item.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Sums to 1.
+    """
     totals = posterior[annotations.n_labels > 0].sum(axis=0) + 1.0
     return np.asarray(totals / totals.sum())
 
 
 def align(annotations: Annotations, worker_ids: npt.NDArray[Any], classes: npt.NDArray[Any], who: str) -> Annotations:
-    """These annotations in the codes of these workers and classes, with one more worker for all others.
+    """Annotations in the codes of a fitted model, with one additional worker for all unseen ones.
 
-    `who` was fitted with them: the name stands in the sentence that refuses a class it does not know.
+    Parameters
+    ----------
+    annotations : Annotations
+        Labels in codes of their own.
+    worker_ids : ndarray of shape (n_workers,)
+        Workers of the model.
+    classes : ndarray of shape (n_classes,)
+        Classes of the model.
+    who : str
+        Name of the model, for error messages.
+
+    Returns
+    -------
+    Annotations
+        The same items and labels; the worker code `n_workers` stands for all unseen workers.
+
+    Raises
+    ------
+    AnnotationError
+        Where a label is not among the classes.
     """
     worker_of = {worker: w for w, worker in enumerate(worker_ids.tolist())}
     class_of = {value: k for k, value in enumerate(classes.tolist())}
@@ -104,38 +199,81 @@ def align(annotations: Annotations, worker_ids: npt.NDArray[Any], classes: npt.N
 def hold_out(
     annotations: Annotations, share: float, rng: np.random.Generator
 ) -> tuple[Annotations, Annotations | None]:
-    """Labels to learn from, and this share of them for a choice or a stop rule; None where that is under ten."""
+    """Split labels at random into a training set and a held-out set, for early stopping or the choice of a parameter.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    share : float
+        Share of the labels to hold out.
+    rng : numpy.random.Generator
+        Source of the split.
+
+    Returns
+    -------
+    training : Annotations
+        Labels to train on.
+    heldout : Annotations or None
+        Held-out labels; None where there would be fewer than ten.
+    """
     n_heldout = round(share * annotations.n_annotations)
-    if n_heldout < _CHOOSERS:
+    if n_heldout < _MIN_HELDOUT:
         return annotations, None
     order = rng.permutation(annotations.n_annotations)
     return annotations.keep(np.sort(order[n_heldout:])), annotations.keep(np.sort(order[:n_heldout]))
 
 
 def split_items(
-    annotations: Annotations, n_folds: int, rng: np.random.Generator, settled: npt.NDArray[np.bool_] | None = None
+    annotations: Annotations, n_folds: int, rng: np.random.Generator, excluded: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.intp]:
-    """(n_annotations,) a fold for each label, all labels of an item in the same one.
+    """Folds for cross-validation over items: all labels of an item are in the same fold.
 
-    The labels of items that are `settled` have no fold: they get -1.
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    n_folds : int
+        Number of folds.
+    rng : numpy.random.Generator
+        Source of the split.
+    excluded : ndarray of shape (n_items,) of bool, default=None
+        Items whose labels get no fold.
+
+    Returns
+    -------
+    ndarray of shape (n_annotations,) of int
+        Fold of each label, -1 for labels of excluded items.
     """
-    asked = annotations.n_labels > 0 if settled is None else (annotations.n_labels > 0) & ~settled
-    items = rng.permutation(np.flatnonzero(asked))
+    is_split = annotations.n_labels > 0 if excluded is None else (annotations.n_labels > 0) & ~excluded
+    items = rng.permutation(np.flatnonzero(is_split))
     fold = np.full(annotations.n_items, -1)
     fold[items] = np.arange(len(items)) % n_folds
     return fold[annotations.item]
 
 
 def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64]:
-    """(n_annotations,) a fold for each label; the labels of one item fall into different folds where they can.
+    """Folds for cross-validation over labels: the labels of one item are in different folds where possible.
 
-    The folds depend on the pattern of the labels alone, not on names, codes or the order of rows, so that a method
-    that holds labels out is as blind to renaming as any other.
+    The folds depend on the pattern of the labels alone, not on names, codes, a seed or the order of rows, so that a
+    method that uses cross-validation is invariant to renaming.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    n_folds : int
+        Number of folds.
+
+    Returns
+    -------
+    ndarray of shape (n_annotations,) of int
+        Fold of each label.
     """
     mark = _fingerprints(annotations)
     order = np.lexsort((mark, annotations.item))
     rank = np.arange(len(order)) - np.repeat(annotations.start[:-1], annotations.n_labels)
-    first = np.zeros(annotations.n_items, np.uint64)  # an item's first fold: drawn from what is on it
+    first = np.zeros(annotations.n_items, np.uint64)  # first fold of each item, a hash of its labels
     np.add.at(first, annotations.item, mark)
     fold = np.empty(len(order), np.int64)
     fold[order] = ((scatter_bits(first) % np.uint64(n_folds)).astype(np.int64)[annotations.item] + rank) % n_folds
@@ -143,11 +281,11 @@ def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64
 
 
 def _fingerprints(annotations: Annotations, rounds: int = 3) -> npt.NDArray[np.uint64]:
-    """(n_annotations,) a number that two labels share only where their surroundings look alike.
+    """A hash of each label and its neighbourhood, shape (n_annotations,), invariant to renaming.
 
-    Colour refinement on the graph of items and workers: each round, an item's colour is made from the colours of
-    its workers and of the classes they named, a worker's from those of his items. Sums are taken modulo 2^64, so
-    their order does not matter.
+    Colour refinement on the bipartite graph of items and workers: in each round, the colour of an item is computed from
+    the colours of its workers and of the classes they named, the colour of a worker from those of their items. Sums are
+    taken modulo 2^64, so their order does not matter.
     """
     item, worker, label = annotations.item, annotations.worker, annotations.label
     class_colour = scatter_bits(np.bincount(label, minlength=annotations.n_classes).astype(np.uint64))
@@ -162,7 +300,17 @@ def _fingerprints(annotations: Annotations, rounds: int = 3) -> npt.NDArray[np.u
 
 
 def scatter_bits(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Scatter 64-bit numbers (the finaliser of SplitMix64)."""
+    """Hash 64-bit numbers (the finaliser of SplitMix64).
+
+    Parameters
+    ----------
+    x : ndarray of uint64
+        Numbers.
+
+    Returns
+    -------
+    ndarray of uint64
+    """
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -70,7 +70,7 @@ class Options:
     ----------
     group : type
         The class of the group.
-    optional : bool
+    optional : bool, default=False
         Whether None is allowed, which leaves out the step that the group describes.
     """
 
@@ -203,5 +203,5 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(name, each) for each in value]
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise ParameterError(f"The option {name!r} is a {type(value).__name__}, which cannot be saved.")
+        raise ParameterError(f"The option {name!r} is of type {type(value).__name__}, which cannot be saved.")
     return value

@@ -1,7 +1,7 @@
-"""What long work reports, and who listens.
+"""Progress reports of long computations.
 
-Work calls `report(done, total, what)`; by default nobody listens and the call costs next to nothing.
-The command line or a notebook listens for the time of a `with listening(...)` block.
+Computations call `report(done, total, what)`, which costs next to nothing by default. The command line or a notebook
+receives the reports inside a `with listening(...)` block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ _listener: ContextVar[Listener | None] = ContextVar("manyhands_progress", defaul
 
 
 def report(done: int, total: int, what: str) -> None:
-    """Tell whoever listens that `done` of at most `total` steps of `what` are behind us."""
+    """Report that `done` of at most `total` steps are finished.
+
+    Parameters
+    ----------
+    done : int
+        Finished steps.
+    total : int
+        Maximum number of steps.
+    what : str
+        Name of the computation.
+    """
     listener = _listener.get()
     if listener is not None:
         listener(done, total, what)
@@ -24,12 +34,19 @@ def report(done: int, total: int, what: str) -> None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Send every report inside the block to `listener`.
+    """Send every report inside the block to a listener.
 
-    >>> heard = []
-    >>> with listening(lambda done, total, what: heard.append((done, total, what))):
+    Parameters
+    ----------
+    listener : callable
+        Called with (done, total, what).
+
+    Examples
+    --------
+    >>> reports = []
+    >>> with listening(lambda done, total, what: reports.append((done, total, what))):
     ...     report(1, 3, "EM")
-    >>> heard
+    >>> reports
     [(1, 3, 'EM')]
     """
     token = _listener.set(listener)

@@ -1,4 +1,4 @@
-"""One seed, one generator: how a `random_state` becomes the generators of a fit."""
+"""Random numbers: how a `random_state` becomes the one generator of a fit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,22 @@ Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 
 
 def make_generator(random_state: Seed) -> np.random.Generator:
-    """Return the one generator of a fit.
+    """The generator of a fit.
 
-    An integer gives the same stream on every machine; a `Generator` is used as it is and moves on;
-    None draws fresh entropy. NumPy's global generator is never read and never touched.
+    NumPy's global generator is never read and never changed.
 
+    Parameters
+    ----------
+    random_state : int, numpy.random.SeedSequence, numpy.random.Generator or None
+        An integer gives the same stream on every machine; a `Generator` is used as it is and advances; None draws fresh
+        entropy.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
     >>> bool(make_generator(0).random() == make_generator(0).random())
     True
     """
@@ -27,9 +38,14 @@ def make_generator(random_state: Seed) -> np.random.Generator:
 
 @contextmanager
 def torch_seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Inside the block torch's global generators start from a draw of `rng`; afterwards they are as they were.
+    """Context manager that seeds torch's global generators from `rng` and restores their state afterwards.
 
-    Weights and dropout can draw from no other generator, so the global one is lent and given back.
+    Weight initialisation and dropout of torch can use no other generator.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of the seed.
     """
     import torch
 
@@ -40,9 +56,21 @@ def torch_seeded(rng: np.random.Generator) -> Iterator[None]:
 
 
 def seed_unset(estimator: Any, rng: np.random.Generator) -> Any:
-    """Give every `random_state` that is None in an estimator, and in what it wraps, a number drawn from `rng`.
+    """Seed every `random_state` that is None in an estimator and in the estimators that it wraps.
 
     scikit-learn would draw from NumPy's global generator instead.
+
+    Parameters
+    ----------
+    estimator : estimator with the interface of scikit-learn
+        Changed in place.
+    rng : numpy.random.Generator
+        Source of the seeds.
+
+    Returns
+    -------
+    estimator
+        The same object.
     """
     parameters = estimator.get_params()
     unset = [name for name in sorted(parameters) if name.split("__")[-1] == "random_state" and parameters[name] is None]

@@ -187,7 +187,7 @@ def create(name: str, **parameters: Any) -> Any:
     name : str
         A name of the registry.
     **parameters : object
-        Constructor parameters.
+        Constructor parameters; `group__option` sets one option of a group.
 
     Returns
     -------
@@ -201,7 +201,10 @@ def create(name: str, **parameters: Any) -> Any:
     _, _, constructor = _place(name)
     cls = get(name)
     make: Callable[..., Any] = getattr(cls, constructor) if constructor else cls
-    return make(**(_entry(name)[1] | parameters))
+    nested = {name: value for name, value in parameters.items() if "__" in name}
+    plain = {name: value for name, value in parameters.items() if name not in nested}
+    model = make(**(_entry(name)[1] | plain))
+    return model.set_params(**nested) if nested else model
 
 
 def create_seeded(name: str, seed: int) -> Any:

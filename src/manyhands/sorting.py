@@ -1,4 +1,4 @@
-"""Triples in their canonical order, by one integer key per annotation."""
+"""Sorting of triples into their canonical order, by one integer key per annotation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,32 @@ from manyhands import compiled
 Codes = npt.NDArray[np.int32]
 
 _columns = compiled.load("_columns")
-_CHUNK = 1 << 20  # keys taken apart at a time, so that a large sort needs little extra memory
+_CHUNK = 1 << 20  # keys split at a time, so that a large sort needs little extra memory
 
 
 def sort_triples(
     triples: Sequence[npt.NDArray[Any]], n_workers: int, n_classes: int, *, reuse: bool = False
 ) -> tuple[Codes, Codes, Codes]:
-    """Sort by item, then worker, then label: the key is sorted in place and taken apart again.
+    """Sort by item, then worker, then label.
 
-    With `reuse`, columns that are nobody else's receive the result; a third of the memory is saved.
+    The three codes are joined into one key, which is sorted in place and split again. NumPy sorts integers several
+    times faster than it finds the order of three columns, and integers of 32 bits twice as fast as those of 64.
 
-    NumPy sorts integers several times faster than it finds the order of three columns, and integers of 32 bits
-    twice as fast as those of 64.
+    Parameters
+    ----------
+    triples : sequence of three ndarrays of shape (n,)
+        Item, worker and label codes.
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    reuse : bool, default=False
+        Allow the result to overwrite the given columns, which saves a third of the memory.
+
+    Returns
+    -------
+    tuple of three ndarrays of shape (n,) of int32
+        Item, worker and label codes, sorted.
     """
     item, worker, label = (column.astype(np.int32, copy=False) for column in triples)
     item_bits = max(int(item.max(initial=0)).bit_length(), 1)  # the sign bit is never part of the others
@@ -42,6 +56,7 @@ def sort_triples(
 
 
 def _is_ours(column: Codes) -> bool:
+    """Whether a column owns its memory and can be overwritten."""
     return column.flags.owndata and column.flags.writeable and column.flags.c_contiguous
 
 

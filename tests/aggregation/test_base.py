@@ -1,4 +1,4 @@
-"""What all aggregators do alike: store, warn, align, judge workers."""
+"""What all aggregators share: stored results, warnings, alignment, worker accuracy."""
 
 import warnings
 
@@ -12,7 +12,7 @@ from manyhands.testing.assertions import quietly
 
 
 class FirstClass(Aggregator):
-    """The smallest method there is: everything is of the first class."""
+    """The smallest possible method: every item is of the first class."""
 
     def _infer(self, annotations, gold):
         posterior = np.zeros((annotations.n_items, annotations.n_classes))
@@ -32,8 +32,8 @@ def test_a_new_method_needs_one_function():
     assert (model.n_iter_, model.converged_, model.history_) == (1, True, [])
 
 
-def test_accuracy_is_judged_only_where_somebody_else_spoke():
-    """A worker with one checked and many lone labels is judged by the checked one alone."""
+def test_accuracy_uses_only_items_with_other_labels():
+    """A worker with one label on a shared item and many on items of their own is rated by the shared one alone."""
     votes = Annotations.from_triples([0, 0, 0, *range(1, 9)], ["a", "b", "c", *["a"] * 8], [0, 0, 1, *[1] * 8])
     for model in (DawidSkene(max_iter=50), MajorityVote()):
         accuracy = quietly(lambda: model.fit(votes)).worker_accuracy_  # noqa: B023
@@ -42,7 +42,7 @@ def test_accuracy_is_judged_only_where_somebody_else_spoke():
 
 
 def test_accuracy_is_the_expected_share_of_right_labels():
-    """From expected counts or from the posterior, the same number, drawn toward 0.7 by one label."""
+    """From expected counts or from the posterior, the same number, with one pseudo-label of accuracy 0.7."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 40)
     label = np.where(rng.random((40, 5)) < 0.8, truth[:, None], rng.integers(0, 3, (40, 5)))
@@ -59,14 +59,14 @@ def test_warnings_point_at_the_caller():
 
 
 def test_a_sound_crowd_gives_no_warning():
-    """Nothing to say, nothing said."""
+    """Without limitations there are no notes and no warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert DawidSkene().fit(Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]])).notes_ == {}
 
 
 def test_prediction_aligns_workers_and_classes_by_name():
-    """Other codes, other order, other items: what counts is the name."""
+    """Other codes, another order, other items: only the names count."""
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 60)
     label = np.where(rng.random((60, 4)) < [0.95, 0.9, 0.8, 0.55], truth[:, None], 1 - truth[:, None])
@@ -109,8 +109,8 @@ def test_a_prior_for_another_number_of_classes_is_refused():
 
 
 @pytest.mark.parametrize("method", registry.names("aggregator"))
-def test_gold_alone_tells_of_a_worker(method):
-    """One worker, wrong on every gold item: nobody else is needed to see it."""
+def test_gold_alone_rates_a_worker(method):
+    """One worker, wrong on every gold item: no other worker is needed to see it."""
     votes = Annotations.from_triples(range(60), ["solo"] * 60, [0, 1] * 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
@@ -119,8 +119,8 @@ def test_gold_alone_tells_of_a_worker(method):
 
 
 @pytest.mark.parametrize("method", registry.names("aggregator"))
-def test_a_part_of_the_items_is_judged_like_the_whole(method):
-    """A tie, and an item without labels, are what they were in `fit`, whatever else is asked for."""
+def test_a_subset_of_the_items_is_predicted_like_the_whole(method):
+    """A tie, and an item without labels, have the same class as in `fit`, whatever other items are passed."""
     matrix = [[0, 0, 1], [1, 1, 1], [1, 1, -1], [0, 1, -1], [-1, -1, -1], [1, 1, 1], [0, 0, 0], [1, 1, 1]]
     votes = Annotations.from_matrix(matrix)
     with warnings.catch_warnings():
@@ -133,8 +133,8 @@ def test_a_part_of_the_items_is_judged_like_the_whole(method):
 
 
 @pytest.mark.parametrize("method", registry.names("aggregator"))
-def test_a_lone_worker_is_given_no_certainty(method):
-    """Nobody can check him: his labels stand, he is what was believed of anyone, and nothing is near certain."""
+def test_a_single_worker_gives_no_certainty(method):
+    """Without redundancy the labels stay, the worker has the prior accuracy, and no posterior is near 1."""
     votes = Annotations.from_triples(range(100), ["solo"] * 100, [0] * 60 + [1] * 40)
     with pytest.warns(CrowdWarning, match="no_redundancy"):
         model = registry.create(method).fit(votes)

@@ -1,4 +1,4 @@
-"""Dawid-Skene, beside its slow twin and in its limits."""
+"""Dawid-Skene against its reference implementation, and in its limits."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from strategies import annotations, triples_of
 
 @given(votes=annotations(), smoothing=st.sampled_from([0.01, 0.5, 2.0]), n_iter=st.integers(1, 6))
 @settings(max_examples=60)
-def test_iterations_are_those_of_the_slow_twin(votes, smoothing, n_iter):
+def test_iterations_are_those_of_the_reference(votes, smoothing, n_iter):
     """Posterior, confusions, frequencies and every objective, pass by pass, without acceleration."""
     model = ConfusionEM(pack(votes), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
     start = model.statistics(vote_pass(model.packed), None)
@@ -28,13 +28,13 @@ def test_iterations_are_those_of_the_slow_twin(votes, smoothing, n_iter):
     n = (votes.n_items, votes.n_workers, votes.n_classes)
     posterior, confusion, prior, history = slow_dawid_skene(triples_of(votes), *n, smoothing, n_iter)
     final = model.pass_at(found.params, want_posterior=True)
-    np.testing.assert_allclose(np.exp(model.noise.log_table(found.params.noise)), confusion, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(model.noise.log_confusion(found.params.noise)), confusion, rtol=1e-9)
     np.testing.assert_allclose(np.exp(found.params.log_prior), prior, rtol=1e-9)
     np.testing.assert_allclose(final.posterior, posterior, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found.history, history, rtol=1e-10)
 
 
-def test_nothing_is_claimed_of_a_class_that_a_worker_never_met():
+def test_a_class_without_labels_of_a_worker_has_a_uniform_row():
     """Without smoothing, a row without counts is uniform, and a cell without counts among others is impossible."""
     counts = np.array([[[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 5.0]]])
     confusion = np.exp(ConfusionNoise(0.0).solve(counts, None))
@@ -55,7 +55,7 @@ def test_planted_confusions_are_found():
 
 
 def test_an_inverted_worker_is_worth_as_much_as_a_good_one():
-    """Three good workers and two who always lie: the liars are turned around and help."""
+    """Three good workers and two who always invert: the inverted labels are used as evidence for the other class."""
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 300)
     p_right = np.array([0.75, 0.75, 0.75, 0.05, 0.05])

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from manyhands import GLAD, Annotations
-from manyhands.aggregation.glad import GLADParams, GLADSteps, climb_ease
+from manyhands.aggregation.glad_steps import GLADParams, GLADSteps, maximise_ease
 from manyhands.em.priors import FixedPrior, class_prior
 from manyhands.exceptions import CrowdWarning
 
@@ -37,7 +37,7 @@ def test_ability_and_difficulty_are_ranked(n_classes):
 @pytest.mark.parametrize("prior", ["uniform", "estimated", [0.7, 0.2, 0.1]])
 @pytest.mark.parametrize("gold", [None, {0: 1, 5: 2}])
 def test_objective_never_falls(prior, gold):
-    """Log evidence plus log priors rises with every pass, whatever is believed of the classes."""
+    """Log evidence plus log priors rises with every pass, with any class prior."""
     annotations, *_ = glad_crowd(1, n_classes=3, share=0.3)
     model = GLAD(prior=prior).fit(annotations, gold)
     history = np.array(model.history_)
@@ -57,11 +57,11 @@ def slow_log_joint(annotations, params):
     """log p(truth = k, labels of i) for every item and class, in plain loops."""
     n_classes = annotations.n_classes
     table = [[params.log_prior[k] for k in range(n_classes)] for _ in range(annotations.n_items)]
-    for i, w, said in zip(annotations.item, annotations.worker, annotations.label):
+    for i, w, label in zip(annotations.item, annotations.worker, annotations.label):
         logit = params.ability[w] * math.exp(params.ease[i])
         for k in range(n_classes):
-            table[i][k] += -math.log1p(math.exp(-logit)) if said == k else -math.log1p(math.exp(logit))
-            table[i][k] -= 0.0 if said == k else math.log(n_classes - 1)
+            table[i][k] += -math.log1p(math.exp(-logit)) if label == k else -math.log1p(math.exp(logit))
+            table[i][k] -= 0.0 if label == k else math.log(n_classes - 1)
     return np.array(table)
 
 
@@ -71,7 +71,7 @@ def test_e_step_is_that_of_the_plain_loops(n_classes):
     annotations, steps, params = small_steps(n_classes)
     joint = slow_log_joint(annotations, params)
     evidence = np.logaddexp.reduce(joint, axis=1)
-    posterior, total = steps.truth(steps.logit(params), params.log_prior)
+    posterior, total = steps.e_step(steps.logit(params), params.log_prior)
     np.testing.assert_allclose(posterior.T, np.exp(joint - evidence[:, None]), rtol=1e-10)
     assert total == pytest.approx(evidence[annotations.n_labels > 0].sum(), rel=1e-12)
 
@@ -81,7 +81,7 @@ def test_gold_leaves_one_class():
     gold = np.full(12, -1, np.int32)
     gold[4] = 2
     _, steps, params = small_steps(gold=gold)
-    posterior, _ = steps.truth(steps.logit(params), params.log_prior)
+    posterior, _ = steps.e_step(steps.logit(params), params.log_prior)
     assert posterior[:, 4].tolist() == [0, 0, 1]
     assert (posterior[:, 5] > 0).all()
 
@@ -99,7 +99,7 @@ def test_m_step_climbs_and_rests_only_where_the_gradient_is_zero():
     p_right = np.random.default_rng(5).random(len(steps.item))
     values = [expected_objective(steps, p_right, params.ability, params.ease)]
     for _ in range(800):
-        ability, ease = steps.climb(p_right, steps.logit(params), params)
+        ability, ease = steps.m_step(p_right, steps.logit(params), params)
         params = GLADParams(ability, ease, params.log_prior)
         values.append(expected_objective(steps, p_right, ability, ease))
     assert (np.diff(values) >= -1e-10).all() and values[-1] > values[0] + 1
@@ -133,42 +133,42 @@ def test_fit_rests_where_the_objective_is_flat():
 def test_ease_problem_is_solved_from_anywhere():
     """The guarded Newton steps never go down and find the best point of a fine grid where there is one peak."""
     rng = np.random.default_rng(0)
-    pull, width = rng.normal(0, 3, 50), rng.gamma(1, 2, 50)
+    linear, quadratic = rng.normal(0, 3, 50), rng.gamma(1, 2, 50)
     grid = np.linspace(-5, 5, 20001)[:, None]
 
     def value(b):
-        return pull * np.exp(b) - 0.5 * width * np.exp(2 * b) - 0.5 * (b - 1) ** 2
+        return linear * np.exp(b) - 0.5 * quadratic * np.exp(2 * b) - 0.5 * (b - 1) ** 2
 
     best = value(grid).max(axis=0)
     for start in (-5.0, 1.0, 5.0):
         ease = np.full(50, start)
         for _ in range(20):
-            before, ease = ease, climb_ease(ease, pull, width)
+            before, ease = ease, maximise_ease(ease, linear, quadratic)
             assert (value(ease) >= value(before) - 1e-12 * np.abs(value(before))).all()
-        one_peak = pull <= 0  # the slope then falls everywhere
+        one_peak = linear <= 0  # the slope then falls everywhere
         assert one_peak.sum() > 10
         assert (value(ease)[one_peak] >= best[one_peak] - 1e-9).all()
 
 
 def test_ease_guard_holds_and_lets_go():
-    """Over wide random problems no single step goes down, and two steps move whoever has a slope."""
+    """No single step lowers the value, and two steps move every item with a non-zero slope."""
     rng = np.random.default_rng(0)
-    pull = rng.normal(0, 1, 20_000) * 10 ** rng.uniform(-2, 4, 20_000)
-    width, ease = 10 ** rng.uniform(-6, 4, 20_000), rng.uniform(-4.9, 4.9, 20_000)
+    linear = rng.normal(0, 1, 20_000) * 10 ** rng.uniform(-2, 4, 20_000)
+    quadratic, ease = 10 ** rng.uniform(-6, 4, 20_000), rng.uniform(-4.9, 4.9, 20_000)
     beta = np.exp(ease)
 
     def value(b):
-        return pull * np.exp(b) - 0.5 * width * np.exp(2 * b) - 0.5 * (b - 1) ** 2
+        return linear * np.exp(b) - 0.5 * quadratic * np.exp(2 * b) - 0.5 * (b - 1) ** 2
 
-    after = value(climb_ease(ease, pull, width, steps=1))
+    after = value(maximise_ease(ease, linear, quadratic, steps=1))
     assert (after >= value(ease) - 1e-12 * np.abs(value(ease))).all()
-    slope = pull * beta - width * beta**2 - (ease - 1)
-    steep = np.abs(slope) > 1e-6 * (np.abs(pull) * beta + width * beta**2 + np.abs(ease - 1))
-    assert (climb_ease(ease, pull, width, steps=2) != ease)[steep].all()
+    slope = linear * beta - quadratic * beta**2 - (ease - 1)
+    steep = np.abs(slope) > 1e-6 * (np.abs(linear) * beta + quadratic * beta**2 + np.abs(ease - 1))
+    assert (maximise_ease(ease, linear, quadratic, steps=2) != ease)[steep].all()
 
 
-def test_items_without_labels_and_silent_workers_have_the_prior_mean():
-    """Nothing is known of them: ability 1, difficulty exp(-1), the class prior as posterior."""
+def test_items_and_workers_without_labels_have_the_prior_mean():
+    """Without labels: ability 1, difficulty exp(-1), the class prior as posterior."""
     annotations = Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [-1, -1, -1]])
     model = GLAD().fit(annotations)
     assert model.difficulty_[2] == pytest.approx(math.exp(-1))
@@ -178,14 +178,14 @@ def test_items_without_labels_and_silent_workers_have_the_prior_mean():
 
 
 def test_inverted_worker_has_negative_ability():
-    """Two classes, one worker who always says the opposite."""
+    """Two classes, one worker who always gives the other class."""
     truth = np.arange(40) % 2
     model = GLAD().fit(Annotations.from_matrix(np.column_stack([truth, truth, truth, 1 - truth])))
     assert model.ability_[3] < 0 < model.ability_[0]
 
 
-def test_new_items_are_taken_as_of_expected_difficulty():
-    """Prediction for an item that `fit` did not see weighs workers by ability alone."""
+def test_new_items_have_the_prior_mean_of_difficulty():
+    """Prediction for an item that was not in `fit` weights workers by ability alone."""
     annotations, _, _, _ = glad_crowd(4)
     model = GLAD().fit(annotations)
     w = int(np.argmax(model.ability_))
@@ -194,7 +194,7 @@ def test_new_items_are_taken_as_of_expected_difficulty():
 
 
 @pytest.mark.parametrize("matrix", [[[0]], [[0, 0, 0]], [[0], [0]]])
-def test_one_class_is_no_question(matrix):
+def test_a_single_class(matrix):
     """With a single class every posterior is 1, and abilities are finite."""
     with pytest.warns(CrowdWarning):
         model = GLAD().fit(Annotations.from_matrix(matrix))

@@ -25,16 +25,16 @@ def log_beta(a):
 
 
 def slow_bound(annotations, posterior, smoothing, prior_accuracy):
-    """max over beliefs of E log p(labels, truth, parameters) + entropy, for this q(truth), in closed form and loops.
+    """Maximum over the posteriors of E log p(labels, truth, parameters) + entropy, for this q(truth), in loops.
 
-    With q(truth) given, the best Dirichlet beliefs are prior + expected counts and each contributes
-    log B(prior + counts) - log B(prior); what is left is the entropy of q(truth).
+    With q(truth) given, the best Dirichlet posteriors are prior + expected counts and each contributes log B(prior +
+    counts) - log B(prior); the rest is the entropy of q(truth).
     """
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
     counts = np.zeros((n_workers, n_classes, n_classes))
-    for i, w, said in zip(annotations.item, annotations.worker, annotations.label):
+    for i, w, label in zip(annotations.item, annotations.worker, annotations.label):
         for k in range(n_classes):
-            counts[w, k, said] += posterior[i, k]
+            counts[w, k, label] += posterior[i, k]
     labelled = posterior[annotations.n_labels > 0]
     bound = log_beta(1.0 + labelled.sum(axis=0)) - log_beta(np.ones(n_classes))
     for w in range(n_workers):
@@ -68,31 +68,31 @@ def test_bound_is_below_the_evidence():
 
 @pytest.mark.parametrize("prior", ["estimated", "uniform", [0.6, 0.3, 0.1]])
 def test_bound_never_falls(prior):
-    """With a belief about the classes, and with fixed frequencies."""
+    """With a Dirichlet posterior of the class frequencies, and with fixed frequencies."""
     history = np.array(IBCC(prior=prior).fit(crowd()[0]).history_)
     assert len(history) > 3
     assert (np.diff(history) >= -1e-8 * np.abs(history[:-1])).all()
 
 
 def test_table_is_the_expected_logarithm():
-    """confusion_ is the mean of the belief; prediction uses E log, which is digamma's."""
+    """confusion_ is the posterior mean; prediction uses E log, computed with digamma."""
     model = IBCC().fit(crowd()[0])
-    belief = model.concentration_
-    np.testing.assert_allclose(model.confusion_, belief / belief.sum(axis=2, keepdims=True))
-    expected = digamma(belief) - digamma(belief.sum(axis=2, keepdims=True))
-    np.testing.assert_allclose(model._log_table[:-1], expected)
+    concentration = model.concentration_
+    np.testing.assert_allclose(model.confusion_, concentration / concentration.sum(axis=2, keepdims=True))
+    expected = digamma(concentration) - digamma(concentration.sum(axis=2, keepdims=True))
+    np.testing.assert_allclose(model._log_confusion[:-1], expected)
     assert model.class_prior_.sum() == pytest.approx(1)
 
 
 def test_many_labels_make_it_dawid_skene():
-    """With much evidence the belief is narrow, and both find the same."""
+    """With much evidence the posterior is narrow, and both methods agree."""
     annotations, _ = crowd(n_items=2000)
     ibcc, skene = IBCC().fit(annotations), DawidSkene().fit(annotations)
     np.testing.assert_allclose(ibcc.confusion_, skene.confusion_, atol=0.02)
 
 
-def test_few_labels_make_few_claims():
-    """A worker with one right label is taken for the prior's, not for a perfect one."""
+def test_few_labels_stay_close_to_the_prior():
+    """A worker with one right label stays close to the prior, far from perfect."""
     matrix = np.column_stack([np.arange(40) % 2] * 3 + [[0] + [-1] * 39])
     model = IBCC().fit(Annotations.from_matrix(matrix))
     assert model.confusion_[3, 0, 0] == pytest.approx((1 + 1.4) / 3, abs=0.02)
@@ -100,7 +100,7 @@ def test_few_labels_make_few_claims():
 
 
 def test_divergence_of_dirichlets_agrees_with_sampling():
-    """KL(belief || prior) is the mean log ratio of densities; and a belief does not diverge from itself."""
+    """KL(posterior || prior) is the mean log ratio of densities; that of a distribution from itself is 0."""
     a, b = np.array([3.0, 1.5, 2.0]), np.array([1.0, 1.0, 1.5])
     draws = np.random.default_rng(0).dirichlet(a, 20_000).T
     sampled = np.mean(dirichlet.logpdf(draws, a) - dirichlet.logpdf(draws, b))
@@ -108,8 +108,8 @@ def test_divergence_of_dirichlets_agrees_with_sampling():
     assert dirichlet_divergence(a, a) == pytest.approx(0, abs=1e-12)
 
 
-def test_belief_about_classes_is_recovered_from_its_expected_logarithm():
-    """`log_penalty` sees only E log p; digamma is undone to many digits, for large and tiny totals."""
+def test_class_posterior_is_recovered_from_its_expected_logarithm():
+    """`log_penalty` receives only E log p; digamma is inverted to many digits, for large and tiny totals."""
     totals = np.array([99_990.0, 10.0, 0.0])
     prior = VariationalPrior(100_000, 1.0)
     np.testing.assert_allclose(prior.concentration(prior.solve(totals)), totals + 1, rtol=1e-8)
@@ -123,8 +123,8 @@ def test_extrapolated_totals_need_not_add_up():
     np.testing.assert_allclose(prior.solve(np.array([4.0, 6.0])), prior.solve(np.array([20.0, 30.0])))
 
 
-def test_silent_worker_and_item_without_labels():
-    """The silent worker is the prior's; the item has the class frequencies."""
+def test_worker_and_item_without_labels():
+    """The worker has the prior mean; the item has the class frequencies."""
     model = IBCC().fit(Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [-1, -1, -1]]))
     np.testing.assert_allclose(model.confusion_[2], [[0.7, 0.3], [0.3, 0.7]])
     np.testing.assert_allclose(model.posterior_[2], 0.5)
@@ -132,7 +132,7 @@ def test_silent_worker_and_item_without_labels():
 
 
 @pytest.mark.parametrize("matrix", [[[0]], [[0, 0, 0]], [[0], [0]]])
-def test_one_class_is_no_question(matrix):
+def test_a_single_class(matrix):
     """With a single class every posterior is 1 and the bound is 0."""
     with pytest.warns(CrowdWarning):
         model = IBCC().fit(Annotations.from_matrix(matrix))

@@ -17,7 +17,7 @@ def crowd(seed=0, n_items=200, accuracies=(0.85, 0.85, 0.85, 0.85, 0.85, 0.15, 0
     return Annotations.from_matrix(votes), truth
 
 
-def test_inverted_workers_are_heard_the_other_way_round():
+def test_inverted_workers_count_for_the_other_class():
     """Their reliability is negative, a random worker's near 0, and their labels help."""
     annotations, truth = crowd()
     model = KOS().fit(annotations)
@@ -57,7 +57,7 @@ def test_later_rounds_are_those_of_the_plain_loops():
     np.testing.assert_allclose(reliability / np.linalg.norm(reliability), total / np.linalg.norm(total))
 
 
-def test_busy_workers_do_not_drown_the_others():
+def test_workers_with_many_labels_do_not_dominate():
     """One random worker labels everything; ten good ones label a fifth each."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 400)
@@ -69,7 +69,7 @@ def test_busy_workers_do_not_drown_the_others():
     assert np.mean((model.labels_ == truth)[labelled]) > 0.9
 
 
-def test_gold_settles_which_side_is_right():
+def test_gold_decides_between_two_groups():
     """Two camps that always disagree: gold decides between them."""
     truth = np.arange(20) % 2
     votes = np.column_stack([truth, truth, 1 - truth, 1 - truth, 1 - truth])
@@ -80,29 +80,29 @@ def test_gold_settles_which_side_is_right():
     assert model.labels_.tolist() == truth.tolist()
 
 
-def test_three_classes_are_refused_in_one_sentence():
-    """The message says what came and what to use instead."""
+def test_three_classes_are_refused():
+    """The message names the number of classes and the methods to use instead."""
     with pytest.raises(AnnotationError, match="KOS is for two classes, but there are 3; use mace or dawid-skene"):
         KOS().fit(Annotations.from_matrix([[0, 1, 2]]))
 
 
-def test_prediction_with_strangers():
-    """A stranger counts as the mean worker."""
+def test_prediction_with_unseen_workers():
+    """An unseen worker counts as the mean worker."""
     model = KOS().fit(crowd()[0])
-    proba = model.predict_proba(Annotations.from_triples(["new", "new"], [0, "stranger"], [1, 0]))
+    proba = model.predict_proba(Annotations.from_triples(["new", "new"], [0, "unseen"], [1, 0]))
     mean = model.reliability_.mean()
     assert proba[0, 1] == pytest.approx(model.reliability_[0] / (model.reliability_[0] + mean))
 
 
 def test_lone_labels_stay_as_given():
-    """Where no item has two labels, nothing is known of anybody and every label stands."""
+    """Where no item has two labels, workers cannot be compared and every label stays."""
     with pytest.warns(CrowdWarning, match="no_redundancy"):
         model = KOS().fit(Annotations.from_matrix([[0, -1, -1], [-1, 1, -1], [-1, -1, 0], [-1, -1, 0]]))
     assert model.labels_.tolist() == [0, 1, 0, 0]
 
 
-def test_worker_nobody_can_speak_to_counts_as_the_mean():
-    """The last worker labels one item alone: their label stands, with the mean reliability behind it."""
+def test_worker_without_shared_items_has_the_mean():
+    """The last worker labels one item alone: their label stays, with the mean reliability as weight."""
     known = crowd()[0]
     items, workers, labels = known.item.tolist(), known.worker.tolist(), known.label.tolist()
     model = KOS().fit(Annotations.from_triples([*items, "alone"], [*workers, "loner"], [*labels, 0]))
@@ -112,22 +112,22 @@ def test_worker_nobody_can_speak_to_counts_as_the_mean():
     assert model.posterior_[item].tolist() == [1, 0]
 
 
-def test_one_item_silent_worker_and_item_without_labels():
+def test_one_item_and_worker_and_item_without_labels():
     """Everything stays finite; the majority of a single item wins."""
     model = KOS().fit(Annotations.from_matrix([[0, 0, 1, -1], [-1, -1, -1, -1]]))
     assert model.labels_.tolist() == [0, None]
     assert np.isfinite(model.posterior_).all() and np.isfinite(model.reliability_).all()
 
 
-def test_one_class_is_no_question():
+def test_a_single_class():
     """With a single class every posterior is 1."""
     with pytest.warns(CrowdWarning, match="single_class"):
         model = KOS().fit(Annotations.from_matrix([[0, 0], [0, 0]]))
     assert (model.posterior_ == 1).all()
 
 
-def test_messages_without_news_are_reported():
-    """Two workers who agree once and disagree once send each other's message around for ever, and it is said."""
+def test_messages_that_do_not_converge_are_reported():
+    """Two workers who agree once and disagree once exchange the same messages for ever; `converged_` is False."""
     with pytest.warns(CrowdWarning, match="not_converged"):
         model = KOS().fit(Annotations.from_matrix([[0, 0], [0, 1]]))
     assert not model.converged_ and np.isfinite(model.posterior_).all()

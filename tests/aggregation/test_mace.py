@@ -10,24 +10,24 @@ from manyhands.noise.spammer import SpammerNoise
 
 
 def crowd_with_spammers(seed=0, n_items=200, n_classes=4):
-    """Six honest workers (trust .8), two who always say class 2, two who say anything; and the truth."""
+    """Six workers of competence .8, two who always give class 2, two random ones; and the truth."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, n_classes, n_items)
-    guess = rng.integers(0, n_classes, (n_items, 10))
-    votes = np.where(rng.random((n_items, 10)) < 0.8, truth[:, None], guess)
+    spam = rng.integers(0, n_classes, (n_items, 10))
+    votes = np.where(rng.random((n_items, 10)) < 0.8, truth[:, None], spam)
     votes[:, 6:8] = 2
-    votes[:, 8:] = guess[:, 8:]
+    votes[:, 8:] = spam[:, 8:]
     return Annotations.from_matrix(votes), truth
 
 
 def test_planted_spammers_are_found():
-    """Trust is near its planted value for the honest and near 0 for the spammers, whose habit is found too."""
+    """Competence is near its planted value, near 0 for the spammers, and their spam distribution is found."""
     annotations, truth = crowd_with_spammers()
     model = MACE().fit(annotations)
-    np.testing.assert_allclose(model.trust_[:6], 0.8, atol=0.1)
-    assert (model.trust_[6:] < 0.1).all()
-    assert (model.guess_[6:8, 2] > 0.95).all()
-    np.testing.assert_allclose(model.guess_[8:], 0.25, atol=0.12)
+    np.testing.assert_allclose(model.competence_[:6], 0.8, atol=0.1)
+    assert (model.competence_[6:] < 0.1).all()
+    assert (model.spam_distribution_[6:8, 2] > 0.95).all()
+    np.testing.assert_allclose(model.spam_distribution_[8:], 0.25, atol=0.12)
     assert np.mean(model.labels_ == truth) > 0.97
 
 
@@ -41,8 +41,8 @@ def test_objective_never_falls(smoothing):
 
 
 def test_inner_problem_agrees_with_a_general_optimiser():
-    """`solve`, repeated until it rests, reaches the maximum that scipy finds over the simplex."""
-    noise = SpammerNoise(3, smoothing=1.0, prior_trust=0.4)
+    """`solve`, repeated until convergence, reaches the maximum that scipy finds over the simplex."""
+    noise = SpammerNoise(3, smoothing=1.0, prior_competence=0.4)
     counts = np.random.default_rng(0).gamma(0.7, 3.0, (4, 3, 3))
     params = None
     for _ in range(200):
@@ -57,50 +57,50 @@ def test_inner_problem_agrees_with_a_general_optimiser():
         assert loss(np.log(params[:, worker])) == pytest.approx(best, abs=1e-8)
 
 
-def worker_objective(column, counts, honest_prior, guess_prior):
+def worker_objective(column, counts, known_prior, spam_prior):
     """The expected log-likelihood of one worker plus the log prior, in plain loops."""
-    trust, guess = column[0], column[1:]
-    total = honest_prior * np.log(trust)
-    for said in range(3):
-        total += guess_prior[said] * np.log(guess[said])
+    competence, spam = column[0], column[1:]
+    total = known_prior * np.log(competence)
+    for label in range(3):
+        total += spam_prior[label] * np.log(spam[label])
         for truth in range(3):
-            total += counts[truth, said] * np.log(guess[said] + (trust if said == truth else 0.0))
+            total += counts[truth, label] * np.log(spam[label] + (competence if label == truth else 0.0))
     return total
 
 
 def test_objective_of_the_model_is_that_of_the_plain_loops():
-    """Table and penalty together are the objective that `solve` climbs, and no solve goes down."""
-    noise = SpammerNoise(3, smoothing=1.0, prior_trust=0.4)
+    """Table and penalty together are the objective that `solve` maximises, and no call lowers it."""
+    noise = SpammerNoise(3, smoothing=1.0, prior_competence=0.4)
     counts = np.random.default_rng(1).gamma(0.7, 3.0, (5, 3, 3))
     params, values = None, []
     for _ in range(8):
         params = noise.solve(counts, params)
-        values.append(float((counts * noise.log_table(params)).sum()) + noise.log_penalty(params))
+        values.append(float((counts * noise.log_confusion(params)).sum()) + noise.log_penalty(params))
         slow = sum(worker_objective(params[:, w], counts[w], 0.4, [0.2] * 3) for w in range(5))
         assert values[-1] == pytest.approx(slow, rel=1e-12)
     assert (np.diff(values) >= -1e-12 * np.abs(values[:-1])).all()
 
 
-def test_confusion_rows_sum_to_one_and_tell_trust_and_guess():
-    """confusion[w, k, l] = trust [l = k] + (1 - trust) guess[l]."""
+def test_confusion_follows_from_competence_and_spam():
+    """confusion[w, k, l] = competence [l = k] + (1 - competence) spam_distribution[l]."""
     model = MACE().fit(crowd_with_spammers()[0])
-    trust, guess = model.trust_[:, None, None], model.guess_[:, None, :]
-    np.testing.assert_allclose(model.confusion_, trust * np.eye(4) + (1 - trust) * guess)
+    competence, spam = model.competence_[:, None, None], model.spam_distribution_[:, None, :]
+    np.testing.assert_allclose(model.confusion_, competence * np.eye(4) + (1 - competence) * spam)
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
-def test_silent_worker_stays_what_was_believed(smoothing):
-    """Without a label there is the prior, with or without pseudo labels, and everything stays finite."""
+def test_worker_without_labels_has_the_prior(smoothing):
+    """Without labels a worker has the prior, with or without pseudo-counts, and everything stays finite."""
     annotations = Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [-1, -1, -1]])
-    model = MACE(smoothing=smoothing, prior_trust=0.5).fit(annotations)
-    assert model.trust_[2] == pytest.approx(0.5)
+    model = MACE(smoothing=smoothing, prior_competence=0.5).fit(annotations)
+    assert model.competence_[2] == pytest.approx(0.5)
     assert np.isfinite(model.posterior_).all() and np.isfinite(model.confusion_).all()
     assert model.labels_.tolist() == [0, 1, None]
 
 
 @pytest.mark.parametrize("matrix", [[[0]], [[0, 0, 0]], [[0], [0]]])
-def test_one_class_is_no_question(matrix):
+def test_a_single_class(matrix):
     """With a single class every posterior is 1."""
     with pytest.warns(CrowdWarning):
         model = MACE().fit(Annotations.from_matrix(matrix))

@@ -43,7 +43,7 @@ def test_ten_thousand_equal_votes_sum_to_one():
 
 @pytest.mark.parametrize("method", [MajorityVote, Wawa])
 def test_gold_is_certain_also_of_an_item_without_labels(method):
-    """Gold has the whole posterior of its item; an item of which nothing is known has the shares of all others."""
+    """Gold has the whole posterior of its item; an item without labels and gold has the shares of all others."""
     votes = Annotations.from_matrix([[0, 0, 0], [1, 1, 1], [-1, -1, -1], [-1, -1, -1]], classes=[0, 1])
     model = quietly(lambda: method().fit(votes, gold={0: 1, 2: 1}))
     assert model.posterior_[:3].tolist() == [[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]

@@ -13,7 +13,7 @@ from strategies import seeds
 
 
 @given(seeds(), st.integers(1, 5), st.sampled_from([0.0, 1.0, 7.5]))
-def test_m_step_is_that_of_the_slow_twin(seed, n_classes, smoothing):
+def test_m_step_is_that_of_the_reference(seed, n_classes, smoothing):
     """Expected right labels over all labels, with a Beta prior; a worker without labels has the prior."""
     counts = np.random.default_rng(seed).gamma(0.5, size=(4, n_classes, n_classes))
     counts[0] = 0.0
@@ -28,7 +28,7 @@ def test_m_step_is_the_best_one():
     noise = OneCoinNoise(3, 1.5, 0.7)
 
     def objective(accuracy):
-        return np.sum(counts * noise.log_table(accuracy)) + noise.log_penalty(accuracy)
+        return np.sum(counts * noise.log_confusion(accuracy)) + noise.log_penalty(accuracy)
 
     best = noise.solve(counts, None)
     assert all(objective(best) >= objective(np.array([a])) for a in np.linspace(0.01, 0.99, 99))
@@ -36,10 +36,10 @@ def test_m_step_is_the_best_one():
 
 def test_table_has_one_accuracy_and_even_errors():
     """The diagonal is the accuracy, the rest of each row is shared evenly; one class leaves nothing to err."""
-    table = np.exp(OneCoinNoise(3, 1.0, 0.7).log_table(np.array([0.8, 0.4])))
+    table = np.exp(OneCoinNoise(3, 1.0, 0.7).log_confusion(np.array([0.8, 0.4])))
     np.testing.assert_allclose(table[0], [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     np.testing.assert_allclose(table.sum(axis=2), 1.0)
-    assert OneCoinNoise(1, 1.0, 0.7).log_table(np.array([0.3])).tolist() == [[[0.0]]]
+    assert OneCoinNoise(1, 1.0, 0.7).log_confusion(np.array([0.3])).tolist() == [[[0.0]]]
 
 
 def test_planted_accuracies_are_found():
@@ -55,14 +55,14 @@ def test_planted_accuracies_are_found():
     )
 
 
-def test_prior_accuracy_speaks_for_silent_workers():
-    """A worker without labels has the accuracy that was assumed."""
+def test_worker_without_labels_has_the_prior_accuracy():
+    """A worker without labels has the prior accuracy."""
     votes = Annotations.from_matrix([[0, 0, -1], [1, 1, -1], [0, 0, -1]])
     assert OneCoin(prior_accuracy=0.65).fit(votes).accuracy_[2] == pytest.approx(0.65)
 
 
 def test_smoothing_draws_toward_the_prior_accuracy():
-    """With a belief worth a thousand labels, nobody moves far from it."""
+    """With a prior worth a thousand labels all accuracies stay close to it."""
     votes, _ = easy_crowd(2)
     accuracy = OneCoin(smoothing=1000.0, prior_accuracy=0.6).fit(votes).accuracy_
     np.testing.assert_allclose(accuracy, 0.6, atol=0.02)

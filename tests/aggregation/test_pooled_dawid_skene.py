@@ -1,4 +1,4 @@
-"""What is special about the default: types, power, and how it behaves where little can be known."""
+"""The default method: worker types, tempering, and crowds with little information."""
 
 import time
 import warnings
@@ -22,7 +22,7 @@ def share_right(model, crowd):
 
 
 def copied_crowd():
-    """Labels of twelve workers, each of whom has three copycats."""
+    """Labels of twelve workers, each of whom is copied by three others."""
     votes = make_crowd(300, 12, 3, labels_per_item=4, accuracy=0.7, random_state=5).annotations
     copies = [(votes.item, votes.worker + votes.n_workers * copy, votes.label) for copy in range(4)]
     return Annotations.from_triples(*(np.concatenate(column) for column in zip(*copies)))
@@ -35,22 +35,22 @@ def test_bad_workers_do_less_harm_than_to_the_vote(bad):
     assert share_right(fit(crowd.annotations), crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) + 0.04
 
 
-def test_three_labels_per_worker_stay_close_to_the_vote_and_say_so():
-    """Where nothing can be learnt of the workers, the answer is about the vote's."""
+def test_three_labels_per_worker_stay_close_to_the_vote():
+    """Where little can be inferred about the workers, the result is close to the vote, and a note reports it."""
     crowd = make_crowd(500, 500, 2, labels_per_item=3, accuracy=0.75, spread=0.12, random_state=3)
     model = fit(crowd.annotations)
     assert "few_labels_per_worker" in model.notes_
     assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.03
 
 
-def test_copied_labels_lower_the_power():
-    """Every worker copied four times: labels say less than independent ones, and the confidence knows."""
+def test_copied_labels_lower_the_exponent():
+    """Every worker copied four times: labels carry less information, and the exponent is lower."""
     assert fit(copied_crowd()).tempering_exponent_ < 0.6
     independent = make_crowd(600, 20, 3, labels_per_item=5, accuracy=0.75, random_state=5)
     assert fit(independent.annotations).tempering_exponent_ >= 0.8
 
 
-def test_power_changes_confidence_and_nothing_else():
+def test_the_exponent_changes_confidence_only():
     """The labels with and without calibration are the same."""
     with_power, without = fit(copied_crowd()), fit(copied_crowd(), calibrate=False)
     assert without.tempering_exponent_ == 1.0 and with_power.tempering_exponent_ < 1.0
@@ -58,7 +58,7 @@ def test_power_changes_confidence_and_nothing_else():
     assert with_power.posterior_.max(axis=1).mean() < without.posterior_.max(axis=1).mean()
 
 
-def test_one_label_per_item_is_no_certainty():
+def test_one_label_per_item_gives_no_certainty():
     """A lone label makes half of the posterior, the class frequencies the other half."""
     votes = Annotations.from_triples(range(40), [i % 7 for i in range(40)], ["x"] * 30 + ["y"] * 10)
     with pytest.warns(CrowdWarning, match="no_redundancy"):
@@ -68,8 +68,8 @@ def test_one_label_per_item_is_no_certainty():
     assert np.all(model.worker_accuracy_ == 0.7)
 
 
-def test_gold_turns_an_inverted_crowd():
-    """Most workers say the opposite of the truth: without gold the majority is followed, with gold it is not."""
+def test_gold_corrects_an_inverted_crowd():
+    """Most workers invert the classes: without gold the majority is followed, with gold it is not."""
     crowd = make_crowd(300, 30, 2, labels_per_item=6, accuracy=0.9, bad="inverted", bad_share=0.7, random_state=2)
     gold = {int(item): int(crowd.truth[item]) for item in range(60)}
     assert share_right(fit(crowd.annotations), crowd) < 0.3
@@ -79,8 +79,8 @@ def test_gold_turns_an_inverted_crowd():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_twenty_gold_items_turn_a_crowd_of_which_most_are_inverted(n_classes):
-    """60 % inverted: the vote is the wrong way round, and twenty gold items are enough to know."""
+def test_twenty_gold_items_correct_an_inverted_majority(n_classes):
+    """60 % inverted workers: the vote is wrong, and twenty gold items are enough to correct it."""
     crowd = make_crowd(n_classes=n_classes, bad="inverted", bad_share=0.6, random_state=31)
     gold = {i: int(crowd.truth[i]) for i in range(20)}
     with pytest.warns(CrowdWarning, match="vote_contradicts_gold: The majority vote is wrong on"):
@@ -88,15 +88,15 @@ def test_twenty_gold_items_turn_a_crowd_of_which_most_are_inverted(n_classes):
     assert share_right(model, crowd) > 0.85
 
 
-def test_a_single_gold_item_turns_nobody():
+def test_a_single_gold_item_changes_no_other_item():
     """One contradiction may be an error of the gold; the other items stay with their labels."""
     votes = Annotations.from_matrix([[0, 0, 0], *[[1, 1, 1], [0, 0, 0]] * 10])
     assert PooledDawidSkene().fit(votes, {0: 1}).labels_.tolist() == [1, *[1, 0] * 10]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_low_volume_ids_with_one_answer_sheet_count_as_one(n_classes):
-    """Ids of three labels with 45 % of all labels: found, counted once, and named in the note."""
+def test_low_volume_workers_with_shared_answers_count_as_one(n_classes):
+    """Workers of three labels with 45 % of all labels: found, collapsed, and named in the note."""
     crowd = make_crowd(n_classes=n_classes, bad="sybil", bad_share=0.45, random_state=12)
     model = fit(crowd.annotations)
     assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
@@ -110,24 +110,24 @@ def test_low_volume_ids_with_one_answer_sheet_count_as_one(n_classes):
 
 @pytest.mark.parametrize("bad", ["copycat", "family"])
 def test_good_workers_who_err_together_count_as_one(bad):
-    """At 45 % the answer is no worse than the vote's by more than a point."""
+    """At 45 % the result is no worse than the vote by more than a point."""
     crowd = make_crowd(bad=bad, bad_share=0.45, random_state=11)
     model = fit(crowd.annotations)
     assert model.collusion_group_[crowd.is_bad].mean() > 0.8
     assert share_right(model, crowd) > share_right(MajorityVote().fit(crowd.annotations), crowd) - 0.01
 
 
-def test_thin_ids_do_not_turn_the_vote_around():
+def test_low_volume_workers_do_not_overrule_the_vote():
     """Three labels each, 30 % of the workers name one class: the fit would follow them, so the vote is kept."""
     crowd = make_crowd(400, 400, 2, labels_per_item=3, accuracy=0.75, bad="constant", bad_share=0.35, random_state=0)
     model, vote = fit(crowd.annotations), MajorityVote().fit(crowd.annotations)
     np.testing.assert_array_equal(model.labels_, vote.labels_)
-    assert "the answer is that vote" in model.notes_["fell_back_to_vote"]
+    assert "the result is that vote" in model.notes_["fell_back_to_vote"]
     assert "differs from the majority vote on 0.0% of the items" in model.notes_["few_labels_per_worker"]
     np.testing.assert_array_equal(model.predict(crowd.annotations), model.labels_)
 
 
-def test_thin_ids_may_name_an_overused_class_less_often():
+def test_low_volume_workers_may_name_an_overused_class_less():
     """With four classes the fit takes away from the class that spammers name, and is kept."""
     crowd = make_crowd(400, 400, 4, labels_per_item=3, accuracy=0.75, bad="constant", bad_share=0.3, random_state=0)
     model = fit(crowd.annotations)
@@ -139,8 +139,8 @@ def test_thin_ids_may_name_an_overused_class_less_often():
     ("n_labels", "per_item", "n_classes", "seconds"),
     [(100_000, 5, 2, 5.0), (100_000, 100_000, 4, 5.0), (1000, 1000, 50, 2.0)],
 )
-def test_workers_with_one_label_each_are_quick(n_labels, per_item, n_classes, seconds):
-    """What a hundred thousand of them took minutes for is a matter of a second; the bounds are far above that."""
+def test_workers_with_one_label_each_are_fast(n_labels, per_item, n_classes, seconds):
+    """A hundred thousand of them take about a second; the limits are far above that."""
     rng = np.random.default_rng(0)
     item = np.arange(n_labels) // per_item
     ids = {"item_ids": np.arange(item[-1] + 1), "worker_ids": np.arange(n_labels), "classes": np.arange(n_classes)}
@@ -151,7 +151,7 @@ def test_workers_with_one_label_each_are_quick(n_labels, per_item, n_classes, se
 
 
 def test_one_class_for_everything_converges():
-    """EM would creep along the strength of a Beta; Newton's method ends it."""
+    """A fixed point would converge slowly in the strength of a Beta; Newton's method does not."""
     votes = make_crowd(300, 30, random_state=0).annotations
     same = Annotations(
         votes.item, votes.worker, 0 * votes.label, item_ids=votes.item_ids, worker_ids=votes.worker_ids, classes=[0, 1]
@@ -160,25 +160,25 @@ def test_one_class_for_everything_converges():
     assert model.converged_ and model.n_iter_ < 30
 
 
-def test_more_pull_is_closer_to_accuracies_alone():
-    """A pull of a thousand crowds leaves no worker a matrix of his own."""
+def test_a_stronger_prior_favours_the_one_coin_type():
+    """With a pseudo-count of a thousand crowds no worker has a full confusion matrix."""
     crowd = make_crowd(300, 15, 3, labels_per_item=5, kind="confusion", accuracy=0.7, random_state=4)
-    assert fit(crowd.annotations, pull=1000.0).worker_types_[:, 0].mean() > 0.9
-    assert fit(crowd.annotations, pull=0.0).worker_types_[:, 0].mean() < 0.5
+    assert fit(crowd.annotations, prior_strength=1000.0).worker_types_[:, 0].mean() > 0.9
+    assert fit(crowd.annotations, prior_strength=0.0).worker_types_[:, 0].mean() < 0.5
 
 
 def test_more_classes_than_full_matrices_allow():
-    """Twelve classes: coin and habit only, and still the planted truth."""
+    """Twelve classes: one-coin and spammer types only, and still the planted truth."""
     crowd = make_crowd(300, 20, 12, labels_per_item=5, accuracy=0.7, random_state=6)
     model = fit(crowd.annotations)
-    assert model.types_ == ("coin", "habit") and share_right(model, crowd) > 0.95
+    assert model.types_ == ("one-coin", "spammer") and share_right(model, crowd) > 0.95
 
 
 def test_colluders_count_as_one_and_are_named():
-    """A shared answer sheet is found, and does not outvote honest workers, in `predict` either."""
+    """Shared answers are found, and do not outvote independent workers, in `predict` either."""
     crowd = make_crowd(400, 40, 2, labels_per_item=5, bad="colluding", bad_share=0.3, random_state=1)
     model = fit(crowd.annotations)
     assert np.array_equal(model.collusion_group_, crowd.is_bad) and "collusion_group" in model.notes_
-    assert share_right(model, crowd) > share_right(fit(crowd.annotations, collusion_group=False), crowd) + 0.1
+    assert share_right(model, crowd) > share_right(fit(crowd.annotations, detect_collusion=False), crowd) + 0.1
     assert np.array_equal(model.predict_proba(crowd.annotations), model.posterior_)
     assert model.worker_accuracy_[crowd.is_bad].max() < model.worker_accuracy_[~crowd.is_bad].mean()

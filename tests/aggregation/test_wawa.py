@@ -46,15 +46,15 @@ def test_tie_among_all_is_symmetric():
 
 
 def test_unseen_worker_has_the_mean_skill():
-    """In prediction a stranger's weight is the mean over the workers of `fit`."""
+    """In prediction the weight of an unseen worker is the mean over the workers of `fit`."""
     model = Wawa().fit(Annotations.from_matrix(VOTES))
-    new = Annotations.from_triples([9, 9], [0, "stranger"], [0, 1])
-    stranger = model.skill_.mean()
-    np.testing.assert_allclose(model.predict_proba(new)[0, 1], stranger / (stranger + 0.875))
+    new = Annotations.from_triples([9, 9], [0, "unseen"], [0, 1])
+    unseen = model.skill_.mean()
+    np.testing.assert_allclose(model.predict_proba(new)[0, 1], unseen / (unseen + 0.875))
 
 
-def test_worker_who_never_agreed_is_still_heard_when_alone():
-    """A lone label of a worker with skill 0 is better than nothing."""
+def test_worker_who_never_agreed_still_decides_an_item_alone():
+    """The only label of an item counts, even from a worker with skill 0."""
     model = Wawa().fit(Annotations.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 1]]))
     assert model.skill_[2] == 0
     assert model.predict(Annotations.from_triples(["new"], [2], [1])).tolist() == [1]
@@ -72,7 +72,7 @@ def test_a_good_minority_can_outvote_a_bad_majority():
 
 @pytest.mark.parametrize("matrix", [[[0]], [[0, 0]], [[0], [1]], [[-1, 0, 1], [-1, -1, -1]]])
 def test_tiny_crowds_give_finite_results(matrix):
-    """One item, one worker, one class, a silent worker, an item without labels."""
+    """One item, one worker, one class, a worker without labels, an item without labels."""
     annotations = Annotations.from_matrix(matrix, classes=[0] if matrix in ([[0]], [[0, 0]]) else [0, 1])
     limited = annotations.n_labels.max() < 2 or annotations.n_classes < 2
     with pytest.warns(CrowdWarning) if limited else nullcontext():

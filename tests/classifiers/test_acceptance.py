@@ -6,7 +6,7 @@ import pytest
 from manyhands import MBEM, Annotations, DawidSkene, MajorityVote, OneCoin, SpeeLFC, TraceReg, TwoStage, registry
 from manyhands.simulate import draw_labels, one_coin
 from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import QUICK, blurred
+from manyhands.testing.learners import QUICK, add_noise
 from manyhands.testing.small_crowds import feature_crowd, features_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -93,7 +93,7 @@ def test_g8_with_single_labels_mbem_is_more_accurate_than_the_vote():
     truth, worker = np.arange(1000) % 3, rng.integers(0, 10, 1000)
     label = np.where(worker < 4, truth, rng.integers(0, 3, 1000))
     votes = Annotations.from_triples(np.arange(1000), worker, label)
-    X, fresh = blurred(features_of(truth), 1.0, seed=2), blurred(features_of(truth, seed=7), 1.0, seed=52)
+    X, fresh = add_noise(features_of(truth), 1.0, seed=2), add_noise(features_of(truth, seed=7), 1.0, seed=52)
     settings = {"hidden": (128,), "dropout": 0.0, "learning_rate": 0.01, "batch_size": 32, "max_epochs": 30}
     settings |= {"patience": None, "random_state": 2}
     model, vote = (quietly(lambda: m.fit(X, votes)) for m in (MBEM(**settings), TwoStage("majority-vote", **settings)))  # noqa: B023

@@ -6,10 +6,10 @@ import pytest
 from manyhands import AggNet, Annotations, Raykar
 from manyhands.classifiers.aggnet import EMState
 from manyhands.classifiers.epoch_updates import EpochThenUpdate
-from manyhands.em.classifier_em import initial_posterior, posterior_of
+from manyhands.em.classifier_em import initial_posterior, posterior_given
 from manyhands.em.kernels import pack
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from reference.slow_raykar import confusions, truth
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -109,11 +109,11 @@ def test_the_posterior_of_an_item_without_labels_is_the_classifiers():
     """And the evidence is that of the labels alone."""
     votes = Annotations.from_matrix([[0, 1], [-1, -1]])
     proba = np.array([[0.5, 0.5], [0.2, 0.8]])
-    posterior, found = posterior_of(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
+    posterior, found = posterior_given(pack(votes), np.log(np.full((2, 2, 2), 0.5)), np.log(proba), None)
     np.testing.assert_allclose(posterior, proba)
     assert found.evidence == pytest.approx(np.log(0.25))
 
 
 def test_the_confusion_matrix_of_a_worker_without_labels_is_uniform():
     X, votes, _ = feature_crowd(3)
-    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1], 1 / 3)
+    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1], 1 / 3)

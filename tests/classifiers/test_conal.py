@@ -12,8 +12,8 @@ from manyhands.classifiers import conal
 from manyhands.classifiers.conal import CommonNoiseLayer
 from manyhands.nn.batches import Batch
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
+from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
 from reference.slow_networks import slow_crowd_logits, slow_softmax
 from strategies import seeds
 
@@ -128,9 +128,9 @@ def test_an_error_that_all_workers_share_is_in_the_common_matrix():
 
 def test_workers_without_labels_change_nothing():
     """With a strong penalty too; their confusion matrix is the mean of common and initial logits."""
-    check_a_silent_worker_changes_nothing(CoNAL(penalty=0.1))
+    check_workers_without_labels_change_nothing(CoNAL(penalty=0.1))
     X, votes, _ = feature_crowd(3)
-    model = quick(penalty=0.1).fit(X, with_silence(votes)[:60])
+    model = quick(penalty=0.1).fit(X, with_unlabelled(votes)[:60])
     assert model.common_share_[-1] == 0.5
     half_and_half = np.apply_along_axis(slow_softmax, 1, 0.5 * np.log(model.common_confusion_) + np.eye(3))
     np.testing.assert_allclose(model.confusion_[-1], half_and_half, rtol=1e-5)

@@ -15,8 +15,8 @@ from manyhands.nn import checkpoint as checkpoints
 from manyhands.nn.worker_layers import FORMS
 from manyhands.progress import listening
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
+from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,9 +29,9 @@ def quick(**changes):
 @pytest.mark.parametrize("form", sorted({*FORMS} - {"mw"}))
 def test_workers_without_labels_change_nothing(form):
     """In the other forms too; their layers stay at the identity, so that the most probable label is the truth."""
-    check_a_silent_worker_changes_nothing(CrowdLayer(form))
+    check_workers_without_labels_change_nothing(CrowdLayer(form))
     X, votes, _ = feature_crowd(3)
-    confusion = quick(form=form, max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1]
+    confusion = quick(form=form, max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1]
     assert form == "vb" or (confusion.argmax(axis=1) == np.arange(3)).all()
 
 

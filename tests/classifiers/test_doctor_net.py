@@ -13,8 +13,8 @@ from manyhands.nn.batches import Batch
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
 from manyhands.testing.training_invariances import (
-    check_a_silent_worker_changes_nothing,
-    check_perfect_workers_are_training_on_the_truth,
+    check_perfect_workers_equal_supervised_training,
+    check_workers_without_labels_change_nothing,
 )
 from reference.slow_networks import slow_softmax
 
@@ -138,5 +138,5 @@ def test_the_input_of_heads_is_the_last_hidden_layer(hidden):
 
 def test_uniform_weights_pass_the_checks_of_training():
     """`test_every_method` checks the learned ones."""
-    check_a_silent_worker_changes_nothing(DoctorNet("uniform"))
-    check_perfect_workers_are_training_on_the_truth(DoctorNet("uniform"))
+    check_workers_without_labels_change_nothing(DoctorNet("uniform"))
+    check_perfect_workers_equal_supervised_training(DoctorNet("uniform"))

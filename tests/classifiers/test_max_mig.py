@@ -12,8 +12,8 @@ from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
 from manyhands.testing.training_invariances import (
-    check_a_killed_fit_goes_on_with_the_same_result,
-    check_perfect_workers_are_training_on_the_truth,
+    check_perfect_workers_equal_supervised_training,
+    check_resumed_fit_equals_uninterrupted_fit,
 )
 from reference.slow_networks import slow_softmax
 
@@ -122,5 +122,5 @@ def test_the_posterior_combines_network_and_aggregator():
 
 def test_other_parameters_pass_the_checks_of_training():
     """A uniform prior; resuming with another learning rate of the aggregator."""
-    check_perfect_workers_are_training_on_the_truth(MaxMIG("uniform"))
-    check_a_killed_fit_goes_on_with_the_same_result(MaxMIG(aggregator_learning_rate=0.01))
+    check_perfect_workers_equal_supervised_training(MaxMIG("uniform"))
+    check_resumed_fit_equals_uninterrupted_fit(MaxMIG(aggregator_learning_rate=0.01))

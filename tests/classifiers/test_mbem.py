@@ -10,7 +10,7 @@ from manyhands.classifiers import mbem
 from manyhands.classifiers.mbem import posterior_by_predictions
 from manyhands.features import as_rows
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,9 +26,7 @@ def test_posterior_by_predictions_equals_a_computation_by_hand():
     proba = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
     posterior, confusion, prior = posterior_by_predictions(proba, votes, None, 0.5)
     np.testing.assert_allclose(prior, [2.5 / 4, 1.5 / 4])
-    np.testing.assert_allclose(
-        confusion[0], [[0.5, 0.5], [0.25, 0.75]]
-    )  # one correct, one wrong; one correct
+    np.testing.assert_allclose(confusion[0], [[0.5, 0.5], [0.25, 0.75]])  # one correct, one wrong; one correct
     np.testing.assert_allclose(confusion[1], [[0.75, 0.25], [0.75, 0.25]])  # one correct; one wrong
     joint = np.array([2.5 * 0.5 * 0.75, 1.5 * 0.25 * 0.75])
     np.testing.assert_allclose(posterior[0], joint / joint.sum())
@@ -83,4 +81,4 @@ def test_results_are_computed_from_the_last_network_and_all_labels():
 
 def test_the_confusion_matrix_of_a_worker_without_labels_is_uniform():
     X, votes, _ = feature_crowd(3)
-    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_silence(votes)[:60]).confusion_[-1], 1 / 3)
+    np.testing.assert_allclose(quick(max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1], 1 / 3)

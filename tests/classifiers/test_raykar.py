@@ -14,7 +14,7 @@ from manyhands.classifiers.raykar import RaykarSteps
 from manyhands.em.classifier_em import class_names, initial_posterior, posterior_from_gold
 from manyhands.em.kernels import pack
 from manyhands.linear.softmax_regression import log_proba, newton_ascent, penalty
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
 from reference.slow_raykar import two_coin_em
 
 
@@ -65,7 +65,7 @@ def test_many_classes_with_two_is_the_binary_form():
     start = initial_posterior(votes, None)
     binary, general = (steps_of(X, votes, n_columns).run(start) for n_columns in (1, 2))
     np.testing.assert_allclose(general.history, binary.history, rtol=1e-9)
-    np.testing.assert_allclose(general.params.log_table, binary.params.log_table, atol=1e-7)
+    np.testing.assert_allclose(general.params.log_confusion, binary.params.log_confusion, atol=1e-7)
     difference = general.params.weights @ [[-1.0], [1.0]]
     np.testing.assert_allclose(difference, binary.params.weights, atol=1e-6)
 
@@ -75,7 +75,7 @@ def test_many_classes_with_two_is_the_binary_form():
 def test_the_objective_never_decreases(n_classes, newton_steps):
     """With and without gold, on items with and without labels, from votes and from random starts."""
     X, votes, truth = overlapping(n_classes)
-    votes = with_silence(votes)
+    votes = with_unlabelled(votes)
     X = np.vstack([X, X[:1]])
     gold = {votes.item_ids[i]: votes.classes[truth[i % 60]] for i in (0, 1, 60)}
     for known in (None, gold):
@@ -88,7 +88,7 @@ def test_the_objective_is_the_penalised_log_likelihood():
     """Summed label by label, for two and three classes, with an item that has gold but no labels."""
     for n_classes in (2, 3):
         X, votes, _ = overlapping(n_classes, 20)
-        votes, X = with_silence(votes), np.vstack([X, X[:1]])[:21]
+        votes, X = with_unlabelled(votes), np.vstack([X, X[:1]])[:21]
         model = Raykar(ridge=0.7, right=2.0, wrong=0.4, max_iter=3)
         model.fit(X, votes, {votes.item_ids[-1]: votes.classes[1]})
         joint = model.predict_proba(X)
@@ -162,7 +162,7 @@ def test_a_majority_of_spammers_is_identified():
 def test_workers_without_labels_change_nothing():
     """To the last bit; their confusion matrix is that of the prior."""
     X, votes, _ = overlapping(3)
-    alone, wider = Raykar().fit(X, votes), Raykar().fit(X, with_silence(votes)[:60])
+    alone, wider = Raykar().fit(X, votes), Raykar().fit(X, with_unlabelled(votes)[:60])
     np.testing.assert_array_equal(wider.predict_proba(X), alone.predict_proba(X))
     np.testing.assert_array_equal(wider.posterior_, alone.posterior_)
     np.testing.assert_array_equal(wider.objective_, alone.objective_)

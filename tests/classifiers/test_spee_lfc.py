@@ -7,7 +7,7 @@ from manyhands import SpeeLFC, TraceReg, TwoStage
 from manyhands.classifiers import spee_lfc, trace_reg
 from manyhands.nn.worker_layers import Confusion
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -49,7 +49,9 @@ def test_with_matrices_fixed_at_the_identity_it_is_two_stage_on_vote_shares(modu
 def test_perfect_workers_have_matrices_near_the_identity():
     """After all epochs; the matrix of a worker without labels stays at its initial value."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
-    found = quick(max_epochs=40, patience=None).fit(X, with_silence(votes)[:120]).confusion_.diagonal(axis1=1, axis2=2)
+    found = (
+        quick(max_epochs=40, patience=None).fit(X, with_unlabelled(votes)[:120]).confusion_.diagonal(axis1=1, axis2=2)
+    )
     assert found[:-1].min() > 0.85
     np.testing.assert_allclose(found[-1], 0.8, rtol=1e-5)
 

@@ -6,8 +6,8 @@ import pytest
 from manyhands import Annotations, SpeeLFC, TraceReg
 from manyhands.exceptions import CrowdWarning
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, features_of, with_silence
-from manyhands.testing.training_invariances import check_a_silent_worker_changes_nothing
+from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
+from manyhands.testing.training_invariances import check_workers_without_labels_change_nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -77,9 +77,9 @@ def test_the_loss_is_a_sum_over_labels_per_item_and_a_trace():
 
 def test_workers_without_labels_change_nothing():
     """With a strong penalty: the mean trace is over workers with labels. The matrices of others do not change."""
-    check_a_silent_worker_changes_nothing(TraceReg(penalty=0.5))
+    check_workers_without_labels_change_nothing(TraceReg(penalty=0.5))
     X, votes, _ = feature_crowd(3)
-    confusion = quick(penalty=0.5, max_epochs=7).fit(X, with_silence(votes)[: votes.n_items]).confusion_[-1]
+    confusion = quick(penalty=0.5, max_epochs=7).fit(X, with_unlabelled(votes)[: votes.n_items]).confusion_[-1]
     assert (confusion.diagonal() > 0.98).all()
 
 

@@ -81,7 +81,7 @@ def predicted(proba, confusion, heldout):
 
 def test_training_on_targets_is_stopped_by_the_held_out_log_likelihood():
     """With confusion matrices from the training labels and the posterior given."""
-    X, votes, truth = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    X, votes, truth = feature_crowd(3, accuracy=0.9, n_spammers=4)
     posterior = np.eye(3)[truth] * 0.9 + 0.1 / 3
     training, heldout = hold_out(votes, 0.2, np.random.default_rng(0))
 
@@ -97,7 +97,7 @@ def test_training_on_targets_is_stopped_by_the_held_out_log_likelihood():
 @pytest.mark.parametrize("method", ["aggnet", "max-mig", "spee-lfc", "trace-reg"])
 def test_methods_with_confusion_matrices_are_stopped_by_the_held_out_log_likelihood(method):
     """After a single epoch, `confusion_` and the network are those of the held-out score."""
-    X, votes, _ = feature_crowd(3, accuracy=0.9, n_guessing=4)
+    X, votes, _ = feature_crowd(3, accuracy=0.9, n_spammers=4)
     settings = QUICK | {"dropout": 0.5, "max_epochs": 1, "validation": 0.2, "random_state": 0}
     own = {"warm_up": 0} if method == "trace-reg" else {}
     model = registry.create(method, **settings, **own).fit(X, votes)

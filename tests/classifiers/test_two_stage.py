@@ -12,7 +12,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.testing import classifier_checks
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import QUICK
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -47,7 +47,9 @@ def test_items_without_labels_are_left_out():
     """Whatever their features are."""
     X, votes, _ = feature_crowd(3)
     models = [
-        TwoStage("majority-vote", "logistic-regression").fit(np.vstack([X, np.full((1, 4), far)]), with_silence(votes))
+        TwoStage("majority-vote", "logistic-regression").fit(
+            np.vstack([X, np.full((1, 4), far)]), with_unlabelled(votes)
+        )
         for far in (0.0, 1e6)
     ]
     np.testing.assert_array_equal(models[0].module_.coef_, models[1].module_.coef_)

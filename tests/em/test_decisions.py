@@ -15,7 +15,7 @@ rows = st.integers(1, 4).flatmap(
 
 
 @given(rows, st.randoms(use_true_random=False))
-def test_picks_are_those_of_the_slow_twin(posterior, random):
+def test_picks_are_those_of_the_reference(posterior, random):
     """With many ties, and items without labels."""
     unlabelled = [random.random() < 0.3 for _ in posterior]
     code, tied = pick_classes(np.array(posterior), np.array(unlabelled))
@@ -40,7 +40,7 @@ def test_sums_in_another_order_are_still_a_tie():
     assert code.tolist() == [2, 0] or code.tolist() == [2, 1]
 
 
-def test_silent_items_do_not_break_ties_of_others():
+def test_unlabelled_items_do_not_break_ties():
     """A hundred items without labels, all leaning to class 1 by their prior, do not move a tie."""
     posterior = np.vstack([[[0.5, 0.5], [0.9, 0.1]], np.tile([0.1, 0.9], (100, 1))])
     unlabelled = np.arange(102) >= 2

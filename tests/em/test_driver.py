@@ -1,4 +1,4 @@
-"""The EM driver: it climbs, it stops when it should, and it says so honestly."""
+"""The EM driver: the objective rises, the stopping rule holds, and convergence is reported correctly."""
 
 from types import SimpleNamespace
 
@@ -55,7 +55,7 @@ class Saddle:
 
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_each_entry_of_the_history_knows_its_pass(accelerate):
-    """Passes in vain have no entry; the last entry need not be of the last pass."""
+    """Rejected passes have no entry; the last entry need not be of the last pass."""
     model, start = model_of(hard_crowd(3))
     recorder = Recorder(model)
     found = run_em(recorder, start, max_iter=60, tol=0, accelerate=accelerate)
@@ -77,7 +77,7 @@ def test_objective_never_falls(votes):
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("max_iter", [1, 2, 3, 4, 5, 7])
 def test_passes_are_counted_and_limited(accelerate, max_iter):
-    """`n_iter` is the number of passes made, never more than `max_iter`, and without convergence it says so."""
+    """`n_iter` is the number of passes made, never more than `max_iter`; without convergence `converged` is False."""
     model, start = model_of(hard_crowd(3))
     recorder = Recorder(model)
     result = run_em(recorder, start, max_iter=max_iter, tol=1e-12, accelerate=accelerate)
@@ -105,7 +105,7 @@ def test_acceleration_reaches_the_same_optimum():
 
 
 def test_stops_within_tol_of_the_optimum():
-    """What the rule calls converged is as close as it promised, even where single steps gain next to nothing."""
+    """Where the rule stops, the optimum is within the tolerance, even where single steps gain next to nothing."""
     for seed in range(6):
         model, start = model_of(easy_crowd(3, n_items=80, n_workers=20, per_item=4, accuracy=0.6, seed=seed)[0])
         best = run_em(model, start, max_iter=20_000, tol=1e-13).history[-1]
@@ -117,7 +117,7 @@ def test_stops_within_tol_of_the_optimum():
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("x", [1e-2, 3e-3])
 def test_a_plateau_does_not_fool_the_stop_rule(accelerate, x):
-    """The first steps gain less than `tol` asks for, yet the optimum is far: EM goes on and reaches it."""
+    """The first steps gain less than `tol`, yet the optimum is far: EM continues and reaches it."""
     steps = Saddle()
     first, second = steps.expect(x)[1], steps.expect(steps.expect(x)[0][0])[1]
     assert second - first < 1e-6 * abs(first)
@@ -127,13 +127,13 @@ def test_a_plateau_does_not_fool_the_stop_rule(accelerate, x):
 
 
 def watched(rule, residual, next_residual, gain, objective):
-    """Show the rule two passes with these residuals, this gain and this objective."""
+    """Pass two passes with these residuals, this gain and this objective to the rule."""
     here = SimpleNamespace(residual=np.array([residual]), objective=objective - gain)
     rule.watch(here, SimpleNamespace(residual=np.array([next_residual]), statistics=np.ones(1), objective=objective))
 
 
-def test_creeping_is_not_arriving():
-    """Equal tiny gains, pass after pass, are not the end; gains that halve are."""
+def test_slow_progress_is_not_convergence():
+    """Equal tiny gains, pass after pass, are no convergence; gains that halve are."""
     creeping, halving = StopRule(1e-6), StopRule(1e-6)
     for step in range(20):
         watched(creeping, 1e-4, 1e-4, 1e-4, -1000.0)
@@ -143,7 +143,7 @@ def test_creeping_is_not_arriving():
 
 
 def test_one_lucky_step_is_not_enough():
-    """The rule must hold twice in a row, and never while an expected count still moves."""
+    """The rule must hold twice in a row, and never while an expected count still changes."""
     rule = StopRule(1e-6)
     watched(rule, 1e-5, 1e-6, 0.0, -1.0)
     assert not rule.reached
@@ -154,11 +154,11 @@ def test_one_lucky_step_is_not_enough():
     assert rule.reached
 
 
-def test_a_leap_that_falls_is_undone():
+def test_an_extrapolation_that_falls_is_rejected():
     """An extrapolation that lowers the objective leaves no trace in history or parameters."""
 
     class Cliff:
-        """Steps to 1 by a tenth of the way; whoever comes from afar falls."""
+        """Steps to 1 by a tenth of the distance; an extrapolation from afar lowers the objective."""
 
         def maximise(self, statistics, previous):
             x = float(statistics[0])
@@ -176,7 +176,7 @@ def test_a_leap_that_falls_is_undone():
 
 
 def test_an_optimum_at_the_start_is_seen_at_once():
-    """Where nothing moves, three passes suffice."""
+    """Where nothing changes, three passes are enough."""
 
     class Still:
         def maximise(self, statistics, previous):
@@ -190,12 +190,12 @@ def test_an_optimum_at_the_start_is_seen_at_once():
 
 
 def test_progress_is_reported_pass_by_pass():
-    """Whoever listens hears each pass, its number and the limit."""
-    heard = []
+    """A listener receives each pass, its number and the limit."""
+    reports = []
     model, start = model_of(hard_crowd(3))
-    with listening(lambda *report: heard.append(report)):
+    with listening(lambda *report: reports.append(report)):
         run_em(model, start, max_iter=5, tol=0.0, what="here")
-    assert heard == [(n, 5, "here") for n in range(1, 6)]
+    assert reports == [(n, 5, "here") for n in range(1, 6)]
 
 
 @pytest.mark.parametrize("name", ["labelme", "music"])
@@ -213,7 +213,7 @@ def test_acceleration_saves_passes_on_real_crowds(real_annotations, name):
 
 @pytest.mark.parametrize("name", ["labelme", "music"])
 def test_estimators_use_the_acceleration(real_annotations, name):
-    """What a user calls makes at most 0.6 times the passes of plain EM with the same rule for stopping."""
+    """Estimators make at most 0.6 times the passes of plain EM with the same stopping rule."""
     votes = real_annotations(name)
     plain = run_em(*model_of(votes), max_iter=3000, tol=1e-6, accelerate=False)
     assert plain.converged

@@ -1,4 +1,4 @@
-"""Workers whom nothing tells apart: found exactly, and fitted as one without a difference in the result."""
+"""Exchangeable workers: found exactly, and fitted as one without a difference in the result."""
 
 import warnings
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations, PooledDawidSkene
-from manyhands.aggregation import pooled_dawid_skene
-from manyhands.em.exchangeable import kinds_of_workers, merge_workers
+from manyhands.aggregation import pooled_fit
+from manyhands.em.exchangeable import exchangeable_workers, merge_workers
 from manyhands.exceptions import CrowdWarning
 from manyhands.simulate import make_crowd
 
@@ -21,28 +21,28 @@ def one_label_each(n_labels=1000, n_classes=3, per_item=5, seed=0):
     return Annotations(item, np.arange(n_labels), label, **ids)
 
 
-def test_kinds_of_one_label_workers_are_label_and_pattern_of_the_item():
-    """With one label each, a worker is what they said and what was said beside it."""
+def test_groups_of_workers_with_one_label():
+    """With one label each, the group of a worker follows from their label and the other labels of the item."""
     votes = one_label_each()
-    kind = kinds_of_workers(votes)
+    group = exchangeable_workers(votes)
     pattern = [tuple(sorted(votes[i].label.tolist())) for i in range(len(votes))]
     wanted = [(pattern[i], k) for i, k in zip(votes.item.tolist(), votes.label.tolist())]
     number = {key: code for code, key in enumerate(dict.fromkeys(wanted))}  # by the worker who shows it first
-    assert kind.tolist() == [number[key] for key in wanted]
+    assert group.tolist() == [number[key] for key in wanted]
 
 
-def test_gold_tells_workers_apart():
+def test_gold_separates_workers():
     """Two items alike in their labels differ if the class of one is known."""
     votes = Annotations.from_triples("aaabbbccc", range(9), "001001001")
-    assert kinds_of_workers(votes).tolist() == [0, 0, 1] * 3
-    known = kinds_of_workers(votes, np.array([-1, 1, -1], np.int32))
+    assert exchangeable_workers(votes).tolist() == [0, 0, 1] * 3
+    known = exchangeable_workers(votes, np.array([-1, 1, -1], np.int32))
     assert known.tolist() == [0, 0, 1, 2, 2, 3, 0, 0, 1]
 
 
-def test_ordinary_crowds_have_no_kinds():
-    """Many labels each, or few on random items: everybody is different, and nothing changes."""
-    assert kinds_of_workers(make_crowd(random_state=0).annotations) is None
-    assert kinds_of_workers(make_crowd(300, 300, labels_per_item=3, random_state=0).annotations) is None
+def test_ordinary_crowds_have_no_groups():
+    """Many labels each, or few on random items: all workers differ, and nothing changes."""
+    assert exchangeable_workers(make_crowd(random_state=0).annotations) is None
+    assert exchangeable_workers(make_crowd(300, 300, labels_per_item=3, random_state=0).annotations) is None
 
 
 def test_merging_keeps_all_labels():
@@ -57,26 +57,26 @@ def test_merging_keeps_all_labels():
 
 @pytest.mark.parametrize("n_classes", [2, 12])
 @pytest.mark.parametrize("n_gold", [0, 8])
-def test_two_passes_over_kinds_are_two_passes_over_workers(monkeypatch, n_classes, n_gold):
-    """Matrices, types, prior and objective agree with a fit that looks at every worker; so do all later passes."""
+def test_two_passes_over_groups_are_two_passes_over_workers(monkeypatch, n_classes, n_gold):
+    """Matrices, types, prior and objective agree with a fit of every single worker."""
     votes = one_label_each(400, n_classes)
     gold = np.where(np.arange(len(votes)) < n_gold, np.arange(len(votes)) % n_classes, -1).astype(np.int32)
-    merged = pooled_dawid_skene._fit(votes, gold, 2, 0.0, pull=0.03)
-    monkeypatch.setattr(pooled_dawid_skene, "kinds_of_workers", lambda annotations, gold: None)
-    plain = pooled_dawid_skene._fit(votes, gold, 2, 0.0, pull=0.03)
-    for name in ("confusion", "p_type", "newcomer", "log_prior"):
+    merged = pooled_fit.fit_pooled(votes, gold, 2, 0.0, prior_strength=0.03)
+    monkeypatch.setattr(pooled_fit, "exchangeable_workers", lambda annotations, gold: None)
+    plain = pooled_fit.fit_pooled(votes, gold, 2, 0.0, prior_strength=0.03)
+    for name in ("confusion", "p_type", "unseen_worker", "log_prior"):
         np.testing.assert_allclose(getattr(merged, name), getattr(plain, name), rtol=1e-9, atol=1e-12)
     assert merged.table.history == pytest.approx(plain.table.history, rel=1e-10)
     assert merged.confusion.shape == (400, n_classes, n_classes)
 
 
-def test_a_whole_fit_over_kinds_has_the_labels_of_one_over_workers(monkeypatch):
-    """EM takes other leaps, and ends at the same optimum within its tolerance."""
+def test_a_whole_fit_over_groups_has_the_labels_of_one_over_workers(monkeypatch):
+    """EM takes other extrapolations, and ends at the same optimum within its tolerance."""
     votes = one_label_each(300, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
         merged = PooledDawidSkene(calibrate=False).fit(votes)
-        monkeypatch.setattr(pooled_dawid_skene, "kinds_of_workers", lambda annotations, gold: None)
+        monkeypatch.setattr(pooled_fit, "exchangeable_workers", lambda annotations, gold: None)
         plain = PooledDawidSkene(calibrate=False).fit(votes)
     np.testing.assert_allclose(merged.posterior_, plain.posterior_, atol=0.02)
     assert np.array_equal(merged.labels_, plain.labels_)

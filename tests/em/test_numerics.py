@@ -65,7 +65,7 @@ def test_n1_a_thousand_labels_on_one_item_with_fifty_classes(method):
 
 
 def test_n2_a_class_a_worker_never_gave_stays_possible(method):
-    """Nobody ever says 2 for a 0, yet every log-posterior is finite: a zero count is no impossibility."""
+    """No worker ever labels a 0 as 2, yet every log-posterior is finite: a zero count is no impossibility."""
     votes, _ = crowd(60, 6, 3, [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.1, 0.9]])
     model = method.fit(votes)
     assert (model.confusion_ > 0).all()
@@ -75,30 +75,30 @@ def test_n2_a_class_a_worker_never_gave_stays_possible(method):
 
 
 def test_n3_a_single_class_comes_back_with_a_note(method):
-    """The only class is returned, and the note says what the confidence rests on."""
+    """The only class is returned, and the note reports what the confidence rests on."""
     with pytest.warns(CrowdWarning, match="single_class"):
         model = method.fit(Annotations.from_matrix(np.full((5, 3), 4)))
     assert model.labels_.tolist() == [4] * 5
     assert "single_class" in model.notes_
 
 
-def test_n4_one_worker_is_believed_and_not_praised(method):
-    """His labels come back; his accuracy is what was assumed, not 1."""
+def test_n4_one_worker_has_the_prior_accuracy(method):
+    """The labels stay; the accuracy is the prior's, not 1."""
     with pytest.warns(CrowdWarning, match="no_redundancy"):
         model = method.fit(Annotations.from_triples(range(9), ["only"] * 9, [0, 1, 2] * 3))
     assert model.labels_.tolist() == [0, 1, 2] * 3
     assert model.worker_accuracy_.tolist() == [0.7]
 
 
-def test_n5_one_label_per_item_gives_no_fake_knowledge(method):
-    """Labels stay as given, all workers look alike, and the note says why."""
+def test_n5_one_label_per_item_gives_no_worker_estimates(method):
+    """Labels stay as given, all workers have the same estimates, and the note gives the reason."""
     with pytest.warns(CrowdWarning, match="no_redundancy"):
         model = method.fit(Annotations.from_triples(range(12), [0, 1, 2] * 4, [0, 1, 0, 1] * 3))
     assert model.labels_.tolist() == [0, 1, 0, 1] * 3
     assert len(set(model.worker_accuracy_.round(9))) == 1
 
 
-def test_n6_n7_silent_items_and_workers_are_kept(method):
+def test_n6_n7_items_and_workers_without_labels_are_kept(method):
     """An item without labels has the prior and no label; a worker without labels has a finite accuracy."""
     votes = Annotations.from_matrix([[0, 0, 0, -1], [1, 1, 0, -1], [-1, -1, -1, -1], [0, 0, 1, -1]])
     model = method.fit(votes)
@@ -108,7 +108,7 @@ def test_n6_n7_silent_items_and_workers_are_kept(method):
     assert model.worker_accuracy_[3] == pytest.approx(0.7)
 
 
-def test_n8_a_declared_class_nobody_used_keeps_its_column(method):
+def test_n8_an_unused_class_keeps_its_column(method):
     """The column is there, in its place, with next to no probability."""
     votes, _ = crowd(100, 6, 4, even(2, 0.85))
     ids = {"item_ids": votes.item_ids, "worker_ids": votes.worker_ids}
@@ -120,20 +120,20 @@ def test_n8_a_declared_class_nobody_used_keeps_its_column(method):
 
 
 def test_n9_a_class_unseen_at_fit_is_listed(method):
-    """Never dropped in silence."""
+    """It is never dropped without an error."""
     method.fit(Annotations.from_matrix([[0, 0], [1, 1]]))
     with pytest.raises(AnnotationError, match="Classes not known: 7, 8"):
         method.predict(Annotations.from_matrix([[0, 7], [8, 7]]))
 
 
-def test_n10_a_stranger_counts_as_an_average_worker(method):
-    """Alone on an item, he is believed more than chance and less than the best worker."""
+def test_n10_an_unseen_worker_counts_as_an_average_one(method):
+    """The posterior after a single label of an unseen worker is above chance and below that of the best worker."""
     skill = np.stack([even(2, a) for a in (0.95, 0.95, 0.8, 0.8, 0.6, 0.6)])
     votes, _ = crowd(400, 6, 5, skill)
     model = method.fit(votes)
-    alone = Annotations.from_triples(["x", "y"], ["stranger", 0], [1, 1], classes=[0, 1])
-    stranger, best = model.predict_proba(alone)[:, 1]
-    assert 0.55 < stranger < best
+    alone = Annotations.from_triples(["x", "y"], ["unseen", 0], [1, 1], classes=[0, 1])
+    unseen, best = model.predict_proba(alone)[:, 1]
+    assert 0.55 < unseen < best
 
 
 def test_n11_crowds_without_contact_keep_their_orientation(method):
@@ -149,8 +149,8 @@ def test_n11_crowds_without_contact_keep_their_orientation(method):
         assert np.mean(model.labels_[part] == truth[part]) > 0.85
 
 
-def test_n12_an_inverted_crowd_follows_its_majority_until_gold_speaks(method):
-    """Without gold the orientation is the majority's; with gold on two thirds of the items the rest turns too."""
+def test_n12_an_inverted_crowd_follows_its_majority_without_gold(method):
+    """Without gold the classes are the majority's; with gold on two thirds of the items the rest follows the gold."""
     votes, truth = crowd(150, 8, 5, even(2, 0.15))
     assert np.mean(method.fit_predict(votes) == 1 - truth) > 0.95
     turned = registry.create(_name_of(method)).fit_predict(votes, gold={i: int(truth[i]) for i in range(100)})
@@ -221,7 +221,7 @@ def test_n27_plain_and_compiled_agree(method, monkeypatch):
 
 
 def test_n28_without_convergence_the_result_is_valid(method):
-    """`converged_` is False, the warning says so, and the posterior is still one."""
+    """`converged_` is False, a warning reports it, and the posterior is valid."""
     votes, _ = crowd(100, 12, 3, even(3, 0.5))
     with pytest.warns(CrowdWarning, match="not_converged"):
         model = method.set_params(max_iter=2).fit(votes)
@@ -252,7 +252,7 @@ def _name_of(model):
 
 @pytest.mark.parametrize("name", EVERY_METHOD)
 def test_an_empty_table_is_refused_with_a_sentence(name):
-    """Not a ZeroDivisionError."""
+    """With an AnnotationError, not a ZeroDivisionError."""
     with pytest.raises(AnnotationError, match="not a single label"):
         registry.create(name).fit(Annotations.from_triples([], [], []))
 

@@ -1,4 +1,4 @@
-"""What is believed of an item before its labels."""
+"""Class priors and gold labels."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_unknown_gold_is_named():
 
 @pytest.mark.parametrize("gold", [[1, 2], [], "a", np.array([1]), {"a"}])
 def test_gold_is_a_mapping(gold):
-    """A list of classes does not say of which items; not even an empty one is gold."""
+    """A list of classes does not name the items; not even an empty one is gold."""
     with pytest.raises(AnnotationError, match="Gold must be a mapping"):
         gold_codes(gold, np.array(["a"], object), np.array(["x"], object))
 
@@ -77,8 +77,8 @@ def test_gold_that_cannot_be_a_class_is_named():
         gold_codes({"a": ["x"]}, np.array(["a"], object), np.array(["x"], object))
 
 
-def test_gold_leaves_one_class_standing():
-    """0 for the gold class, finite but hopeless for the others, nothing for other items."""
+def test_gold_excludes_all_other_classes():
+    """0 for the gold class, finite but negligible for the others, no change for other items."""
     offset = gold_offset(np.array([1, -1], np.int32), 3)
     assert offset[0, 1] == 0.0 and np.exp(offset[0, [0, 2]]).tolist() == [0.0, 0.0]
     assert np.isfinite(offset).all() and offset[1].tolist() == [0.0, 0.0, 0.0]

@@ -1,6 +1,6 @@
 """Dawid and Skene (1979), section 4: five anaesthetists judge the fitness of 45 patients on a scale of 1 to 4.
 
-The first of them judged every patient three times; all of his labels count.
+The first of them judged every patient three times; all these labels count.
 """
 
 import numpy as np

@@ -27,36 +27,36 @@ PSYCHIATRISTS = [  # ten items, fourteen workers, five classes: how many named e
 ]
 
 
-def voices_by_item(votes):
-    """For each item the workers' voices: a list of {label: share}, by plain loops."""
-    said = {}
+def votes_by_item(votes):
+    """For each item the workers' votes: a list of {label: share}, by plain loops."""
+    labels_of = {}
     for item, worker, label in triples_of(votes):
-        said.setdefault(item, {}).setdefault(worker, []).append(label)
+        labels_of.setdefault(item, {}).setdefault(worker, []).append(label)
     return {
         item: [{k: labels.count(k) / len(labels) for k in labels} for labels in workers.values()]
-        for item, workers in said.items()
+        for item, workers in labels_of.items()
         if len(workers) > 1
     }
 
 
-def slow_item_agreement(voices):
-    """Share of ordered pairs of different workers who said the same."""
-    pairs = list(permutations(voices, 2))
+def slow_item_agreement(item_votes):
+    """Share of ordered pairs of different workers with equal labels."""
+    pairs = list(permutations(item_votes, 2))
     return sum(share * other.get(k, 0) for one, other in pairs for k, share in one.items()) / len(pairs)
 
 
 def slow_fleiss_kappa(votes):
     """Mean agreement of items against mean class shares of items; None where only one class occurs."""
-    items = voices_by_item(votes).values()
+    items = votes_by_item(votes).values()
     frequency = np.zeros(votes.n_classes)
-    for voices in items:
-        for voice in voices:
-            for k, share in voice.items():
-                frequency[k] += share / len(voices) / len(items)
+    for item_votes in items:
+        for vote in item_votes:
+            for k, share in vote.items():
+                frequency[k] += share / len(item_votes) / len(items)
     if np.sum(frequency > 0) < 2:
         return None
     chance = np.sum(frequency**2)
-    return (np.mean([slow_item_agreement(voices) for voices in items]) - chance) / (1 - chance)
+    return (np.mean([slow_item_agreement(item_votes) for item_votes in items]) - chance) / (1 - chance)
 
 
 def from_counts(counts):
@@ -68,7 +68,7 @@ def from_counts(counts):
 
 
 def test_fleiss_textbook():
-    """The fourteen workers of the textbooks."""
+    """The textbook example with fourteen workers."""
     found = fleiss_kappa(from_counts(PSYCHIATRISTS))
     assert found.value == pytest.approx(0.210, abs=5e-4)
     assert (found.n_items, found.n_labels, found.reason) == (10, 140, None)
@@ -77,7 +77,7 @@ def test_fleiss_textbook():
 
 @given(annotations())
 def test_kappa_is_that_of_plain_loops(votes):
-    """With varying numbers of labels, silent items and workers, repeated pairs and unused classes."""
+    """With varying numbers of labels, items and workers without labels, repeated pairs and unused classes."""
     found, expected = fleiss_kappa(votes, n_bootstrap=0).value, slow_fleiss_kappa(votes)
     assert np.isnan(found) if expected is None else found == pytest.approx(expected, abs=1e-12)
 
@@ -85,10 +85,10 @@ def test_kappa_is_that_of_plain_loops(votes):
 @given(annotations())
 def test_item_and_percent_agreement_are_those_of_plain_loops(votes):
     """Each item by its pairs; the three means weigh items by 1, by workers and by pairs."""
-    items = voices_by_item(votes)
+    items = votes_by_item(votes)
     expected = np.full(votes.n_items, np.nan)
-    for item, voices in items.items():
-        expected[item] = slow_item_agreement(voices)
+    for item, item_votes in items.items():
+        expected[item] = slow_item_agreement(item_votes)
     np.testing.assert_allclose(item_agreement(votes), expected, atol=1e-12)
     if items:
         m = np.array([len(items[i]) for i in sorted(items)])
@@ -100,7 +100,7 @@ def test_item_and_percent_agreement_are_those_of_plain_loops(votes):
 
 @given(annotations(max_items=12, max_workers=3, n_classes=2))
 def test_patterns_stand_for_all_items(votes):
-    """As many rows as items, each with the same votes; no two patterns without split voices are equal."""
+    """As many rows as items, each with the same votes; no two patterns without split votes are equal."""
     rows, _ = gather_votes(votes)
     patterns, count = find_patterns(rows)
 
@@ -133,14 +133,14 @@ def test_chance_is_about_zero(figure):
 
 @pytest.mark.parametrize("figure", [fleiss_kappa, krippendorff_alpha])
 def test_one_class_is_undefined(figure):
-    """Neither 1 nor 0: chance would agree as well."""
+    """Neither 1 nor 0, because chance agreement is 1."""
     found = figure(Annotations.from_matrix([[0, 0], [0, 0], [1, -1]]))
     assert np.isnan([found.value, found.low, found.high]).all()
     assert "one class" in found.reason and (found.n_items, found.n_labels) == (2, 4)
 
 
 def test_one_class_is_perfect_agreement_as_a_share():
-    """A share needs no chance to compare with."""
+    """Percent agreement is not corrected for chance."""
     assert percent_agreement(Annotations.from_matrix([[0, 0], [0, 0]])).value == 1
 
 
@@ -164,8 +164,8 @@ def test_nothing_to_compare_is_undefined(figure, votes):
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_a_worker_does_not_agree_with_himself(figure):
-    """Repeating a label twenty times changes nothing; saying both of two things halves the voice."""
+def test_repeated_labels_of_a_worker_are_no_agreement(figure):
+    """Repeating a label twenty times changes nothing; two different labels split the vote in halves."""
     once = Annotations.from_triples([0, 0, 1, 1, 2, 2], list("abacbc"), [0, 1, 1, 1, 0, 0])
     often = once.with_more([0] * 19, [0] * 19, [0] * 19)
     assert figure(often, n_bootstrap=0).value == figure(once, n_bootstrap=0).value
@@ -173,7 +173,7 @@ def test_a_worker_does_not_agree_with_himself(figure):
     assert item_agreement(torn).tolist() == [0.5]
 
 
-def test_split_voices_are_another_pattern():
+def test_split_votes_are_another_pattern():
     """Ann for a and Bob for b never agree; both for both agree in half of all pairs, with the same votes."""
     votes = Annotations.from_triples([0, 0, 1, 1, 1, 1], list("xyxxyy"), list("ababab"))
     assert item_agreement(votes).tolist() == [0, 0.5]

@@ -33,11 +33,11 @@ def alpha_of(votes, level="nominal", values=None):
 def slow_alpha(votes, level, numbers):
     """Coincidences of all pairs of workers, by plain loops; None where it is undefined."""
     n_classes = votes.n_classes
-    said = {}
+    labels_of = {}
     for item, worker, label in triples_of(votes):
-        said.setdefault(item, {}).setdefault(worker, []).append(label)
+        labels_of.setdefault(item, {}).setdefault(worker, []).append(label)
     together = np.zeros((n_classes, n_classes))
-    for workers in said.values():
+    for workers in labels_of.values():
         for one, other in permutations(workers.values(), 2):
             for c in one:
                 for k in other:
@@ -77,7 +77,7 @@ def test_alpha_is_that_of_the_krippendorff_library(level, table):
 @pytest.mark.parametrize("level", LEVELS)
 @given(votes=annotations())
 def test_alpha_is_that_of_plain_loops(level, votes):
-    """Also where workers labelled an item several times, and with classes nobody chose."""
+    """Also where workers labelled an item several times, and with classes without labels."""
     numbers = [0.3, 1.0, 1.5, 7.0, -2.0][: votes.n_classes]
     if level == "ordinal":
         numbers.sort()  # the loops take the classes in their order
@@ -104,7 +104,7 @@ def test_each_class_is_alpha_against_the_rest(votes):
 
 
 def test_each_class_has_an_interval_and_a_number():
-    """The rare class is told apart worst; a class nobody chose is undefined, and so are its bounds."""
+    """The rare class has the lowest alpha; a class without labels is undefined, and so are its bounds."""
     matrix = [[0, 0, 0]] * 20 + [[1, 1, 1]] * 15 + [[2, 0, 0], [2, 2, 1], [1, 2, 1]]
     found = class_agreement(Annotations.from_matrix(matrix, classes=[0, 1, 2, 3]))
     assert np.nanargmin(found.value) == 2 and found.n_labels.tolist() == [62, 48, 4, 0]
@@ -112,22 +112,22 @@ def test_each_class_has_an_interval_and_a_number():
     assert np.isnan([found.value[3], found.low[3], found.high[3]]).all()
 
 
-def test_one_class_says_nothing_of_itself():
-    """Everybody named it: undefined."""
+def test_one_class_is_undefined_against_others():
+    """All labels name the class: undefined."""
     found = class_agreement(Annotations.from_matrix([[0, 0], [0, 0]]))
     assert np.isnan(found.value).all() and np.isnan(found.low).all()
 
 
 def test_many_classes_times_many_resamples_are_refused(monkeypatch):
-    """With a number of resamples that would do."""
-    monkeypatch.setattr(module, "_MOST_NUMBERS", 100)
+    """The message gives a number of resamples that is allowed."""
+    monkeypatch.setattr(module, "_MAX_NUMBERS", 100)
     with pytest.raises(LimitError, match="n_bootstrap=50"):
         class_agreement(Annotations.from_matrix([[0, 1]]))
 
 
 @pytest.mark.parametrize("level", ["ordinal", "interval"])
 def test_text_that_reads_as_numbers_is_numbers(level):
-    """ "10" lies above "9", whatever the alphabet says; "2" and "2.0" are one point of the scale."""
+    """The text "10" is above "9", against alphabetical order; "2" and "2.0" are one point of the scale."""
     numbers = np.array([[9, 10], [10, 10], [2, 9], [2, 2], [2, 10]])
     expected = alpha_of(Annotations.from_matrix(numbers), level)
     as_text = np.array([["9", "10"], ["10", "10"], ["2", "9"], ["2", "2.0"], ["2.0", "10"]], object)
@@ -147,7 +147,7 @@ def test_the_caller_gives_the_order():
 
 
 def test_numbers_by_class_make_an_interval():
-    """Words with distances; moving and stretching the numbers changes nothing."""
+    """Words with distances; shifting and scaling the numbers changes nothing."""
     votes = Annotations.from_matrix(np.array([["a", "b"], ["c", "c"], ["a", "a"], ["b", "c"]], object))
     expected = alpha_of(Annotations.from_matrix([[0, 1], [5, 5], [0, 0], [1, 5]]), "interval")
     assert alpha_of(votes, "interval", [0, 1, 5]) == pytest.approx(expected)
@@ -157,7 +157,7 @@ def test_numbers_by_class_make_an_interval():
 
 @pytest.mark.parametrize("level", ["ordinal", "interval"])
 def test_equal_numbers_are_one_class(level):
-    """Two classes at one point of the scale leave nothing to tell from chance."""
+    """Two classes at one point of the scale: undefined, as with one class."""
     found = krippendorff_alpha(Annotations.from_matrix([[0, 1], [1, 0]]), level, [3, 3])
     assert np.isnan(found.value) and "one class" in found.reason
 
@@ -173,7 +173,7 @@ WORDS = Annotations.from_matrix(np.array([["low", "high"], ["low", "low"]], obje
 
 
 @pytest.mark.parametrize(
-    "level, values, error, said",
+    "level, values, error, message",
     [
         ("ratio", None, ParameterError, "one of 'nominal', 'ordinal', 'interval'"),
         ("nominal", [1, 2], ParameterError, "'values'.*nominal"),
@@ -189,13 +189,13 @@ WORDS = Annotations.from_matrix(np.array([["low", "high"], ["low", "low"]], obje
         ("ordinal", 7, AnnotationError, "must be a column"),
     ],
 )
-def test_scales_that_mean_nothing(level, values, error, said):
+def test_undefined_scales_are_refused(level, values, error, message):
     """One sentence each."""
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         krippendorff_alpha(WORDS, level, values)
 
 
-def test_classes_nobody_chose_need_no_number():
+def test_classes_without_labels_need_no_number():
     """A class "other" in the list does not hinder a scale."""
     votes = Annotations.from_matrix(np.array([["1", "2"], ["2", "2"]], object), classes=["1", "2", "other"])
     assert alpha_of(votes, "interval") == pytest.approx(0)

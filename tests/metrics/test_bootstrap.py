@@ -26,14 +26,14 @@ def test_one_seed_one_interval(figure):
 
 
 def test_the_global_generator_is_untouched():
-    """Neither read nor moved."""
+    """The global generators are neither used nor changed."""
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     krippendorff_alpha(crowd())
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 def test_no_resamples_no_bounds():
-    """The figure is there all the same; likewise with a single item, of which every resample is the same."""
+    """The value is still computed; likewise with a single item, of which all resamples are equal."""
     for found in (krippendorff_alpha(crowd(), n_bootstrap=0), krippendorff_alpha(Annotations.from_matrix([[0, 1]]))):
         assert np.isfinite(found.value) and np.isnan([found.low, found.high]).all() and found.reason is None
     assert np.isnan(class_agreement(crowd(), n_bootstrap=0).low).all()

@@ -1,4 +1,4 @@
-"""Probabilities against truth: worked by hand, scikit-learn's log loss, and no say for the order of rows."""
+"""Probabilities against truth: worked by hand, scikit-learn's log loss, and independence of the order of rows."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_rounded_rows_are_probabilities():
         (["cat"], [0.5, 0.5], ["cat", "dog"], AlignmentError, "they have"),
         (["cat", "cow"], P[:2], CLASSES, AnnotationError, "truth 'cow' in row 1 is not among the classes"),
         (["cat", None], P[:2], CLASSES, AnnotationError, "row 1 is missing"),
-        (["cat"], P[:1], ["cat", "dog", "cat"], AnnotationError, "stands twice"),
+        (["cat"], P[:1], ["cat", "dog", "cat"], AnnotationError, "occurs twice"),
         ([], np.zeros((0, 3)), CLASSES, AnnotationError, "no item with truth"),
         (["cat", "dog"], [[1, 0, 0], [np.nan, 0, 1]], CLASSES, ParameterError, "Row 1 is not a row of prob"),
         (["cat"], [[1.5, -0.5, 0]], CLASSES, ParameterError, "Row 0"),

@@ -66,20 +66,20 @@ def test_order_of_rows_does_not_matter(figure):
 
 @pytest.mark.parametrize("figure", ALL)
 @pytest.mark.parametrize(
-    "truth, label, error, said",
+    "truth, label, error, message",
     [
         ([], [], AnnotationError, "no item with truth"),
         ([1, 2], [1], AlignmentError, "2 items with truth, but 1 predictions"),
         ([1, None], [1, 1], AnnotationError, "truth in row 1 is missing"),
         ([1.0, 2.0, float("nan")], [1, 1, 1], AnnotationError, "truth in row 2 is missing"),
-        (["1", "2"], [1, 2], AlignmentError, "different kinds"),
-        ([1, 2], ["1", None], AlignmentError, "different kinds"),
+        (["1", "2"], [1, 2], AlignmentError, "different types"),
+        ([1, 2], ["1", None], AlignmentError, "different types"),
         (np.eye(2), [1, 2], AlignmentError, "one-dimensional"),
         ([[1], [2]], [1, 2], AnnotationError, "not hashable"),
         (3, [1], AnnotationError, "must be a column"),
     ],
 )
-def test_what_cannot_be_compared(figure, truth, label, error, said):
+def test_what_cannot_be_compared(figure, truth, label, error, message):
     """One sentence each."""
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         figure(truth, label)

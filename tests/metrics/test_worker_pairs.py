@@ -15,16 +15,16 @@ from strategies import annotations, triples_of
 
 def slow_pairs(votes, min_shared):
     """{(a, b): (n_shared, agreement, kappa)} by plain loops over workers and items."""
-    said = {}
+    votes_of = {}
     for item, worker, label in triples_of(votes):
-        voice = said.setdefault(worker, {}).setdefault(item, np.zeros(votes.n_classes))
-        voice[label] += 1
+        vote = votes_of.setdefault(worker, {}).setdefault(item, np.zeros(votes.n_classes))
+        vote[label] += 1
     result = {}
-    for a in said:
-        for b in said:
-            shared = said[a].keys() & said[b].keys()
+    for a in votes_of:
+        for b in votes_of:
+            shared = votes_of[a].keys() & votes_of[b].keys()
             if a < b and len(shared) >= min_shared:
-                one, other = (np.array([said[w][i] / said[w][i].sum() for i in sorted(shared)]) for w in (a, b))
+                one, other = (np.array([votes_of[w][i] / votes_of[w][i].sum() for i in sorted(shared)]) for w in (a, b))
                 agreement = np.mean(np.sum(one * other, axis=1))
                 chance = np.sum(one.mean(axis=0) * other.mean(axis=0))
                 kappa = np.nan if np.isclose(chance, 1) else (agreement - chance) / (1 - chance)
@@ -34,7 +34,7 @@ def slow_pairs(votes, min_shared):
 
 @given(annotations(max_items=4, max_workers=3, max_labels=40), st.integers(1, 3), st.sampled_from([1, 7, 1 << 21]))
 def test_pairs_are_those_of_plain_loops(votes, min_shared, chunk):
-    """With repeated labels and silent workers, in chunks of any size."""
+    """With repeated labels and workers without labels, in chunks of any size."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_CHUNK", chunk)
         found = pair_agreement(votes, min_shared=min_shared)
@@ -54,13 +54,13 @@ def test_kappa_is_that_of_scikit_learn():
 
 
 def test_one_class_is_undefined():
-    """Both always said the same: full agreement, of which chance could have been the cause."""
+    """Both always give the same label: full agreement, and chance agreement is full too."""
     found = pair_agreement(Annotations.from_matrix([[0, 0]] * 6))
     assert found.agreement.tolist() == [1] and np.isnan(found.kappa).all()
 
 
 def test_a_worker_is_no_pair_with_himself():
-    """Who labels every item twice meets only the other."""
+    """A worker who labels every item twice is paired with the other worker only."""
     items, workers = np.repeat(np.arange(8), 3), ["ann", "ann", "bob"] * 8
     found = pair_agreement(Annotations.from_triples(items, workers, ["cat", "dog", "cat"] * 8), min_shared=1)
     assert (found.a.tolist(), found.b.tolist(), found.n_shared.tolist()) == ([0], [1], [8])
@@ -68,7 +68,7 @@ def test_a_worker_is_no_pair_with_himself():
 
 
 def test_the_pairs_that_share_most_are_kept(monkeypatch):
-    """And the others are counted."""
+    """The other pairs are counted."""
     monkeypatch.setattr(pairs, "_CHUNK", 4)
     rng = np.random.default_rng(0)
     votes = Annotations.from_matrix(np.where(rng.random((40, 8)) < np.linspace(0.2, 0.9, 8), 1, -1))
@@ -81,13 +81,13 @@ def test_the_pairs_that_share_most_are_kept(monkeypatch):
 
 def test_too_many_pairs_are_refused_before_they_are_made(monkeypatch):
     """A thousand labels on one item are half a million pairs."""
-    monkeypatch.setattr(pairs, "_MOST_LABEL_PAIRS", 400_000)
+    monkeypatch.setattr(pairs, "_MAX_LABEL_PAIRS", 400_000)
     with pytest.raises(LimitError, match="499500 pairs of labels"):
         pair_agreement(Annotations.from_matrix(np.zeros((1, 1000), int)))
 
 
 def test_no_pair_at_all():
-    """Nobody meets anybody, or there is nobody: empty arrays."""
+    """No shared items, or no workers: empty arrays."""
     for votes in (Annotations.from_matrix([[0, -1], [-1, 1]]), Annotations.from_triples([], [], [])):
         found = pair_agreement(votes, min_shared=1)
         assert len(found.a) == len(found.kappa) == found.n_left_out == 0

@@ -1,4 +1,4 @@
-"""Newton's method for a Beta: the optimum of a fine grid, and never a step down."""
+"""Newton's method for a Beta: the optimum of a fine grid, and an objective that never falls."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def crowd(spread, seed=0):
 
 @pytest.mark.parametrize("spread", [0.0, 0.2])
 def test_newton_finds_the_optimum(spread):
-    """From anywhere, in a few calls, to where all small changes are for the worse."""
+    """From any start, in a few calls, to a point where no small change raises the objective."""
     counts, p = crowd(spread)
     for start in ([2.0, 1.0], [0.1, 5.0], [400.0, 3.0]):
         alpha = np.array(start)

@@ -1,15 +1,15 @@
-"""Ability against difficulty: beside plain loops, at its limits, and Newton's method where it could go wrong."""
+"""Ability and difficulty: against plain loops, in the limits, and Newton's method on difficult problems."""
 
 import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.em.ability_em import posterior_of
-from manyhands.noise import labels_beforehand
+from manyhands.em.ability_em import posterior_from_joint
+from manyhands.noise import pseudo_count_matrix
+from manyhands.noise.ability_model import AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
     Abilities,
-    AbilityModel,
     easiness,
     log_votes,
     p_right,
@@ -21,7 +21,7 @@ from reference import slow_difficulty as slow
 
 
 def small(n_classes, seed=0, n_items=14, n_workers=4):
-    """Votes with holes, abilities, habits that sum to 1, an easiness and a posterior; all random."""
+    """Labels with gaps, abilities, error distributions, an easiness and a posterior; all random."""
     rng = np.random.default_rng(seed)
     label = rng.integers(0, n_classes, (n_items, n_workers))
     label[rng.random(label.shape) < 0.3] = -1
@@ -38,7 +38,7 @@ def triples(votes):
 
 
 def model_of(votes, update="mle", errors="uniform", right=1.0, wrong=0.5, precision=1.0, most=100.0):
-    return AbilityModel(votes, update, errors, most, precision, labels_beforehand(votes.n_classes, right, wrong))
+    return AbilityModel(votes, update, errors, most, precision, pseudo_count_matrix(votes.n_classes, right, wrong))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -50,8 +50,8 @@ def test_e_step_is_that_of_the_plain_loops(n_classes, free):
         wrong = np.full_like(wrong, 1 / (n_classes - 1))
     with np.errstate(divide="ignore"):
         workers = Abilities(ability, np.log(wrong) if free else None)
-    posterior, evidence = posterior_of(np.log(prior) + log_votes(votes, workers, d), None)
-    expected, total = slow.posterior_of(np.log(prior), triples(votes), ability, wrong, d)
+    posterior, evidence = posterior_from_joint(np.log(prior) + log_votes(votes, workers, d), None)
+    expected, total = slow.posterior_from_joint(np.log(prior), triples(votes), ability, wrong, d)
     np.testing.assert_allclose(posterior, expected, rtol=1e-10)
     assert evidence == pytest.approx(total, rel=1e-12)
 
@@ -64,8 +64,8 @@ def test_rows_of_every_confusion_sum_to_one(n_classes):
     with np.errstate(divide="ignore"):
         workers = Abilities(ability[:1], np.log(wrong[:1]))
     total = np.zeros((5, n_classes))
-    for said in range(n_classes):
-        total += np.exp(log_votes(one_each.keep(one_each.label == said), workers, d))
+    for given in range(n_classes):
+        total += np.exp(log_votes(one_each.keep(one_each.label == given), workers, d))
     np.testing.assert_allclose(total, 1, rtol=1e-12)
 
 
@@ -87,7 +87,7 @@ def test_abilities_are_those_that_a_fine_grid_finds(n_classes):
 
 @pytest.mark.parametrize("start", [0.0, 3.0, 100.0])
 def test_newton_arrives_from_anywhere(start):
-    """Where the function is flat a full step would leap to and fro; all starts end in one place."""
+    """Where the function is flat a full step would oscillate; all starts end at the same point."""
     votes, _, _, d, posterior = small(3, seed=2)
     model = model_of(votes, right=1e-6, wrong=1e-6)
     from_here, from_middle = (Abilities(np.full((4, 3), value), None) for value in (start, 10.0))
@@ -95,16 +95,16 @@ def test_newton_arrives_from_anywhere(start):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_newton_does_not_leap_to_and_fro():
-    """Of thirteen classes, half of the labels right: from 0 the longest step ends as far beyond the optimum."""
+def test_newton_does_not_oscillate():
+    """Thirteen classes, half of the labels right: from 0 the longest step ends as far beyond the optimum."""
     votes, first = Annotations.from_matrix((np.arange(400) % 2)[:, None], classes=range(13)), np.zeros((1, 13))
     model, begin = model_of(votes, right=1e-6, wrong=1e-6), Abilities(first, None)
     found = model.solve(np.eye(13)[[0] * 400], np.full(400, EASIEST), begin, begin)
     assert p_right(found.ability[:, 0], EASIEST, 13) == pytest.approx(0.5, abs=1e-6)
 
 
-def test_the_gaussian_draws_abilities_to_their_start():
-    """At the optimum the slope of the plain loops' expected log-likelihood is what the Gaussian pulls."""
+def test_the_gaussian_prior_shrinks_abilities_to_their_start():
+    """At the optimum the slope of the expected log-likelihood equals that of the Gaussian prior."""
     votes, ability, _, d, posterior = small(2, seed=1)
     first = Abilities(np.minimum(ability, 5.0) + 1, None)
     found = model_of(votes, "map", precision=0.3).solve(posterior, d, first, first).ability
@@ -114,7 +114,7 @@ def test_the_gaussian_draws_abilities_to_their_start():
 
 
 def test_who_is_always_right_reaches_the_bound_and_who_is_always_wrong_zero():
-    """Without labels beforehand to speak of, nothing else holds abilities."""
+    """With negligible pseudo-counts nothing else limits the abilities."""
     truth = np.arange(20) % 2
     votes = Annotations.from_matrix(np.column_stack([truth, 1 - truth]))
     model = model_of(votes, right=1e-12, wrong=1e-12)
@@ -124,7 +124,7 @@ def test_who_is_always_right_reaches_the_bound_and_who_is_always_wrong_zero():
 
 
 def test_equal_easiness_is_counting():
-    """With d = 1/4 everywhere the start is the optimum: the share of right labels, those beforehand included."""
+    """With d = 1/4 everywhere the start is the optimum: the share of right labels, pseudo-counts included."""
     votes, *_ = small(3, seed=3, n_items=60)
     label = np.zeros(votes.n_items, int)
     label[votes.item] = votes.label
@@ -136,15 +136,15 @@ def test_equal_easiness_is_counting():
     np.testing.assert_allclose(moved.ability[better], first.ability[better], atol=1e-6)
     assert better.mean() > 0.8
     counts = np.zeros((4, 3, 3))
-    for i, w, said in triples(votes):
-        counts[w, :, said] += posterior[i]
-    counts += labels_beforehand(3, 1.0, 0.5)
+    for i, w, given in triples(votes):
+        counts[w, :, given] += posterior[i]
+    counts += pseudo_count_matrix(3, 1.0, 0.5)
     share = np.einsum("wcc->wc", counts) / counts.sum(axis=2)
     np.testing.assert_allclose(p_right(first.ability, EASIEST, 3)[better], share[better], rtol=1e-9)
 
 
-def test_few_labels_are_drawn_to_what_is_believed_beforehand():
-    """A silent worker stands at right / (right + wrong); one label moves him a little; the Gaussian holds him."""
+def test_few_labels_are_shrunk_to_the_prior():
+    """Without labels an ability is at right / (right + wrong); one label changes it a little; the prior holds it."""
     votes = Annotations.from_matrix([[1, -1]], classes=[0, 1])
     posterior, d = np.array([[0.0, 1.0]]), np.array([EASIEST])
     model = model_of(votes, right=2.0, wrong=1.0)
@@ -158,7 +158,7 @@ def test_few_labels_are_drawn_to_what_is_believed_beforehand():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_floor_is_the_best_there_is(n_classes):
-    """Concave in it: no other floor explains labels better, and it lies near the one that they were made with."""
+    """The objective is concave: no other lower bound explains the labels better, and it is close to the planted one."""
     rng = np.random.default_rng(4)
     truth, d, ability = rng.integers(0, n_classes, 200), rng.random(200) / 4, np.full((8, n_classes), 9.0)
     right = rng.random((200, 8)) < p_right(np.full((200, 8), 9.0), with_floor(d, 0.4)[:, None], n_classes)
@@ -176,7 +176,7 @@ def test_the_floor_is_the_best_there_is(n_classes):
 
 
 def test_intervals_hold_the_planted_expertise():
-    """About 95 of a hundred, where the truth is known; doubt about the truth makes them longer."""
+    """About 95 of a hundred, where the truth is known; uncertainty of the truth makes them longer."""
     rng = np.random.default_rng(0)
     truth, d = rng.integers(0, 2, 300), rng.random(300) / 4
     ability = rng.uniform(2, 10, (50, 2))
@@ -195,7 +195,7 @@ def test_intervals_hold_the_planted_expertise():
 
 
 def test_the_gaussian_makes_intervals_shorter():
-    """What it knows is known beside the labels: by its precision, and nothing is left to doubt where that is large."""
+    """The precision of the prior adds to the information; where it is large no uncertainty is left."""
     votes, ability, _, d, posterior = small(2, seed=1)
     workers = Abilities(np.full_like(ability, 5.0), None)
     wide, firm, firmest = (
@@ -203,12 +203,12 @@ def test_the_gaussian_makes_intervals_shorter():
         for update, precision in (("mle", 4.0), ("map", 4.0), ("map", 1e6))
     )
     assert (firm < wide).all() and (firmest < 0.005).all()
-    said = 2 * 1.959964 / np.sqrt(4.0)
-    assert (firm < 1.05 * said).all()  # labels on hard items tell little beside it
+    given = 2 * 1.959964 / np.sqrt(4.0)
+    assert (firm < 1.05 * given).all()  # labels on hard items tell little beside it
 
 
 def test_easiness_is_that_of_the_paper_with_two_classes():
-    """(p - 1/2)^2; with more classes as the plain loops say; of a single one there is no question."""
+    """(p - 1/2)^2; with more classes as in the plain loops; 1/4 for a single class."""
     q = np.random.default_rng(0).dirichlet(np.ones(2), 10)
     np.testing.assert_allclose(easiness(q), (q[:, 1] - 0.5) ** 2)
     q = np.random.default_rng(0).dirichlet(np.ones(5), 10)
@@ -217,13 +217,13 @@ def test_easiness_is_that_of_the_paper_with_two_classes():
 
 
 def test_a_single_vote_proves_little():
-    """One vote more is spread over the classes; of an item without votes its share says nothing."""
+    """One pseudo-label is spread over the classes; an item without labels has uniform shares."""
     votes = Annotations.from_matrix([[1, -1, -1], [1, 1, 1], [-1, -1, -1]], classes=[0, 1])
     np.testing.assert_allclose(shrunk_share(votes)[:, 1], [0.75, 0.875, 0.5])
 
 
 def test_an_item_without_votes_is_as_hard_as_the_others():
-    """On average; where nobody has voted on anything, shares say that all classes are alike."""
+    """The mean easiness of the others; 0 where no item has labels."""
     votes = Annotations.from_matrix([[1, -1, -1], [1, 1, 1], [-1, -1, -1]], classes=[0, 1])
     np.testing.assert_allclose(vote_easiness(votes), [0.0625, 0.140625, 0.1015625])
     assert vote_easiness(votes[np.array([2])]).tolist() == [0.0]

@@ -1,22 +1,19 @@
-"""The worker types: closed forms against independent computations, and the bound they make up."""
+"""The worker types: closed forms against independent computations, and the lower bound they make up."""
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 from scipy.special import betaln, digamma, gammaln
 
-from manyhands.noise.pooled import (
-    RATE,
-    SHAPE,
-    TOLL,
-    Beliefs,
-    PooledNoise,
+from manyhands.noise.dirichlet import RATE, SHAPE, fixed_point
+from manyhands.noise.pooled import FULL_MATRIX_COST, PooledNoise
+from manyhands.noise.worker_types import (
+    CrowdPriors,
     Tally,
-    Workers,
+    WorkerPosteriors,
     _coin_table,
-    _fixed_point,
-    _habit_evidence,
-    _habit_table,
+    _spammer_evidence,
+    _spammer_table,
 )
 
 COUNTS = np.array(
@@ -33,11 +30,11 @@ def solved(counts=COUNTS, rounds=30):
 
 
 def objective(noise, params, counts=COUNTS):
-    return (counts * noise.log_table(params)).sum() + noise.log_penalty(params)
+    return (counts * noise.log_confusion(params)).sum() + noise.log_penalty(params)
 
 
 def test_solve_never_lowers_what_em_maximises():
-    """Rounds of `solve` on the same counts climb."""
+    """Repeated calls of `solve` on the same counts raise the objective."""
     noise = PooledNoise(3, COUNTS.sum(axis=(1, 2)))
     params, values = None, []
     for _ in range(40):
@@ -46,18 +43,18 @@ def test_solve_never_lowers_what_em_maximises():
     assert np.diff(values).min() > -1e-10 and values[-1] > values[0] + 0.1
 
 
-def test_penalty_is_minus_the_divergence_of_the_beliefs():
-    """Evidence minus what the table explains is -KL(beliefs about workers || prior), computed here type by type."""
+def test_penalty_is_minus_the_divergence_of_the_posteriors():
+    """Evidence minus sum(counts * table) is -KL(posterior of the workers || prior), computed here type by type."""
     noise, params = solved()
-    b, workers = params.beliefs, params.workers
+    b, workers = params.priors, params.workers
     expected = 0.0
     for w in range(len(COUNTS)):
         log_p, log_q = np.log(b.shares), np.log(workers.p_type[w])
         coin = _dirichlet_divergence(b.coin + workers.tally.coin[w], b.coin)
-        habit = _dirichlet_divergence(b.trust + workers.trust[w], b.trust)
-        habit += _dirichlet_divergence(b.habit + workers.guesses[w], b.habit)
+        spammer = _dirichlet_divergence(b.competence + workers.competence[w], b.competence)
+        spammer += _dirichlet_divergence(b.spam + workers.spam[w], b.spam)
         full = sum(_dirichlet_divergence(b.full[k] + COUNTS[w, k], b.full[k]) for k in range(3))
-        divergences = np.array([coin, habit, full + TOLL * COUNTS[w].sum()])
+        divergences = np.array([coin, spammer, full + FULL_MATRIX_COST * COUNTS[w].sum()])
         expected -= float((workers.p_type[w] * (log_q - log_p + divergences)).sum())
     assert noise.log_penalty(params) - noise._log_hyperprior(b) == pytest.approx(expected, abs=1e-8)
 
@@ -67,83 +64,83 @@ def _dirichlet_divergence(a, b):
     return norm + ((a - b) * (digamma(a) - digamma(a.sum()))).sum()
 
 
-def test_habit_evidence_bounds_the_integral():
+def test_spammer_evidence_bounds_the_integral():
     """With two classes p(counts) is a double integral; the bound lies below it, and not far."""
     counts = np.array([[[5.0, 1.0], [2.0, 3.0]]])
     _, params = solved(counts)
-    b = params.beliefs
+    b = params.priors
     right, wrong = np.diag(counts[0]), np.array([counts[0, 1, 0], counts[0, 0, 1]])
 
     def density(t, x):
-        guess = (1 - t) * np.array([x, 1 - x])
-        log_p = (right * np.log(t + guess) + wrong * np.log(guess)).sum()
-        return np.exp(log_p) * stats.beta.pdf(t, *b.trust) * stats.beta.pdf(x, *b.habit)
+        spam = (1 - t) * np.array([x, 1 - x])
+        log_p = (right * np.log(t + spam) + wrong * np.log(spam)).sum()
+        return np.exp(log_p) * stats.beta.pdf(t, *b.competence) * stats.beta.pdf(x, *b.spam)
 
     exact = np.log(integrate.dblquad(density, 0, 1, 0, 1)[0])
-    bound = _habit_evidence(params.workers, b)[0]
+    bound = _spammer_evidence(params.workers, b)[0]
     assert exact - 1.0 < bound <= exact + 1e-9
 
 
 def test_coin_table_is_the_beta_expectation():
-    """E log a and E log (1 - a) / (K - 1) of a Beta belief."""
-    b = Beliefs(np.ones(3) / 3, np.array([2.0, 1.0]), np.array([2.0, 1.0]), np.ones(3), np.eye(3) + 1)
+    """E log a and E log (1 - a) / (K - 1) of a Beta posterior."""
+    b = CrowdPriors(np.ones(3) / 3, np.array([2.0, 1.0]), np.array([2.0, 1.0]), np.ones(3), np.eye(3) + 1)
     tally = Tally(COUNTS)
-    table = _coin_table(Workers(tally, tally.right, tally.right, tally.right), b, digamma)
+    table = _coin_table(WorkerPosteriors(tally, tally.right, tally.right, tally.right), b, digamma)
     right = np.trace(COUNTS[0])
     a, c = 2.0 + right, 1.0 + COUNTS[0].sum() - right
     assert table[0, 1, 1] == pytest.approx(digamma(a) - digamma(a + c))
     assert table[0, 1, 2] == pytest.approx(digamma(c) - digamma(a + c) - np.log(2))
 
 
-def test_a_habit_speaks_only_for_its_own_class():
-    """Off the diagonal a habit's label has one probability, whatever the truth."""
+def test_spam_is_no_evidence_for_other_classes():
+    """Off the diagonal a spam label has one probability, whatever the truth."""
     _, params = solved()
-    table = _habit_table(params.workers, params.beliefs, np.log)
+    table = _spammer_table(params.workers, params.priors, np.log)
     off = np.exp(table[0, :, 2])
     assert off[0] == pytest.approx(off[1]) and off[2] > off[0]
 
 
 def test_confusion_rows_sum_to_one():
-    """So do those of a worker nobody has seen."""
+    """Also those of an unseen worker."""
     noise, params = solved()
     assert np.allclose(noise.confusion(params).sum(axis=2), 1)
-    assert np.allclose(noise.newcomer(params).sum(axis=1), 1)
+    assert np.allclose(noise.unseen_worker(params).sum(axis=1), 1)
 
 
-def test_one_class_worker_is_not_taken_for_a_coin():
-    """He who always says 2 has a habit."""
+def test_one_class_worker_is_a_spammer():
+    """A worker who always gives class 2 is a spammer."""
     noise, params = solved()
-    assert params.workers.p_type[1, noise.types.index("habit")] > 0.9
+    assert params.workers.p_type[1, noise.types.index("spammer")] > 0.9
 
 
-def test_memory_round_trip():
-    """Beliefs survive the vector that the driver moves."""
+def test_hyperparameters_round_trip():
+    """Hyper-parameters survive the conversion to the vector that the driver extrapolates, and back."""
     noise, params = solved()
-    again = noise.remember(noise.memory(params), params)
-    for name in ("shares", "coin", "trust", "habit", "full"):
-        assert np.allclose(getattr(again.beliefs, name), getattr(params.beliefs, name))
+    again = noise.with_hyperparameters(noise.hyperparameters(params), params)
+    for name in ("shares", "coin", "competence", "spam", "full"):
+        assert np.allclose(getattr(again.priors, name), getattr(params.priors, name))
 
 
 @pytest.mark.parametrize(("n_classes", "types"), [(1, 1), (2, 3), (10, 3), (11, 2)])
 def test_full_matrices_only_for_few_classes(n_classes, types):
-    """With more than ten classes they are left out; with one nothing else has a meaning."""
+    """With more than ten classes the type is left out; with one class it is the only one."""
     assert len(PooledNoise(n_classes, np.ones(3)).types) == types
 
 
 def test_beta_evidence_agrees_with_scipy():
     """Two-cell Dirichlet evidence is the Beta function's."""
-    from manyhands.noise.pooled import _dirichlet_evidence
+    from manyhands.noise.dirichlet import dirichlet_evidence
 
     expected = betaln(2.0 + 5, 1.5 + 3) - betaln(2.0, 1.5)
-    assert _dirichlet_evidence(np.array([2.0, 1.5]), np.array([5.0, 3.0])) == pytest.approx(expected)
+    assert dirichlet_evidence(np.array([2.0, 1.5]), np.array([5.0, 3.0])) == pytest.approx(expected)
 
 
 def test_the_step_for_dirichlets_ends_at_their_optimum():
-    """Where it comes to rest, no change of a parameter raises the weighed evidence and the prior of the parameters."""
+    """At its fixed point no change of a parameter raises the weighted evidence plus the hyper-prior."""
     counts = np.array([[6.0, 1.0, 0.5], [9.0, 0.5, 2.0], [3.0, 3.0, 3.0]])
     p, alpha = np.array([1.0, 0.7, 0.2]), np.ones(3)
     for _ in range(2000):
-        alpha = _fixed_point(alpha, counts, p)
+        alpha = fixed_point(alpha, counts, p)
 
     def value(a):
         total = gammaln(a.sum()) - gammaln(a.sum() + counts.sum(axis=1))

@@ -25,15 +25,15 @@ def slow_vote_pass(triples, n_items, n_workers, n_classes):
     return counts, totals
 
 
-def slow_em_pass(triples, n_items, log_table, log_prior, offset=None):
+def slow_em_pass(triples, n_items, log_confusion, log_prior, offset=None):
     """One E step: posterior, expected counts, expected class totals and log evidence."""
-    n_workers, n_classes = len(log_table), len(log_prior)
+    n_workers, n_classes = len(log_confusion), len(log_prior)
     posterior, labelled, evidence = [], {item for item, _, _ in triples}, []
     for item in range(n_items):
         score = [log_prior[k] + (offset[item][k] if offset is not None else 0.0) for k in range(n_classes)]
         for i, worker, label in triples:
             if i == item:
-                score = [score[k] + log_table[worker][k][label] for k in range(n_classes)]
+                score = [score[k] + log_confusion[worker][k][label] for k in range(n_classes)]
         top = max(score)
         total = math.fsum(math.exp(s - top) for s in score)
         posterior.append([math.exp(s - top) / total for s in score])
@@ -54,10 +54,10 @@ def slow_dawid_skene(triples, n_items, n_workers, n_classes, smoothing, n_iter):
     for _ in range(n_iter):
         prior = normalised([total + smoothing for total in totals])
         confusion = [[normalised([c + smoothing for c in row]) for row in matrix] for matrix in counts]
-        log_table = [[[math.log(p) for p in row] for row in matrix] for matrix in confusion]
+        log_confusion = [[[math.log(p) for p in row] for row in matrix] for matrix in confusion]
         log_prior = [math.log(p) for p in prior]
-        posterior, counts, totals, evidence = slow_em_pass(triples, n_items, log_table, log_prior)
-        penalty = smoothing * math.fsum(x for matrix in log_table for row in matrix for x in row)
+        posterior, counts, totals, evidence = slow_em_pass(triples, n_items, log_confusion, log_prior)
+        penalty = smoothing * math.fsum(x for matrix in log_confusion for row in matrix for x in row)
         history.append(evidence + penalty + smoothing * math.fsum(log_prior))
     return posterior, confusion, prior, history
 

@@ -17,7 +17,7 @@ def chance(ability, d, truth, label, wrong, n_classes):
     return right if label == truth else (1 - right) * wrong[truth][label]
 
 
-def posterior_of(log_prior, triples, ability, wrong, d):
+def posterior_from_joint(log_prior, triples, ability, wrong, d):
     """E step: posterior and log evidence from the log prior of each item; `triples` are (item, worker, label)."""
     n, k = log_prior.shape
     joint = [[log_prior[i, c] for c in range(k)] for i in range(n)]

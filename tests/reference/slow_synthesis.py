@@ -1,24 +1,24 @@
-"""Reference implementations of ICED's certainty, synthesis and truth inference, on nested lists."""
+"""Plain-loop versions of certainty and synthesis, on nested lists."""
 
 import math
 
 
-def slow_certainty(labels, n_classes, floor, smoothing):
-    """1 / (variance + floor), the variance being half the mean squared distance of one-hot labels from their mean.
+def slow_certainty(labels, n_classes, epsilon, smoothing):
+    """1 / (half the mean squared distance of one-hot labels from their mean + epsilon), with pseudo-counts.
 
-    A pseudo-count `smoothing` of every class enters the mean and the distances.
+    A vote of weight `smoothing` for every class counts in the mean and in the distances.
     """
     votes = [(k, 1.0) for k in labels] + [(k, smoothing) for k in range(n_classes)]
     total = math.fsum(weight for _, weight in votes)
     mean = [math.fsum(w for k, w in votes if k == c) / total for c in range(n_classes)]
     squared = [math.fsum(((k == c) - mean[c]) ** 2 for c in range(n_classes)) for k, _ in votes]
     variance = math.fsum(w * d for (_, w), d in zip(votes, squared)) / total / 2
-    return 1 / (variance + floor)
+    return 1 / (variance + epsilon)
 
 
-def slow_nearest(points, asked, k, *, itself=None):
-    """Indices of the k nearest points, the nearest first; `itself` is left out."""
-    distance = [(math.dist(asked, point), j) for j, point in enumerate(points) if j != itself]
+def slow_nearest(points, query, k, *, itself=None):
+    """Indices of the k nearest points, the nearest first; `itself` is excluded."""
+    distance = [(math.dist(query, point), j) for j, point in enumerate(points) if j != itself]
     return [j for _, j in sorted(distance)[:k]]
 
 
@@ -27,20 +27,20 @@ def slow_interpolate(point, other, delta):
     return [a + delta * (b - a) for a, b in zip(point, other)]
 
 
-def slow_labels_of(triples, neighbours, worker):
+def slow_labels(triples, neighbours, worker):
     """Labels of a worker on the neighbours, the nearest first."""
     return [label for j in neighbours for item, w, label in triples if item == j and w == worker]
 
 
 def slow_mode(labels):
-    """The most frequent label; of tied ones, that of the nearest neighbour."""
+    """The most frequent label; ties go to that of the nearest."""
     return max(labels, key=lambda label: (labels.count(label), -labels.index(label)))
 
 
 def slow_hard_em(matrix, n_classes, smoothing, prior):
-    """Classification EM (hard EM) on a full items x workers matrix, from the vote: (classes, confusion[w][k][l]).
+    """Classification EM on a full items x workers matrix, from the vote: (classes, confusion[w][k][l]).
 
-    `prior` is "uniform" or "estimated" (with a pseudo-count `smoothing` of each class).
+    `prior` is "uniform" or "estimated" (with a pseudo-count of `smoothing` items of each class).
     """
     n_workers = len(matrix[0])
     answer = [max(range(n_classes), key=row.count) for row in matrix]

@@ -1,4 +1,4 @@
-"""What all learners of representations share: the classes they learn from, when they stop, what they embed."""
+"""What all representation learners share: the classes they learn from, early stopping, embeddings."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def quick(name, **changes):
 
 
 def test_perfect_workers_are_supervised_training():
-    """To the last bit: five right labels on each item teach what the truth as the label of one worker does."""
+    """To the last bit: five correct labels on each item give what the truth as one worker's label gives."""
     X, votes, truth = feature_crowd(3, accuracy=1.0)
     alone = Annotations(
         np.arange(60), np.zeros(60, int), truth, item_ids=votes.item_ids, worker_ids=["truth"], classes=votes.classes
@@ -33,8 +33,8 @@ def test_perfect_workers_are_supervised_training():
         np.testing.assert_array_equal(*found)
 
 
-def test_the_stop_rule_asks_the_held_out_labels():
-    """Their mean log-likelihood by class means and the workers' matrices, both from the other labels alone."""
+def test_early_stopping_uses_the_held_out_log_likelihood():
+    """By class means and confusion matrices, both from the other labels alone."""
     X, votes, _ = feature_crowd(3, accuracy=0.8)
     model = quick("contrastive", max_epochs=1, learning_rate=1e-12).fit(X, votes)  # the network stays as it began
     training, heldout = hold_out(votes, 0.1, np.random.default_rng(0))
@@ -61,7 +61,7 @@ def test_the_best_epoch_is_kept():
 
 
 def test_class_means_survive_collapse():
-    """All items in one place: the shares of the classes are all that is known; classes in one place each: certainty."""
+    """Identical embeddings give the class shares; one point per class gives certainty."""
     code = np.array([0, 0, 0, 1])
     nothing = torch.zeros(4, 2, dtype=torch.float64)
     found = class_mean_log_proba(nothing, code, nothing[:1]).exp()
@@ -72,7 +72,7 @@ def test_class_means_survive_collapse():
 
 
 def test_a_module_of_the_callers_own():
-    """A function (n_features, embedding_size) -> module is the network, and an embedding comes out of it."""
+    """A function (n_features, embedding_size) -> module is the network."""
     X, votes, _ = feature_crowd(3)
     model = Contrastive(backbone=torch.nn.Linear, embedding_size=6, max_epochs=2, random_state=0).fit(X, votes)
     assert type(model.module_) is torch.nn.Linear and model.transform(X).shape == (60, 6)

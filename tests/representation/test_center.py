@@ -47,7 +47,7 @@ def test_a_class_without_items_has_no_centre():
     X, votes, _ = feature_crowd(2)
     wider = Annotations(
         votes.item, votes.worker, votes.label * 2, item_ids=votes.item_ids, worker_ids=votes.worker_ids,
-        classes=["a", "nobody's", "b"],
+        classes=["a", "unused", "b"],
     )  # fmt: skip
     two, three = (quick(max_epochs=3).fit(X, labels) for labels in (votes, wider))
     assert np.isnan(three.centers_[1]).all()

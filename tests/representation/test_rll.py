@@ -1,4 +1,4 @@
-"""RLL: confidence by hand, both readings, and what an untrustworthy item does."""
+"""RLL: confidence by hand, both readings, and the effect of items of low confidence."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_the_reading_of_neucrowd_keeps_every_promise():
 @pytest.mark.parametrize(
     "kind, expected",
     [
-        # items: five of five for 0, four of five for 0, three of five for 1, nobody
+        # items: five of five for 0, four of five for 0, three of five for 1, no label
         ("mle", [1, 0.8, 0.6, np.nan]),
         ("bayesian", [(5 + 10 / 3) / 10, (4 + 10 / 3) / 10, (3 + 5 / 3) / 10, np.nan]),
         ("assurance", [1, 0.6, 0.2, np.nan]),
@@ -75,8 +75,8 @@ def test_scales_of_the_papers():
         assert not np.array_equal(found[0], found[2])
 
 
-def test_an_item_that_is_not_trusted_pulls_little():
-    """Of two negatives equally near, the less trusted one moves less, by either reading; without trust, not at all."""
+def test_an_item_of_low_confidence_has_a_small_gradient():
+    """Of two equally near negatives the one of lower confidence has the smaller gradient; with 0 it has none."""
     for inside in (False, True):
         similarity = torch.tensor([[0.5, 0.2, 0.2, 0.2]], requires_grad=True)
         tuplet_loss(similarity, torch.tensor([[1.0, 0.9, 0.3, 0.0]]), 2.0, inside=inside).backward()
@@ -84,7 +84,7 @@ def test_an_item_that_is_not_trusted_pulls_little():
         assert pull[0] < 0 < pull[2] < pull[1] and pull[3] == pytest.approx(0, abs=1e-9)
 
 
-def test_each_step_trusts_items_as_far_as_their_labels_agree(monkeypatch):
+def test_each_step_weights_items_by_confidence(monkeypatch):
     """The weights of a tuplet are the confidences of its positive and of its negatives."""
     drawn, weights = [], []
 
@@ -108,7 +108,7 @@ def test_each_step_trusts_items_as_far_as_their_labels_agree(monkeypatch):
 
 @pytest.mark.parametrize("similarity", ["cosine", "distance"])
 def test_the_loss_falls(similarity):
-    """In both readings, from labels that are right: wrong ones cost the more the surer the embedding becomes."""
+    """In both readings, from correct labels: wrong ones increase the loss of a confident embedding."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=1.0)
     history = quick(similarity=similarity, confidence="mle").fit(X, votes).history_
     assert np.mean([epoch["loss"] for epoch in history[-3:]]) < 0.9 * history[0]["loss"]

@@ -30,7 +30,7 @@ def test_the_closest_negative_beyond_the_positive_counts():
     # from 0: D_ap = 1, the closest beyond is at 2: 1 - 4 + 1 < 0; from 1: beyond 1 is the one at 5: 1 - 16 + 1 < 0
     assert semi_hard_loss(points, target, 1.0).item() == 0
     assert semi_hard_loss(points, target, 4.0).item() == pytest.approx((1 - 4 + 4) / 2)
-    near = torch.tensor([[0.0], [1.0], [0.5], [0.7]])  # nobody is beyond: the farthest, at 0.7 and at 0.5
+    near = torch.tensor([[0.0], [1.0], [0.5], [0.7]])  # no negative is farther: the farthest, at 0.7 and at 0.5
     expected = ((1 - 0.49 + 1) + (1 - 0.25 + 1)) / 2
     assert semi_hard_loss(near, torch.tensor([0, 0, 1, 2]), 1.0).item() == pytest.approx(expected)
 

@@ -1,4 +1,4 @@
-"""Who labels what: exact numbers of labels, no pair twice, the asked-for skew, and thinning."""
+"""Assignment: exact numbers of labels, distinct pairs, the given activity, and removal of labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from manyhands.simulate import activity_shares, assign, make_crowd, thin
 @pytest.mark.parametrize("activity", ["uniform", "zipf", "dirichlet"])
 @pytest.mark.parametrize("labels_per_item", [1, 5, 19, 20])
 def test_every_item_gets_its_labels_from_different_workers(activity, labels_per_item):
-    """Each item has exactly the asked number of labels and no (item, worker) pair stands twice."""
+    """Each item has exactly the given number of labels, and (item, worker) pairs are distinct."""
     item, worker = assign(500, 20, labels_per_item, activity, random_state=0)
     assert np.bincount(item, minlength=500).tolist() == [labels_per_item] * 500
     assert len(np.unique(item.astype(np.int64) * 20 + worker)) == len(item)
@@ -31,7 +31,7 @@ def test_numbers_of_labels_may_differ_between_items():
 
 
 def test_activity_follows_the_shares():
-    """With many workers a worker's part of the labels is his share; Zipf's first is the busiest."""
+    """With many workers the observed share of each worker is the expected one; Zipf's first is the most active."""
     share = activity_shares("zipf", 200)
     _, worker = assign(20_000, 200, 3, "zipf", random_state=0)
     seen = np.bincount(worker, minlength=200) / len(worker)
@@ -42,7 +42,7 @@ def test_activity_follows_the_shares():
 
 
 def test_few_workers_are_drawn_as_one_after_the_other_without_repeats():
-    """Pairs of workers come as often as successive draws without replacement say, also when the clocks settle them."""
+    """Pairs of workers have the frequencies of draws without replacement, also in the exact draw."""
     weight = np.array([1e-7, 0.2, 0.3, 0.5])
     share = weight / weight.sum()
     _, worker = assign(40_000, 4, 2, weight, random_state=0)
@@ -57,7 +57,7 @@ def test_few_workers_are_drawn_as_one_after_the_other_without_repeats():
 
 
 def test_the_same_seed_gives_the_same_pairs():
-    """An integer decides everything; another integer gives other pairs."""
+    """An integer seed determines the result; another seed gives other pairs."""
     first, same, other = (assign(100, 30, 4, "dirichlet", seed) for seed in (3, 3, 4))
     assert np.array_equal(first, same)
     assert not np.array_equal(first, other)
@@ -83,13 +83,13 @@ def test_the_same_seed_gives_the_same_pairs():
     ],
 )
 def test_impossible_assignments_are_refused(arguments):
-    """What cannot be assigned gives one sentence or two, never a loop without end."""
+    """An impossible assignment is an error, never an endless loop."""
     with pytest.raises(ParameterError, match=r"must be|cannot get"):
         assign(*arguments)
 
 
 def test_thinning_removes_the_share_and_leaves_one():
-    """Half of the labels go; with keep_one no item is left empty, without it some are; the ids all stay."""
+    """Half of the labels are removed; with keep_one every item keeps a label; all ids are kept."""
     votes = make_crowd(300, 20, labels_per_item=2, random_state=0).annotations
     kept, free = thin(votes, 0.5, random_state=0), thin(votes, 0.5, keep_one=False, random_state=0)
     assert kept.n_annotations == free.n_annotations == 300
@@ -100,7 +100,7 @@ def test_thinning_removes_the_share_and_leaves_one():
 
 
 def test_thinning_at_its_limits():
-    """Nothing removed is the same; everything removed leaves one label per item, or none at all."""
+    """Share 0 changes nothing; share 1 leaves one label per item, or none."""
     votes = make_crowd(50, 9, labels_per_item=3, random_state=0).annotations
     assert thin(votes, 0.0, random_state=0) == votes
     assert thin(votes, 1.0, random_state=0).n_labels.tolist() == [1] * 50
@@ -111,7 +111,7 @@ def test_thinning_at_its_limits():
 
 
 def test_every_label_of_an_item_is_equally_likely_to_stay():
-    """Which label survives does not depend on the worker's place in the table."""
+    """Which label is kept does not depend on the order of workers."""
     votes = make_crowd(4000, 4, labels_per_item=4, random_state=0).annotations
     stay = np.bincount(thin(votes, 1.0, random_state=0).worker, minlength=4) / 4000
     assert np.abs(stay - 0.25).max() < 0.03

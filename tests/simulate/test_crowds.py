@@ -1,4 +1,4 @@
-"""Crowds: shares of classes, honest kinds, each bad kind as named, and one seed for everything."""
+"""Crowds: class shares, label noise of honest workers, each attack, and seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_the_bad(crowd):
 
 
 def test_shares_of_classes():
-    """Classes come in the asked proportion, which need not sum to one; a class without a share never comes."""
+    """Classes have the given shares, which need not sum to one; a class of share 0 never occurs."""
     truth = make_truth(20_000, [10, 0, 1], random_state=0)
     assert np.abs(np.bincount(truth) / 20_000 - [10 / 11, 0, 1 / 11]).max() < 0.01
     assert np.abs(np.bincount(make_truth(20_000, 4, 0)) / 20_000 - 0.25).max() < 0.02
@@ -32,8 +32,8 @@ def test_shares_of_classes():
 
 @pytest.mark.parametrize("bad", ATTACKS)
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_confusion_of_every_attack_is_what_its_workers_show(bad, n_classes):
-    """Good and bad workers together show the confusion matrices that the crowd states."""
+def test_observed_confusion_matrices_are_those_of_the_crowd(bad, n_classes):
+    """The observed confusion matrices of honest and bad workers are those in the crowd."""
     crowd = make_crowd(**MANY, n_classes=n_classes, kind="confusion", accuracy=0.7, bad=bad)
     a = crowd.annotations
     group = np.where(crowd.is_bad, 1, 0)[a.worker]
@@ -51,7 +51,7 @@ def test_the_confusion_of_every_attack_is_what_its_workers_show(bad, n_classes):
 
 
 @pytest.mark.parametrize("bad", ATTACKS)
-def test_bad_workers_are_as_many_as_asked_and_leave_the_others_alone(bad):
+def test_bad_share_and_accuracy_of_the_honest_workers(bad):
     """Eight of twenty are bad, and the honest labels are right as often as without them."""
     crowd = make_crowd(**MANY, bad=bad)
     a = crowd.annotations
@@ -61,22 +61,22 @@ def test_bad_workers_are_as_many_as_asked_and_leave_the_others_alone(bad):
     assert a.n_labels.tolist() == [10] * 3000
 
 
-def test_constant_workers_say_one_class():
-    """All say the target, which is the commonest class unless named."""
+def test_constant_workers_use_one_class():
+    """All labels are the target, by default the most frequent class."""
     assert set(of_the_bad(make_crowd(**MANY, bad="constant", class_shares=[1, 3]))[2]) == {1}
     assert set(of_the_bad(make_crowd(**MANY, bad="constant", n_classes=3, target=2))[2]) == {2}
 
 
 def test_inverted_workers_flip_two_classes_and_shift_more():
-    """Their honest label moves on by one class."""
+    """Their labels are the classes after the honest ones."""
     for n_classes in (2, 4):
         _, _, label, truth = of_the_bad(make_crowd(**MANY, bad="inverted", accuracy=1.0, n_classes=n_classes))
         assert np.array_equal(label, (truth + 1) % n_classes)
 
 
 @pytest.mark.parametrize("bad", ["colluding", "sybil"])
-def test_colluders_share_one_sheet_that_knows_nothing(bad):
-    """On each item all bad workers say the same, and they are right by chance."""
+def test_colluding_workers_share_random_labels(bad):
+    """On each item all bad workers give the same label, and its accuracy is that of chance."""
     item, _, label, truth = of_the_bad(make_crowd(**MANY, bad=bad))
     sheet = np.full(3000, -1)
     sheet[item] = label
@@ -85,7 +85,7 @@ def test_colluders_share_one_sheet_that_knows_nothing(bad):
 
 
 def test_copycats_repeat_one_honest_worker():
-    """Wherever the first honest worker has answered too, every copycat says what he says."""
+    """On items of the first honest worker, every copycat gives the same label."""
     crowd = make_crowd(**MANY, bad="copycat")
     model = np.argmin(crowd.is_bad)
     a = crowd.annotations
@@ -97,8 +97,8 @@ def test_copycats_repeat_one_honest_worker():
     assert np.array_equal(sheet[item[known]], label[known])
 
 
-def test_sleepers_are_good_and_then_guess():
-    """Each worker's first half of items is right as an honest worker's, the second by chance."""
+def test_sleepers_are_honest_and_then_random():
+    """The first half of each worker's labels has the honest accuracy, the second that of chance."""
     _, worker, label, truth = of_the_bad(make_crowd(**MANY, bad="sleeper", accuracy=1.0))
     later = []
     for w in np.unique(worker):
@@ -118,8 +118,8 @@ def test_sybils_have_three_labels_each():
     assert len(crowd.confusion) == len(crowd.is_bad) == crowd.annotations.n_workers > 1000
 
 
-def test_targeted_attack_denies_the_rarest_class_only():
-    """The rare class is never admitted; elsewhere the labels are honest."""
+def test_targeted_attack_mislabels_the_rarest_class_only():
+    """Items of the rare class are always wrong; other labels are honest."""
     _, _, label, truth = of_the_bad(
         make_crowd(**MANY, bad="targeted", class_shares=[5, 4, 1], n_classes=3, accuracy=1.0)
     )
@@ -135,7 +135,7 @@ def test_gold_only_workers_are_right_on_the_first_tenth():
 
 
 def test_families_err_together():
-    """Members are as good as honest workers, yet two of them agree far more often than honest workers do."""
+    """Members are as accurate as honest workers, but agree far more often."""
     crowd = make_crowd(300, 20, labels_per_item=20, bad="family", bad_share=0.5, random_state=0)
     label = crowd.annotations.label.reshape(300, 20)
     together = [np.mean(x[:, [0]] == x[:, 1:]) for x in (label[:, crowd.is_bad], label[:, ~crowd.is_bad])]
@@ -145,15 +145,15 @@ def test_families_err_together():
 
 
 def test_careless_workers_are_a_little_better_than_chance():
-    """A quarter of the honest advantage over guessing is left."""
+    """A quarter of the honest accuracy above chance is left."""
     _, _, label, truth = of_the_bad(make_crowd(**MANY, bad="careless", accuracy=0.9))
     assert abs(np.mean(label == truth) - (0.5 + 0.25 * 0.4)) < 0.03
 
 
 @pytest.mark.parametrize("kind", ["glad", "difficulty"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_hard_items_are_missed_more_often(kind, n_classes):
-    """Where difficulty is planted, the harder half is missed more often, and there is no confusion matrix."""
+def test_difficult_items_have_more_errors(kind, n_classes):
+    """The more difficult half of the items has more errors, and there is no confusion matrix."""
     crowd = make_crowd(1000, 20, n_classes, 10, kind=kind, accuracy=0.9, random_state=0)
     a = crowd.annotations
     right = a.label == crowd.truth[a.item]
@@ -163,7 +163,7 @@ def test_hard_items_are_missed_more_often(kind, n_classes):
     assert right[hard].mean() > 1 / n_classes
 
 
-def test_glad_and_difficulty_have_the_asked_accuracy_where_they_should():
+def test_glad_and_difficulty_have_the_given_accuracy():
     """GLAD near easiness 1, difficulty on the easiest items."""
     for kind, near in [("glad", lambda d: np.abs(np.log(d)) < 0.2), ("difficulty", lambda d: d < 0.1)]:
         crowd = make_crowd(5000, 20, 3, 10, kind=kind, accuracy=0.8, random_state=0)
@@ -174,8 +174,8 @@ def test_glad_and_difficulty_have_the_asked_accuracy_where_they_should():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bad", ATTACKS)
-def test_one_seed_decides_everything(kind, bad):
-    """The same seed gives the same crowd, another seed another; no global generator is touched."""
+def test_one_seed_determines_the_crowd(kind, bad):
+    """The same seed gives the same crowd, another seed another; no global generator is used."""
     np_state, py_state = str(np.random.get_state()), random.getstate()  # noqa: NPY002
     first, same, other = (
         make_crowd(60, 10, kind=kind, bad=bad, bad_share=0.3, activity="dirichlet", spread=0.1, random_state=seed)
@@ -187,14 +187,14 @@ def test_one_seed_decides_everything(kind, bad):
     assert np_state == str(np.random.get_state()) and py_state == random.getstate()  # noqa: NPY002
 
 
-def test_a_generator_moves_on():
+def test_a_generator_is_advanced():
     """A generator is used as it is, so that two crowds from one generator differ."""
     rng = np.random.default_rng(0)
     assert make_crowd(50, random_state=rng).annotations != make_crowd(50, random_state=rng).annotations
 
 
-def test_nobody_and_everybody_bad():
-    """No bad workers leave a plain crowd; a crowd of bad workers alone is legal."""
+def test_no_worker_and_every_worker_bad():
+    """Bad shares of 0 and of 1 are both allowed."""
     assert not make_crowd(50, bad="copycat", bad_share=0.0, random_state=0).is_bad.any()
     for bad in ATTACKS:
         assert make_crowd(50, 10, bad=bad, bad_share=1.0, random_state=0).is_bad.all()

@@ -32,7 +32,7 @@ def test_more_classes_than_items_are_refused():
         class_sizes(2, [1, 1, 1])
 
 
-def test_a_long_tail_is_what_was_asked_for():
+def test_sizes_and_numbers_of_labels():
     """Sizes to the item; 2.5 labels are two or three; the test part is balanced or not."""
     data = make_long_tail(1110, 3, 100, 20, n_test=90, n_features=4, random_state=0)
     assert np.bincount(data.crowd.truth).tolist() == [1000, 100, 10]
@@ -44,7 +44,7 @@ def test_a_long_tail_is_what_was_asked_for():
     assert np.bincount(same.truth_test).tolist() == [100, 10, 1]
 
 
-def test_a_seed_decides_everything():
+def test_a_seed_determines_the_data():
     """Features, labels and test items."""
     first, again, other = (make_long_tail(200, random_state=seed) for seed in (1, 1, 2))
     assert np.array_equal(first.X, again.X) and np.array_equal(first.X_test, again.X_test)
@@ -60,8 +60,8 @@ def test_classes_lie_around_centres_that_both_parts_share():
     assert np.array_equal(nearest, data.truth_test)
 
 
-def test_workers_are_mixed_and_unevenly_busy():
-    """Accuracies around .69; rows of a confusion matrix differ; the busiest give most of the labels."""
+def test_workers_differ_in_accuracy_and_activity():
+    """Accuracies around .69; rows of a confusion matrix differ; the most active workers give most of the labels."""
     crowd = label_sparsely(np.tile([0, 1, 2, 3], 2000), 4, 400, random_state=0)
     diagonal = np.diagonal(crowd.confusion, axis1=1, axis2=2)
     assert np.mean(diagonal) == pytest.approx(0.69, abs=0.02) and diagonal.mean(1).std() > 0.12
@@ -73,7 +73,7 @@ def test_workers_are_mixed_and_unevenly_busy():
 
 
 @pytest.mark.parametrize(
-    "parameters, said",
+    "parameters, message",
     [
         ({"ratio": 0.5}, "'ratio' of a long tail"),
         ({"n_classes": 1}, "'n_classes' of a long tail"),
@@ -84,7 +84,7 @@ def test_workers_are_mixed_and_unevenly_busy():
         ({"n_items": 5}, "5 items are too few for 8 classes"),
     ],
 )
-def test_what_cannot_be_is_refused(parameters, said):
+def test_impossible_parameters_are_refused(parameters, message):
     """One sentence that names the parameter."""
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(ParameterError, match=message):
         make_long_tail(**parameters)

@@ -1,4 +1,4 @@
-"""The papers' crowds: the figures that their sheets state."""
+"""Crowds of the papers: sizes, accuracies and class shares as published."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from manyhands.simulate import (
 
 
 def label_matrix(crowd):
-    """(n_items, n_workers) of a crowd in which everybody labelled everything."""
+    """(n_items, n_workers) labels of a crowd in which every worker labelled every item."""
     return crowd.annotations.label.reshape(len(crowd.truth), -1)
 
 
@@ -54,7 +54,7 @@ def test_difficulty_em_reference_labels_are_drawn_one_by_one():
 
 
 def test_structural_labels_reach_the_stated_expertise_on_easy_items():
-    """On items with p = 0 or 1 each worker shows his sensitivity and specificity; on p = 1/2 all guess."""
+    """On items with p = 0 or 1 each worker has the given sensitivity and specificity; on p = 1/2 labels are random."""
     truth = np.repeat([0, 1], 20_000)
     easy = label_matrix(make_structural(truth, truth.astype(float), random_state=0)) == truth[:, None]
     assert np.abs(easy[truth == 1].mean(0) - [0.8, 0.6, 0.6, 0.7, 0.6]).max() < 0.02
@@ -85,7 +85,7 @@ def test_iced_sizes_and_errors(setting):
     assert 9.9 < given.n_of_class[0] / given.n_of_class[1] < 10.2
 
 
-def test_iced_vote_is_as_good_as_the_sheet_says():
+def test_iced_vote_has_the_published_accuracy():
     """W = 7, errors U(.2, .4): the sheet's five-seed mean of the vote is .865, here within two points over 20 seeds."""
     accuracy = [vote_accuracy(make_iced("gisette", random_state=seed)) for seed in range(20)]
     assert abs(np.mean(accuracy) - 0.865) < 0.03
@@ -99,8 +99,8 @@ def test_iced_takes_given_classes():
     assert crowd.annotations.n_classes == 3 and crowd.annotations.n_annotations == 45
 
 
-def test_self_crowd_check_is_sparse_and_uneven():
-    """400 items, 20 workers, two labels each, shares near .5 .3 .12 .08, balanced test, very uneven activity."""
+def test_self_crowd_is_sparse_and_imbalanced():
+    """400 items, 20 workers, two labels each, shares near .5 .3 .12 .08, balanced test, very unequal activity."""
     data = make_self_crowd(random_state=0)
     votes = data.crowd.annotations
     assert votes.n_annotations == 800 and votes.n_workers == 20 and data.X.shape == (400, 10)
@@ -112,8 +112,8 @@ def test_self_crowd_check_is_sparse_and_uneven():
     assert accuracy.min() >= 0.2 and accuracy.max() <= 0.98 and abs(accuracy.mean() - 0.69) < 0.05
 
 
-def test_neucrowd_errors_are_a_cut_normal():
-    """Errors lie in [.01, .5] around .133, the mean of that cut normal; sizes are 800 + 200 and 500."""
+def test_neucrowd_errors_are_a_truncated_normal():
+    """Errors lie in [.01, .5] around .133, the mean of the truncated normal; sizes are 800 + 200 and 500."""
     datas = [make_neucrowd(11, n_features=4, random_state=seed) for seed in range(30)]
     error = np.concatenate([1 - data.crowd.confusion[:, 0, 0] for data in datas])
     assert error.min() >= 0.01 and error.max() <= 0.5
@@ -123,7 +123,7 @@ def test_neucrowd_errors_are_a_cut_normal():
     assert abs(datas[0].crowd.truth.mean() - 0.5) < 0.06
 
 
-def test_neucrowd_errors_by_item_gather_on_few_items():
+def test_neucrowd_errors_by_item_concentrate_on_few_items():
     """With one error per item, wrong labels vary more between items than independent workers' would."""
     by_worker, by_item = (make_neucrowd(7, 4, kind, random_state=0).crowd for kind in ("worker", "item"))
     excess = []
@@ -133,7 +133,7 @@ def test_neucrowd_errors_by_item_gather_on_few_items():
     assert excess[0] < 1.1 < excess[1]
 
 
-def test_mbem_hammers_are_right_and_spammers_guess():
+def test_mbem_hammers_are_right_and_spammers_are_random():
     """One label per item by default; hammers never err, spammers are right in one of three cases."""
     truth = np.tile([0, 1, 2], 3000)
     crowd = make_mbem(truth, 3, random_state=0)
@@ -147,7 +147,7 @@ def test_mbem_hammers_are_right_and_spammers_guess():
 
 @pytest.mark.parametrize("expertise, n_workers", [("high", (5, 10, 10)), ("low", (10, 25, 12))])
 def test_max_mig_cases(expertise, n_workers):
-    """Seniors alone; with juniors who say class 0; with juniors who copy the first or the second senior."""
+    """Seniors alone; with juniors who label class 0; with juniors who copy the first or the second senior."""
     truth = np.tile([0, 1], 4000)
     crowds = [make_max_mig(truth, case, expertise, random_state=0) for case in (1, 2, 3)]
     assert tuple(crowd.annotations.n_workers for crowd in crowds) == n_workers

@@ -1,4 +1,4 @@
-"""How workers err: matrices with the stated rows, and labels drawn from them as often as they say."""
+"""Label noise: confusion matrices with the stated rows, and labels drawn with their probabilities."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def chi_square(counts, expected_share):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 8])
-def test_labels_follow_the_planted_confusion(n_classes):
-    """With many labels the shown confusion matrix is the planted one, within six deviations of chi-square."""
+def test_labels_follow_the_confusion_matrices(n_classes):
+    """With many labels the observed confusion matrix is the given one, within six deviations of chi-square."""
     planted = random_confusion(np.full(6, 0.6), n_classes, strength=4, random_state=1)
     crowd = label_items(make_truth(8000, n_classes, 0), planted, random_state=0)
     statistic, freedom = chi_square(shown_confusion(crowd), planted)
@@ -66,7 +66,7 @@ def test_one_coin_and_two_coin_matrices():
 
 
 def test_random_confusion_is_centred_on_the_accuracy():
-    """The mean diagonal is the accuracy, and strength draws the rows together."""
+    """The mean diagonal is the accuracy, and a larger strength reduces the spread of the rows."""
     loose, tight = (random_confusion(np.full(2000, 0.7), 3, s, 0).diagonal(axis1=1, axis2=2) for s in (2, 200))
     assert abs(loose.mean() - 0.7) < 0.02 and abs(tight.mean() - 0.7) < 0.005
     assert loose.std() > 5 * tight.std()
@@ -74,7 +74,7 @@ def test_random_confusion_is_centred_on_the_accuracy():
 
 
 def test_hammers_and_spammers():
-    """A worker, or with class_wise a row of his, is the identity or a guess, in the asked proportion."""
+    """A worker, or with class_wise a row of theirs, is the identity or uniform, with the given probability."""
     whole, rows = hammer_spammer(4000, 3, 0.4, random_state=0), hammer_spammer(4000, 3, 0.4, True, 0)
     assert abs(np.mean(whole[:, 0, 0] == 1) - 0.4) < 0.04 and abs(np.mean(rows[:, 2, 2] == 1) - 0.4) < 0.04
     assert np.array_equal(whole[:, 0, 0], whole[:, 2, 2])
@@ -83,7 +83,7 @@ def test_hammers_and_spammers():
 
 
 def test_ability_and_difficulty():
-    """A boundary item is a guess, the easiest gives the stated accuracy, for two classes and for more."""
+    """Labels of a boundary item are random, the easiest has the given accuracy, for two classes and for more."""
     for n_classes in (2, 5):
         ability = accuracy_to_ability([0.6, 0.9], n_classes)
         assert np.allclose(difficulty_accuracy(ability, 0.0, n_classes), 1 / n_classes)
@@ -93,7 +93,7 @@ def test_ability_and_difficulty():
 
 
 def test_wrong_labels_are_spread_over_the_other_classes():
-    """The truth comes as often as asked, and each other class equally often."""
+    """The truth has the given frequency, and the other classes are equally frequent."""
     label = draw_right_or_wrong(np.full(30_000, 0.4), np.full(30_000, 2), 4, random_state=0)
     assert np.abs(np.bincount(label) / 30_000 - [0.2, 0.2, 0.4, 0.2]).max() < 0.015
 

@@ -36,7 +36,7 @@ def either_lock(request, monkeypatch):
 
 
 def test_the_second_is_refused_and_the_first_goes_on(tmp_path, either_lock):
-    """One sentence that says who writes; nothing is left when both are done."""
+    """The message names the process that writes; nothing is left when both are done."""
     with claim(tmp_path / "out", ["a", "b"]) as output:
         for force in (False, True):
             with (
@@ -78,7 +78,7 @@ def test_a_name_in_the_way_appears_during_the_work(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"mine"
 
 
-def test_the_lock_of_a_killed_process_locks_nobody_out(tmp_path):
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
     """Its file is still there, and the next run takes it and removes it."""
     out = tmp_path / "out"
     with subprocess.Popen([sys.executable, "-c", _HOLD, str(out)], stdout=subprocess.PIPE) as process:
@@ -93,7 +93,7 @@ def test_the_lock_of_a_killed_process_locks_nobody_out(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file cannot be removed there")
 def test_a_lock_that_its_last_holder_removed_is_no_lock(tmp_path, monkeypatch):
-    """Who opened the file before it was removed tries again with the one that is there."""
+    """A process that opened the file before it was removed tries again with the present one."""
     try_lock, calls = locks._try_lock, []
 
     def after_removal(descriptor):
@@ -109,7 +109,7 @@ def test_a_lock_that_its_last_holder_removed_is_no_lock(tmp_path, monkeypatch):
 
 
 class TestWithoutLocks:
-    """Where the file's existence is the lock, it counts for as long as its process lives."""
+    """Where the existence of the file is the lock, it counts for as long as its process lives."""
 
     @pytest.fixture(autouse=True)
     def no_locks(self, monkeypatch):
@@ -221,12 +221,12 @@ def _check_kills(tmp_path, delays):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed there")
 def test_real_kills_leave_what_the_next_run_repairs(tmp_path):
-    """At three moments that nobody chose."""
+    """At three random moments."""
     _check_kills(tmp_path, (0.05, 0.0613, 0.0727))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed there")
 def test_many_real_kills_leave_what_the_next_run_repairs(tmp_path):
-    """At twenty moments that nobody chose."""
+    """At twenty random moments."""
     _check_kills(tmp_path, [0.02 + 0.00717 * k for k in range(20)])

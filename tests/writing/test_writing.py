@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and those of one run together."""
+"""Files appear complete or not at all, and those of one run together."""
 
 import errno
 import json
@@ -28,7 +28,7 @@ def test_nothing_is_replaced_without_force(tmp_path):
 
 
 def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path):
-    """A file in its way, a folder in a file's way, a system that takes no files; nothing is made by asking."""
+    """A file in its place, a folder in the place of a file, a system without files; the check leaves nothing behind."""
     (tmp_path / "file").write_bytes(b"mine")
     (tmp_path / "folder").mkdir()
     refuse_unwritable(tmp_path, ["file"])
@@ -43,7 +43,7 @@ def test_a_folder_that_cannot_be_is_refused_before_the_work(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no such folder")
 def test_a_folder_in_which_no_file_can_be():
-    """Even for whoever may do everything."""
+    """Even for a superuser."""
     with pytest.raises(ParameterError, match="Nothing can be written to /proc/none: "):
         refuse_unwritable("/proc/none")
 
@@ -95,7 +95,7 @@ def test_an_interruption_while_files_are_moved_waits(tmp_path, monkeypatch):
 
 
 class TestTemporaryNames:
-    """Nobody can know them, and no link is followed."""
+    """They are not predictable, and no link is followed."""
 
     @pytest.fixture
     def opened(self, monkeypatch):
@@ -158,7 +158,7 @@ class TestLinks:
         if exists:
             target.write_bytes(b"mine")
         (out / "a").symlink_to(target)
-        with pytest.raises(OutputExistsError, match=r"already has a.*the symbolic link is replaced"):
+        with pytest.raises(OutputExistsError, match=r"already has a.*the symbolic link itself is replaced"):
             write_files(out, {"a": b"new"}, manifest=manifest)
         assert (out / "a").is_symlink() and target.exists() == exists
         write_files(out, {"a": b"new"}, manifest=manifest, force=True)
@@ -181,15 +181,15 @@ class TestLinks:
 
 
 class TestManifest:
-    """It says which files belong together."""
+    """It records which files belong together."""
 
     def test_the_same_files_give_the_same_manifest(self, tmp_path):
         for name in ("one", "two"):
             write_files(tmp_path / name, {"a": b"1", "b": b"2"}, manifest=True)
         assert contents(tmp_path / "one") == contents(tmp_path / "two")
-        told = json.loads((tmp_path / "one" / "manifest.json").read_text())
-        assert told["files"]["a"]["size"] == 1 and len(told["files"]["a"]["sha256"]) == 64
-        assert told["files"]["a"]["run"] == told["files"]["b"]["run"]
+        manifest = json.loads((tmp_path / "one" / "manifest.json").read_text())
+        assert manifest["files"]["a"]["size"] == 1 and len(manifest["files"]["a"]["sha256"]) == 64
+        assert manifest["files"]["a"]["run"] == manifest["files"]["b"]["run"]
         assert verify_folder(tmp_path / "one") == ["a", "b"]
 
     def test_what_is_mixed_cut_off_or_missing_is_named(self, tmp_path):
@@ -200,7 +200,7 @@ class TestManifest:
         with pytest.raises(ParameterError, match=r"a is not the file that manifest\.json names"):
             verify_folder(tmp_path)
         (tmp_path / "a").unlink()
-        with pytest.raises(ParameterError, match="not whole: a is missing"):
+        with pytest.raises(ParameterError, match="incomplete: a is missing"):
             verify_folder(tmp_path)
         (tmp_path / "manifest.json").write_text('{"schema": 2, "files": {"../a": {}}}')
         with pytest.raises(ParameterError, match="cannot be read"):
@@ -277,12 +277,12 @@ def test_a_kill_at_any_step_leaves_a_whole_set_or_one_that_is_known_to_be_mixed(
     shown, states = [], []
     for folder in killed:
         found = {name: content for name, content in contents(folder).items() if not name.startswith(".")}
-        told = json.loads(found.pop("manifest.json"))["files"]
+        manifest = json.loads(found.pop("manifest.json"))["files"]
         assert all(content in (NEW[name], OLD.get(name)) for name, content in found.items())
         shown.append(sum(content == NEW[name] for name, content in found.items()))
         try:
             verify_folder(folder)
-            states.append("new" if told.keys() == NEW.keys() else "old")
+            states.append("new" if manifest.keys() == NEW.keys() else "old")
             assert found == (NEW if states[-1] == "new" else OLD)
         except ParameterError as error:
             states.append("mixed")

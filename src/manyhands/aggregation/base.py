@@ -1,117 +1,64 @@
-"""The base of all aggregators: the door of `fit`, the one place that stores results, prediction and score."""
+"""The base of all aggregators: `fit`, the storage of its results, prediction, and held-out score."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
+from manyhands.aggregation.inference import PRIOR_ACCURACY as PRIOR_ACCURACY
+from manyhands.aggregation.inference import Inference as Inference
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import (
-    FEWEST_WRONG,
-    ConfusionEMFit,
-    fit_confusion_em,
-    has_no_redundancy,
-    n_other_labels,
-    wrong_on_gold,
-)
+from manyhands.em.confusion_em import has_no_redundancy, n_labels_with_gold
 from manyhands.em.decisions import class_totals, overall, pick_classes
-from manyhands.em.kernels import Array, em_pass, pack
-from manyhands.em.priors import ClassPrior, gold_codes, gold_offset
+from manyhands.em.e_step import Gold as Gold
+from manyhands.em.e_step import posterior_given
+from manyhands.em.kernels import Array
+from manyhands.em.priors import gold_codes
+from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import align, heldout_log_likelihood
-from manyhands.noise import NoiseModel, safe_log
-from manyhands.randomness import Seed, make_generator
-from manyhands.validation import Constraint, Number, Probabilities, RandomState, check_annotations
-
-P = TypeVar("P")
-Gold = npt.NDArray[np.int32] | None  # (n_items,) class codes, -1 where the truth is not known
-
-PRIOR_ACCURACY = 0.7  # what is believed of a worker of whom nothing is known, worth one label
-
-
-# What the parameters of a method that is EM with a table may be.
-EM_CONSTRAINTS: dict[str, Constraint] = {
-    "prior": Probabilities(("estimated", "uniform")),
-    "max_iter": Number(whole=True, least=1),
-    "tol": Number(least=0),
-    "n_init": Number(whole=True, least=1),
-    "random_state": RandomState(),
-}
-
-
-class EMMethod(Protocol):
-    """A method with these parameters."""
-
-    max_iter: int
-    tol: float
-    n_init: int
-    random_state: Seed
-
-
-def fit_by_em(
-    method: EMMethod, annotations: Annotations, gold: Gold, noise: NoiseModel[P], prior: ClassPrior
-) -> ConfusionEMFit[P]:
-    """EM with a table, as the parameters of the method say."""
-    return fit_confusion_em(
-        annotations,
-        noise,
-        prior,
-        gold=gold,
-        max_iter=method.max_iter,
-        tol=method.tol,
-        n_init=method.n_init,
-        rng=make_generator(method.random_state),
-    )
-
-
-@dataclass(frozen=True)
-class Inference:
-    """What a method found; the base stores it."""
-
-    posterior: Array  # (n_items, n_classes)
-    counts: Array | None = None  # expected, [worker, truth, label], where the method has them
-    n_iter: int = 1
-    converged: bool = True
-    history: list[float] = field(default_factory=list)
-    results: dict[str, Any] = field(default_factory=dict)  # further attributes, by name
-    notes: dict[str, str] = field(default_factory=dict)  # what the user should know, by code
-
-    @classmethod
-    def from_table(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
-        """The outcome of EM with a table model."""
-        assert fit.final.posterior is not None
-        log_prior = fit.params.log_prior
-        table = {"_log_table": _with_unseen_worker(fit), "_log_prior": log_prior}
-        results |= {
-            "confusion_": confusion,
-            "class_prior_": elementary.exp(log_prior),
-            "restarts_": fit.restarts,
-        } | table
-        return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
+from manyhands.validation import check_annotations
 
 
 class Aggregator(BaseEstimator, ABC):
-    """Truth inference without features.
+    """Base class of aggregators: truth inference from crowd labels, without features of the items.
 
-    A method implements `_infer`, and `_posterior` too unless it is a table model.
+    A method implements `_infer`, and also `_posterior` unless it is fitted by `fit_by_em`.
 
     Attributes
     ----------
-    posterior_ : (n_items, n_classes), rows sum to 1
-    labels_ : (n_items,) in the caller's own class values; None where an item has no label
-    classes_, item_ids_, worker_ids_ : as in the annotations
-    worker_accuracy_ : (n_workers,) expected share of right labels, drawn toward 0.7 by one label
-    tied_, unlabelled_ : (n_items,) bool
-    n_iter_, converged_, history_ : passes over the data, whether they sufficed, the objective after each
-    notes_ : what the crowd does not allow to conclude, by code; each was raised as a CrowdWarning
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
     """
 
     classes_: npt.NDArray[Any]
@@ -124,7 +71,7 @@ class Aggregator(BaseEstimator, ABC):
     _training: Annotations
     _gold: dict[Any, Any]
     _class_totals: Array
-    _log_table: Array  # (n_workers + 1, n_classes, n_classes); the last worker is one never seen
+    _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
     def fit(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
@@ -132,8 +79,22 @@ class Aggregator(BaseEstimator, ABC):
 
         Parameters
         ----------
-        annotations : the crowd's labels
-        gold : {item: class} where the truth is known; what workers said on gold items counts as ever
+        annotations : Annotations
+            The crowd's labels.
+        gold : mapping, default=None
+            Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
+            to estimate the workers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            Where a constructor parameter is out of its range.
+        AnnotationError
+            Where the annotations are empty, or gold names unknown items or classes.
         """
         self._check_parameters()
         check_annotations(annotations)
@@ -143,40 +104,84 @@ class Aggregator(BaseEstimator, ABC):
         return self
 
     def fit_predict(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
-        """`fit`, then the inferred label of every item."""
+        """Fit, then return the inferred class of every item.
+
+        Parameters
+        ----------
+        annotations : Annotations
+            The crowd's labels.
+        gold : mapping, default=None
+            Known truth of some items, {item: class}.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            `labels_`.
+        """
         return self.fit(annotations, gold).labels_
 
     def predict_proba(self, annotations: Annotations) -> Array:
-        """(n_items, n_classes) the posterior of these items, given what `fit` learnt of the workers.
+        """Posterior of items given their labels and the worker parameters estimated by `fit`.
 
-        A worker whom `fit` did not see counts as an average one. Classes must be among `classes_`.
+        Parameters
+        ----------
+        annotations : Annotations
+            Labels of any items, by workers who need not have been in `fit`: an unseen worker counts as an average one.
+            Classes must be among `classes_`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            Rows sum to 1. Items that had gold in `fit` are certain.
         """
         self._check_fitted()
         check_annotations(annotations)
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
-        if not hasattr(self, "_log_prior"):  # a vote: of a silent item it knows what the items of `fit` were
+        if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
             posterior[_without_label(annotations, gold)] = overall(self._class_totals)
         return posterior
 
     def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
-        """The label of each of these items, given what `fit` learnt of the workers."""
+        """Most probable class of items given their labels and the worker parameters estimated by `fit`.
+
+        Parameters
+        ----------
+        annotations : Annotations
+            Labels of any items, see `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Classes in the caller's own values; None for an item without labels.
+        """
         posterior = self.predict_proba(annotations)
-        silent = _without_label(annotations, self._known_gold(annotations))
-        code, _ = pick_classes(posterior, silent, self._class_totals)
+        unlabelled = _without_label(annotations, self._known_gold(annotations))
+        code, _ = pick_classes(posterior, unlabelled, self._class_totals)
         return _label_values(code, self.classes_)
 
     @property
     def annotations_(self) -> Annotations:
-        """The annotations of `fit`."""
+        """The annotations that were passed to `fit`."""
         self._check_fitted()
         return self._training
 
     def score(self, annotations: Annotations) -> float:
-        """Mean log-likelihood of held-out annotations; no truth is needed.
+        """Mean held-out log-likelihood of labels that `fit` did not see; no truth is needed.
 
-        The same recipe for every method, so that scores compare: worker confusions from the training posterior,
-        shrunk toward the crowd's, then log sum_k p(k | the item's other labels) confusion[worker, k, label].
+        The computation is the same for every method, so that scores are comparable: confusion matrices are estimated
+        from the training posterior and shrunk toward the pooled one, then each label has the likelihood sum_k p(k | the
+        other labels of the item) confusion[worker, k, label]. See `manyhands.heldout`.
+
+        Parameters
+        ----------
+        annotations : Annotations
+            Held-out labels.
+
+        Returns
+        -------
+        float
+            Higher is better; NaN without labels.
         """
         self._check_fitted()
         check_annotations(annotations)
@@ -184,17 +189,14 @@ class Aggregator(BaseEstimator, ABC):
 
     @abstractmethod
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        """What the method finds in checked annotations."""
+        """Run the method on checked annotations; `gold` has a class code per item, -1 where unknown, or is None."""
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        """The posterior of aligned annotations: an E step with the table that `fit` found."""
-        offset = gold_offset(gold, annotations.n_classes)
-        found = em_pass(pack(annotations), self._log_table, self._log_prior, offset, want_posterior=True)
-        assert found.posterior is not None
-        return found.posterior
+        """The posterior of aligned annotations: an E step with the confusion matrices that `fit` estimated."""
+        return posterior_given(annotations, self._log_confusion, self._log_prior, gold)[0]
 
     def _align(self, annotations: Annotations) -> Annotations:
-        """These annotations in the codes of `fit`, with one more worker for all whom it did not see."""
+        """These annotations in the codes of `fit`, with one additional worker for all whom it did not see."""
         return align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
 
     def _known_gold(self, annotations: Annotations) -> Gold:
@@ -203,8 +205,9 @@ class Aggregator(BaseEstimator, ABC):
         return gold_codes(known, annotations.item_ids, self.classes_)
 
     def _store(self, annotations: Annotations, gold: dict[Any, Any], codes: Gold, found: Inference) -> None:
+        """Set all fitted attributes and issue the notes as warnings; attributes of an earlier fit are removed."""
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a second fit forgets the first
+            delattr(self, name)  # results of an earlier fit
         self._training, self._gold = annotations, gold
         self.classes_, self.item_ids_ = annotations.classes, annotations.item_ids
         self.worker_ids_ = annotations.worker_ids
@@ -222,16 +225,8 @@ class Aggregator(BaseEstimator, ABC):
             warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=3)
 
 
-def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
-    """The table of the last E step with one more worker, who errs as the crowd does on average."""
-    if fit.alone:
-        return np.concatenate([fit.used_table, fit.used_table[:1]])
-    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_table.shape[2]  # (truth, label)
-    crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
-    return np.concatenate([fit.used_table, crowd[None]])
-
-
 def _without_label(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
+    """Whether each item has neither a label nor gold, shape (n_items,)."""
     unlabelled = annotations.n_labels == 0
     return unlabelled if gold is None else unlabelled & (gold < 0)
 
@@ -246,9 +241,9 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
 
 
 def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
-    """Expected share of right labels among those gold or somebody else can speak to; a lone voice proves nothing."""
+    """Expected share of right labels, shape (n_workers,), on items that have gold or labels of other workers too."""
     n_workers = annotations.n_workers
-    checked = n_other_labels(annotations, gold) >= 2
+    checked = n_labels_with_gold(annotations, gold) >= 2
     if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
         right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
         return (right + PRIOR_ACCURACY) / (total + 1.0)
@@ -259,19 +254,22 @@ def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> 
 
 
 def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:
+    """Limitations of the result that apply to all methods, by code."""
     notes = {}
     if has_no_redundancy(annotations, gold):
         notes["no_redundancy"] = (
-            "No item has two labels, so nothing can be said about any worker; labels stay as given."
+            "No item has two labels, so nothing can be inferred about any worker; labels stay as given."
         )
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
-        notes["single_class"] = "Every label names the same class; confidence rests on what was assumed beforehand."
+        notes["single_class"] = "Every label names the same class; the posterior rests on the priors."
     wrong, known = wrong_on_gold(annotations, gold)
-    if wrong >= FEWEST_WRONG and 2 * wrong >= known:
+    if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= known:
         notes["vote_contradicts_gold"] = (
             f"The majority vote is wrong on {wrong} of {known} gold items that have labels: most workers err or read "
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."
         )
     if not found.converged:
-        notes["not_converged"] = f"EM stopped after {found.n_iter} passes before it had settled; raise max_iter."
+        notes["not_converged"] = (
+            f"The method stopped after {found.n_iter} iterations before it converged; raise max_iter."
+        )
     return notes

@@ -1,10 +1,12 @@
-"""IBCC: Dawid-Skene's model with a belief about every confusion matrix in place of a best one; variational Bayes.
+"""IBCC: the Dawid-Skene model with a Dirichlet posterior of every confusion matrix, by variational Bayes.
 
-    confusion[w, k, :]  ~  Dirichlet(prior, heavy on the diagonal),   class frequencies ~ Dirichlet
+    confusion[w, k, :]  ~  Dirichlet(prior, larger on the diagonal),   class frequencies ~ Dirichlet
     p(k | labels of i)  ~  exp(E log frequency[k] + sum_w E log confusion[w, k, label_iw])
 
-References: H.-C. Kim and Z. Ghahramani (2012), Bayesian classifier combination, AISTATS; E. Simpson, S. Roberts,
-I. Psorakis and A. Smith (2013), Dynamic Bayesian combination of multiple imperfect classifiers.
+References
+----------
+H.-C. Kim and Z. Ghahramani (2012), Bayesian classifier combination, AISTATS.
+E. Simpson, S. Roberts, I. Psorakis and A. Smith (2013), Dynamic Bayesian combination of multiple imperfect classifiers.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
+from manyhands.aggregation.base import Aggregator, Gold
+from manyhands.aggregation.inference import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.noise.variational import VariationalConfusion, VariationalPrior
@@ -23,24 +26,78 @@ from manyhands.validation import Constraint, Number
 
 
 class IBCC(Aggregator):
-    """One confusion matrix per worker, of which a whole belief is kept: few labels make few claims.
+    """Independent Bayesian classifier combination: confusion matrices with Dirichlet posteriors, by variational Bayes.
 
-    Milder than `DawidSkene` where workers have few labels, the same where they have many. `history_` is the lower
-    bound on the log evidence (ELBO) after each pass.
+    Rows of the confusion matrices and the class frequencies have Dirichlet priors. The posterior of the items uses
+    expected logarithms under the posteriors of the parameters,
+
+        p(k | labels of i)  ~  exp(E log frequency[k] + sum_w E log confusion[w, k, label_iw])
+
+    `history_` is the lower bound on the log evidence (ELBO) after each iteration.
+
+    Use it in the place of `DawidSkene` where workers have few labels: it is less confident there, and nearly the same
+    where they have many. Unlike `PooledDawidSkene` it does not learn from the crowd what workers are like.
 
     Parameters
     ----------
-    smoothing : labels that the belief before any label is worth, in each row of a confusion matrix
-    prior_accuracy : the share of these on the diagonal
-    prior : "estimated" class frequencies (a belief of one item per class), "uniform", or one for each class
-    max_iter, tol, n_init, random_state : as in `DawidSkene`
+    smoothing : float, default=2.0
+        Pseudo-count of the prior in each row of a confusion matrix.
+    prior_accuracy : float, default=0.7
+        Share of these pseudo-counts on the diagonal.
+    prior : {"estimated", "uniform"} or array-like of shape (n_classes,), default="estimated"
+        Class prior: frequencies with a Dirichlet prior of one item per class, a uniform class prior, or a given
+        frequency for each class.
+    max_iter : int, default=1000
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-6
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
+    n_init : int, default=1
+        Number of starts; the first is from the vote shares, the others are random. The best one is kept.
+    random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None, default=None
+        Seed of the random starts.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes), the mean of the belief; rows sum to 1
-    concentration_ : (n_workers, n_classes, n_classes), the belief: Dirichlet rows
-    class_prior_ : (n_classes,), the mean of the belief
-    restarts_ : the bound at which each start ended
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Posterior mean of the confusion matrices, indexed [worker, truth, label]; rows sum to 1.
+    concentration_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Dirichlet parameters of the posterior of each row.
+    class_prior_ : ndarray of shape (n_classes,)
+        Posterior mean of the class frequencies.
+    restarts_ : list of float
+        Final lower bound of each start; one more than `n_init` where a start from gold was tried.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    H.-C. Kim and Z. Ghahramani (2012), Bayesian classifier combination, AISTATS.
+    E. Simpson, S. Roberts, I. Psorakis and A. Smith (2013), Dynamic Bayesian combination of multiple imperfect
+    classifiers.
 
     Examples
     --------
@@ -74,19 +131,20 @@ class IBCC(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        prior = _belief_about_classes(self.prior, annotations)
+        prior = _variational_class_prior(self.prior, annotations)
         noise = VariationalConfusion(annotations.n_classes, self.smoothing, self.prior_accuracy)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        belief = fit.params.noise
-        confusion = belief / belief.sum(axis=2, keepdims=True)
-        found = Inference.from_table(fit, confusion=confusion, concentration_=belief)
+        concentration = fit.params.noise
+        confusion = concentration / concentration.sum(axis=2, keepdims=True)
+        found = Inference.from_table(fit, confusion=confusion, concentration_=concentration)
         if isinstance(prior, VariationalPrior):
             share = prior.concentration(fit.params.log_prior)
             found.results["class_prior_"] = share / share.sum()
         return found
 
 
-def _belief_about_classes(prior: str | npt.ArrayLike, annotations: Annotations) -> ClassPrior:
+def _variational_class_prior(prior: str | npt.ArrayLike, annotations: Annotations) -> ClassPrior:
+    """Class prior with a Dirichlet posterior where frequencies are estimated, else a fixed one."""
     if isinstance(prior, str) and prior == "estimated":
         return VariationalPrior(int(np.count_nonzero(annotations.n_labels)), smoothing=1.0)
     return class_prior(prior, annotations.n_classes, smoothing=0.0)

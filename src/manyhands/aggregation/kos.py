@@ -1,10 +1,12 @@
-"""KOS: workers and items of two classes tell each other, along every label, what all the others say.
+"""KOS: message passing between workers and items of two classes.
 
-    item to worker:  x[i->w] = sum over i's other labels of  sign_iw' y[w'->i]      (sign = +1 or -1, the label)
-    worker to item:  y[w->i] = sum over w's other labels of  sign_i'w x[i'->w] / sqrt(labels of w),   at first 1
-    decision:        sum over i's labels of  sign_iw reliability[w],   reliability[w] = the same sum over all labels
+    item to worker:  x[i->w] = sum over the other labels of i of  sign_iw' y[w'->i]      (sign = +1 or -1, the label)
+    worker to item:  y[w->i] = sum over the other labels of w of  sign_i'w x[i'->w] / sqrt(labels of w),   initially 1
+    decision:        sum over the labels of i of  sign_iw reliability[w],   reliability[w]: the same sum over all labels
 
-Reference: D. Karger, S. Oh and D. Shah (2011), Iterative learning for reliable crowdsourcing systems, NeurIPS.
+References
+----------
+D. Karger, S. Oh and D. Shah (2011), Iterative learning for reliable crowdsourcing systems, NeurIPS.
 """
 
 from __future__ import annotations
@@ -16,32 +18,70 @@ import numpy as np
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.vote_shares import shares
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import n_other_labels
+from manyhands.em.confusion_em import n_labels_with_gold
 from manyhands.em.kernels import Array, sums_by
 from manyhands.exceptions import AnnotationError
 from manyhands.validation import Constraint, Number
 
 
 class KOS(Aggregator):
-    """Message passing for two classes; a worker who is more often wrong than right is heard the other way round.
+    """KOS message passing for two classes; labels of a worker who is usually wrong count for the other class.
+
+    Items send each worker what their other labels imply, workers send each item how reliable their other labels are,
+    until the messages converge (see the module for the formulas).
 
     Three things differ from the paper. The first messages are all 1, not random, so nothing depends on a seed or on
-    names. A worker's message is divided by the root of their number of labels: in the paper everyone has equally many
-    and nothing changes, but in a real crowd the busiest would drown all others. The decision takes a worker's whole
-    reliability, the item in question included, so a worker has one weight, and it serves new items too.
+    names. A worker's message is divided by the square root of their number of labels: in the paper all have equally
+    many and nothing changes, but in a real crowd the workers with the most labels would dominate all others. The
+    decision uses a worker's whole reliability, the item in question included, so each worker has one weight, and it
+    applies to new items too.
 
-    The posterior is the share of the absolute weights behind each class: it ranks items by how clear they are, but is
-    not a calibrated probability. With few labels per item and poor workers the messages carry no news and may not
-    come to rest (`converged_`); a vote is better then.
+    The posterior is the share of the absolute weights of each class: it ranks items by how clear they are, but is not a
+    calibrated probability. Use it for two classes and a regular assignment of workers to items. With few labels per
+    item and poor workers the messages carry no information and may not converge (`converged_`); a vote is better then.
 
     Parameters
     ----------
-    max_iter, tol : at most this many rounds; stop when no message moves by more than `tol` (they are of size 1)
+    max_iter : int, default=100
+        Maximum number of rounds of messages.
+    tol : float, default=1e-4
+        Stop when no message changes by more than this; their root mean square is 1.
 
     Attributes
     ----------
-    reliability_ : (n_workers,) of mean square 1; negative for inverted workers. One whose labels nobody else can
-        speak to has the mean
+    reliability_ : ndarray of shape (n_workers,)
+        Reliabilities of mean square 1; negative for workers who are usually wrong. Workers who share no item with
+        others have the mean.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    D. Karger, S. Oh and D. Shah (2011), Iterative learning for reliable crowdsourcing systems, NeurIPS.
 
     Examples
     --------
@@ -60,7 +100,7 @@ class KOS(Aggregator):
     }
 
     reliability_: Array
-    _weight: Array  # (n_workers + 1,) the last worker is one never seen
+    _weight: Array  # (n_workers + 1,) the last worker is an unseen one
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-4) -> None:
         self.max_iter = max_iter
@@ -72,7 +112,7 @@ class KOS(Aggregator):
                 f"KOS is for two classes, but there are {annotations.n_classes}; use mace or dawid-skene instead."
             )
         reliability, n_iter, converged = _pass_messages(annotations, gold, self.max_iter, self.tol)
-        reliability, mean = _filled_in(annotations, gold, reliability)
+        reliability, mean = _normalised(annotations, gold, reliability)
         weight = np.append(reliability, mean)
         return Inference(
             _signed_vote(annotations, weight, gold),
@@ -86,22 +126,22 @@ class KOS(Aggregator):
 
 
 def _pass_messages(annotations: Annotations, gold: Gold, max_iter: int, tol: float) -> tuple[Array, int, bool]:
-    """(n_workers,) reliabilities, the number of rounds, and whether the messages came to rest."""
+    """Reliabilities, shape (n_workers,), the number of rounds, and whether the messages converged."""
     item, worker = annotations.item, annotations.worker
     sign = 2.0 * annotations.label - 1.0
     truth = None if gold is None else np.where(gold >= 0, 2.0 * gold - 1.0, 0.0)[item]
-    loudness = 1 / np.sqrt(np.maximum(np.bincount(worker, minlength=annotations.n_workers), 1))  # (n_workers,)
+    scale = 1 / np.sqrt(np.maximum(np.bincount(worker, minlength=annotations.n_workers), 1))  # (n_workers,)
     to_item = np.ones(len(sign))
     for n_iter in range(1, max_iter + 1):
-        said = sign * to_item
-        to_worker = sums_by(item, said, annotations.n_items)[item] - said
+        message = sign * to_item
+        to_worker = sums_by(item, message, annotations.n_items)[item] - message
         if truth is not None:
             to_worker = _clamp(to_worker, truth)
-        said = sign * to_worker * loudness[worker]
-        reliability = sums_by(worker, said, annotations.n_workers)
-        before, to_item = to_item, reliability[worker] - said
+        message = sign * to_worker * scale[worker]
+        reliability = sums_by(worker, message, annotations.n_workers)
+        before, to_item = to_item, reliability[worker] - message
         size = float(np.sqrt(np.mean(to_item**2)))
-        if size == 0:  # nobody shares an item with anybody, or each worker has one item: no news travels
+        if size == 0:  # no shared items, or one item per worker: the messages carry no information
             return reliability, n_iter, True
         to_item /= size
         if np.abs(to_item - before).max() <= tol:
@@ -110,28 +150,30 @@ def _pass_messages(annotations: Annotations, gold: Gold, max_iter: int, tol: flo
 
 
 def _clamp(message: Array, truth: Array) -> Array:
-    """A gold item speaks its truth, as loudly as the clearest item; `truth` is 0 where it is not known."""
-    loudest = float(np.abs(message).max()) or 1.0
-    return np.where(truth != 0, truth * loudest, message)
+    """Messages with those of gold items set to their truth (+1 or -1, 0 elsewhere) at the largest magnitude."""
+    largest = float(np.abs(message).max()) or 1.0
+    return np.where(truth != 0, truth * largest, message)
 
 
-def _filled_in(annotations: Annotations, gold: Gold, reliability: Array) -> tuple[Array, float]:
-    """Reliabilities of mean square 1, with the mean for workers nobody can speak to; and that mean."""
-    speaks = reliability != 0
-    if not speaks.any():
+def _normalised(annotations: Annotations, gold: Gold, reliability: Array) -> tuple[Array, float]:
+    """Reliabilities of mean square 1, with the mean for workers who share no item; and that mean."""
+    is_nonzero = reliability != 0
+    if not is_nonzero.any():
         return np.ones(annotations.n_workers), 1.0
-    reliability = reliability / np.sqrt(np.mean(reliability[speaks] ** 2))
-    shared = (n_other_labels(annotations, gold)[annotations.item] >= 2).astype(float)
+    reliability = reliability / np.sqrt(np.mean(reliability[is_nonzero] ** 2))
+    shared = (n_labels_with_gold(annotations, gold)[annotations.item] >= 2).astype(float)
     known = sums_by(annotations.worker, shared, annotations.n_workers) > 0
     mean = float(reliability[known].mean())
     return np.where(known, reliability, mean), mean
 
 
 def _signed_vote(annotations: Annotations, weight: Array, gold: Gold) -> Array:
-    """The share of absolute weights behind each class; a negative weight stands behind the other class."""
+    """The share of absolute weights of each class; a negative weight counts for the other class."""
     if annotations.n_classes == 1:
         return np.ones((annotations.n_items, 1))
-    side = weight[annotations.worker]
-    behind = np.where(side >= 0, annotations.label, 1 - annotations.label)
-    votes = sums_by(2 * annotations.item.astype(np.int64) + behind, np.abs(side), 2 * annotations.n_items)
+    signed_weight = weight[annotations.worker]
+    class_voted_for = np.where(signed_weight >= 0, annotations.label, 1 - annotations.label)
+    votes = sums_by(
+        2 * annotations.item.astype(np.int64) + class_voted_for, np.abs(signed_weight), 2 * annotations.n_items
+    )
     return shares(votes.reshape(-1, 2), gold)

@@ -1,9 +1,11 @@
-"""MACE: every worker either says the truth or guesses from a habit; found by EM.
+"""MACE: every worker either knows the truth or draws a label from a spam distribution; estimated by EM.
 
-    p(label = l | truth = k, worker = w) = trust[w] [l = k] + (1 - trust[w]) guess[w, l]
+    p(label = l | truth = k, worker = w) = competence[w] [l = k] + (1 - competence[w]) spam_distribution[w, l]
     p(k | labels of i)  ~  prior[k] prod_w p(label_iw | k, w)
 
-Reference: D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
+References
+----------
+D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import elementary
-from manyhands.aggregation.base import EM_CONSTRAINTS, Aggregator, Gold, Inference, fit_by_em
+from manyhands.aggregation.base import Aggregator, Gold
+from manyhands.aggregation.inference import EM_CONSTRAINTS, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import Array
 from manyhands.em.priors import class_prior
@@ -24,23 +27,73 @@ from manyhands.validation import Constraint, Number
 
 
 class MACE(Aggregator):
-    """Each worker is honest with one probability, and otherwise guesses, with a taste for some classes.
+    """MACE: competence of every worker, and the distribution of their labels where they spam.
 
-    Made for crowds with spammers: one who always says the same, or anything, gets a trust near 0 and is not heard.
-    Needs about n_classes labels per worker. Honest workers who confuse two classes are outside the model.
+        p(label = l | truth = k, worker = w) = competence[w] [l = k] + (1 - competence[w]) spam_distribution[w, l]
+
+    Use it for crowds with spammers: a worker who always gives the same label, or random labels, gets a competence near
+    0, and their labels are ignored. It needs about n_classes labels per worker. It does not model workers who confuse
+    two particular classes; use `DawidSkene` or `PooledDawidSkene` for those.
 
     Parameters
     ----------
-    smoothing : labels that the belief about an unknown worker is worth
-    prior_trust : the share of these that are honest; the others are guesses, alike for all classes
-    prior : "uniform" class frequencies as in the paper, "estimated", or a frequency for each class
-    max_iter, tol, n_init, random_state : as in `DawidSkene`
+    smoothing : float, default=1.0
+        Pseudo-count of the prior: labels that it is worth for each worker.
+    prior_competence : float, default=0.5
+        Share of these pseudo-counts in which the truth is known; the others are spread evenly over the classes.
+    prior : {"estimated", "uniform"} or array-like of shape (n_classes,), default="uniform"
+        Class prior: frequencies estimated from the data, a uniform class prior, or a given frequency for each class.
+    max_iter : int, default=1000
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-6
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
+    n_init : int, default=1
+        Number of starts; the first is from the vote shares, the others are random. The best one is kept.
+    random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None, default=None
+        Seed of the random starts.
 
     Attributes
     ----------
-    trust_ : (n_workers,) the probability that a label of this worker is honest
-    guess_ : (n_workers, n_classes) what the worker says otherwise; rows sum to 1
-    confusion_, class_prior_, restarts_ : as in `DawidSkene`
+    competence_ : ndarray of shape (n_workers,)
+        Probability that the worker knows the truth of an item.
+    spam_distribution_ : ndarray of shape (n_workers, n_classes)
+        Distribution of the worker's labels otherwise; rows sum to 1.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    restarts_ : list of float
+        Final objective of each start; one more than `n_init` where a start from gold was tried.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
 
     Examples
     --------
@@ -49,22 +102,22 @@ class MACE(Aggregator):
     >>> model = MACE().fit(votes)
     >>> model.labels_.tolist()
     [0, 1, 0, 1, 0]
-    >>> bool(model.trust_[2] < model.trust_[0])
+    >>> bool(model.competence_[2] < model.competence_[0])
     True
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = EM_CONSTRAINTS | {
         "smoothing": Number(least=0),
-        "prior_trust": Number(least=0, most=1),
+        "prior_competence": Number(least=0, most=1),
     }
 
-    trust_: Array
-    guess_: Array
+    competence_: Array
+    spam_distribution_: Array
 
     def __init__(
         self,
         smoothing: float = 1.0,
-        prior_trust: float = 0.5,
+        prior_competence: float = 0.5,
         prior: str | npt.ArrayLike = "uniform",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -72,7 +125,7 @@ class MACE(Aggregator):
         random_state: Seed = None,
     ) -> None:
         self.smoothing = smoothing
-        self.prior_trust = prior_trust
+        self.prior_competence = prior_competence
         self.prior = prior
         self.max_iter = max_iter
         self.tol = tol
@@ -80,14 +133,16 @@ class MACE(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_trust)
+        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_competence)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        trust, guess = fit.params.noise[0], _habit(fit.params.noise[1:].T)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), trust_=trust, guess_=guess)
+        competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)
+        return Inference.from_table(
+            fit, confusion=elementary.exp(fit.log_confusion), competence_=competence, spam_distribution_=spam
+        )
 
 
-def _habit(guess: Array) -> Array:
-    """What a worker says when they guess; anything alike for one who never does."""
-    total = guess.sum(axis=1, keepdims=True)
-    return np.divide(guess, total, out=np.full(guess.shape, 1 / guess.shape[1]), where=total > 0)
+def _spam_distribution(spam: Array) -> Array:
+    """Normalised spam distributions; uniform for a worker who never spams."""
+    total = spam.sum(axis=1, keepdims=True)
+    return np.divide(spam, total, out=np.full(spam.shape, 1 / spam.shape[1]), where=total > 0)

@@ -1,4 +1,4 @@
-"""One-coin Dawid-Skene: one accuracy for every worker, found by EM.
+"""One-coin Dawid-Skene: one accuracy for every worker, estimated by EM.
 
 p(l | k, w) = accuracy[w] if l = k else (1 - accuracy[w]) / (n_classes - 1)
 """
@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy.typing as npt
 
 from manyhands import elementary
-from manyhands.aggregation.base import EM_CONSTRAINTS, PRIOR_ACCURACY, Aggregator, Gold, Inference, fit_by_em
+from manyhands.aggregation.base import Aggregator, Gold
+from manyhands.aggregation.inference import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.em.priors import class_prior
 from manyhands.noise.one_coin import OneCoinNoise
@@ -19,21 +20,71 @@ from manyhands.validation import Constraint, Number
 
 
 class OneCoin(Aggregator):
-    """Each worker is right with one probability, whatever the truth; errors fall on the other classes alike.
+    """One-coin Dawid-Skene: each worker is right with one probability, whatever the truth.
 
-    Needs few labels per worker, but workers who prefer one class mislead it: a crowd with many of those can turn
-    its answer around altogether.
+        p(l | k, w) = accuracy[w] if l = k else (1 - accuracy[w]) / (n_classes - 1)
+
+    Use it where workers have few labels and differ in accuracy alone. Workers who prefer one class mislead it: a crowd
+    with many of those can invert its result. Use `MACE` or `PooledDawidSkene` there.
 
     Parameters
     ----------
-    smoothing : labels that the belief about an unknown worker is worth
-    prior_accuracy : that belief
-    prior, max_iter, tol, n_init, random_state : as in `DawidSkene`
+    smoothing : float, default=1.0
+        Pseudo-count of the prior: labels that it is worth for each worker.
+    prior_accuracy : float, default=0.7
+        Share of these pseudo-counts that are right.
+    prior : {"estimated", "uniform"} or array-like of shape (n_classes,), default="estimated"
+        Class prior: frequencies estimated from the data, a uniform class prior, or a given frequency for each class.
+    max_iter : int, default=1000
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-6
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
+    n_init : int, default=1
+        Number of starts; the first is from the vote shares, the others are random. The best one is kept.
+    random_state : int, numpy.random.Generator, numpy.random.SeedSequence or None, default=None
+        Seed of the random starts.
 
     Attributes
     ----------
-    accuracy_ : (n_workers,) the model's own estimate
-    confusion_, class_prior_, restarts_ : as in `DawidSkene`
+    accuracy_ : ndarray of shape (n_workers,)
+        Estimated accuracy of each worker.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    restarts_ : list of float
+        Final objective of each start; one more than `n_init` where a start from gold was tried.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    A. P. Dawid and A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
+    Applied Statistics 28.
 
     Examples
     --------
@@ -70,4 +121,4 @@ class OneCoin(Aggregator):
         noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_table), accuracy_=fit.params.noise)
+        return Inference.from_table(fit, confusion=elementary.exp(fit.log_confusion), accuracy_=fit.params.noise)

@@ -1,9 +1,12 @@
-"""Fixed Difficulty EM without features: abilities of workers, on items as hard as their votes are split.
+"""Fixed Difficulty EM without features: abilities of workers, on items whose difficulty follows from their votes.
 
     p(label = c | truth = c, w, i) = sigmoid(ability[w, c] d_i) with two classes,   d_i = (share of the votes - 1/2)^2
 
-Reference: Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM); class frequencies stand where the
-paper has a classifier. For many classes and sparse labels see `noise.difficulty`.
+Class frequencies are in the place of the paper's classifier. For many classes and sparse labels see `noise.difficulty`.
+
+References
+----------
+Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM).
 """
 
 from __future__ import annotations
@@ -17,49 +20,107 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.annotations import Annotations
-from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_of, results
-from manyhands.em.classifier_em import initial_posterior
+from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DifficultySteps, ability_model, posterior_from_joint, results
 from manyhands.em.kernels import Array
 from manyhands.em.priors import ClassPrior, class_prior
+from manyhands.em.starts import initial_posterior
 from manyhands.noise.difficulty import EASIEST, Abilities, log_votes, vote_easiness, with_floor
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
 
 class VoteDifficultyEM(Aggregator):
-    """Ability of workers in each class against difficulty of items, which the split of their votes shows.
+    """Fixed Difficulty EM without features: ability of workers in each class, difficulty of items from their votes.
 
-    By default abilities stay at what the vote says of workers, and EM only finds how much difficulty counts: a weighted
-    vote in which a split item's labels weigh less. Nobody is taken to be worse than a guess.
+        p(label = c | truth = c, w, i) = sigmoid(ability[w, c] d_i) with two classes,   d_i = (share of the votes -
+        1/2)^2
+
+    By default abilities stay at what the vote shares imply, and EM only estimates how much difficulty matters: a
+    weighted vote in which labels of split items have less weight. No worker is assumed to be worse than chance.
+
+    Use it where items differ in difficulty and have several labels each; with features use `DifficultyEM`. Not where
+    many workers are spammers or inverted.
 
     Parameters
     ----------
-    difficulty : where the easiness of items comes from: the "votes", the "posterior" of the last pass, which confirms
-        itself and whose objective may fall, or "constant", all alike
-    floor : the easiness of the hardest items as a share of that of the easiest: 0 as in the paper, where they are
-        guessed; 1 where all items are alike; None is estimated, so that difficulty counts for as much as labels show
-    ability_update : "mle"; "map", drawn to where they began by `precision`; "frozen", as they began; "auto" is "frozen"
-        with `difficulty="votes"`, where the likelihood has no bound but `most_ability`, else "mle"
-    errors : wrong labels go to all other classes alike ("uniform"), or as each worker's own do ("free")
-    right, wrong : labels added to each worker's right and wrong ones, in every class, as if on the easiest items
-    precision : of the Gaussian of "map"
-    most_ability : abilities lie between 0 and this
-    prior : "uniform" class frequencies, "estimated", or a frequency for each class
-    max_iter, tol : at most this many passes; stop within `tol` of the optimum, as a share of the objective
+    difficulty : {"votes", "posterior", "constant"}, default="votes"
+        Source of the easiness of items: the vote shares; the posterior of the last iteration, which reinforces itself
+        and whose objective may fall; or the same for all items.
+    floor : float or None, default=None
+        Lower bound of the easiness as a share of that of the easiest items, from 0, as in the paper, where labels of
+        the hardest items are random, to 1, where all items are equally easy. None is estimated.
+    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+        Maximum likelihood; with a Gaussian prior around the initial abilities; or no update. "auto" is "frozen" with
+        `difficulty="votes"`, where the likelihood is bounded by `max_ability` only, else "mle".
+    errors : {"uniform", "free"}, default="uniform"
+        Wrong labels are spread evenly over the other classes, or each worker has a distribution of their own.
+    right : float, default=1.0
+        Pseudo-count of right labels of each worker in every class, as if on the easiest items.
+    wrong : float, default=0.5
+        Pseudo-count of wrong labels of each worker in every class, as if on the easiest items.
+    precision : float, default=1.0
+        Precision of the Gaussian prior of `ability_update="map"`.
+    max_ability : float, default=100.0
+        Upper bound of the abilities.
+    prior : {"estimated", "uniform"} or array-like of shape (n_classes,), default="uniform"
+        Class prior: frequencies estimated from the data, a uniform class prior, or a given frequency for each class.
+    max_iter : int, default=1000
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-6
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
 
     Attributes
     ----------
-    ability_ : (n_workers, n_classes), at least 0
-    expertise_ : (n_workers, n_classes) the chance of a right label on the easiest items: with two classes, column 1 is
-        sensitivity and column 0 specificity
-    expertise_low_, expertise_high_ : its 95% interval, as if all else were known: other workers and the worker's other
-        classes, easiness, floor. Too short where labels are judged by an easiness that they made:
-        with "posterior", and with "votes" and "mle". Where abilities are frozen, how much the labels could tell,
-        around where they began
-    difficulty_ : (n_items,) from 0 to 1, where everybody guesses; at most 1 - `floor_`
-    floor_ : the floor in use
-    item_accuracy_ : (n_items,) the share of its labels that is expected to be right
-    log_likelihood_ : log p(labels), exactly; `history_` has the penalised one after each pass
-    class_prior_ : (n_classes,)
+    ability_ : ndarray of shape (n_workers, n_classes)
+        Abilities, at least 0.
+    expertise_ : ndarray of shape (n_workers, n_classes)
+        Probability of a right label on the easiest items: with two classes, column 1 is sensitivity and column 0
+        specificity.
+    expertise_low_ : ndarray of shape (n_workers, n_classes)
+        Lower limit of its 95% interval, with all other parameters taken as known. It is too short where the easiness
+        was computed from the labels themselves: with "posterior", and with "votes" and "mle". Where abilities are
+        frozen it shows how informative the labels are.
+    expertise_high_ : ndarray of shape (n_workers, n_classes)
+        Upper limit of this interval.
+    difficulty_ : ndarray of shape (n_items,)
+        From 0 to 1, where labels are random; at most 1 - `floor_`.
+    floor_ : float
+        The lower bound in use.
+    item_accuracy_ : ndarray of shape (n_items,)
+        Expected share of right labels of each item.
+    log_likelihood_ : float
+        log p(labels); `history_` has the penalised log-likelihood after each iteration.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item, in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM).
 
     Examples
     --------
@@ -83,7 +144,7 @@ class VoteDifficultyEM(Aggregator):
     floor_: float
     log_likelihood_: float
     class_prior_: Array
-    _workers: Abilities  # the last worker is one never seen
+    _workers: Abilities  # the last worker is an unseen one
     _d: Array  # (n_items,)
 
     def __init__(
@@ -95,7 +156,7 @@ class VoteDifficultyEM(Aggregator):
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
-        most_ability: float = 100.0,
+        max_ability: float = 100.0,
         prior: str | npt.ArrayLike = "uniform",
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -107,63 +168,76 @@ class VoteDifficultyEM(Aggregator):
         self.right = right
         self.wrong = wrong
         self.precision = precision
-        self.most_ability = most_ability
+        self.max_ability = max_ability
         self.prior = prior
         self.max_iter = max_iter
         self.tol = tol
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        taught = np.flatnonzero(annotations.n_labels > 0)
-        heard, known = annotations[taught], None if gold is None else gold[taught]
-        view = Frequencies(class_prior(self.prior, heard.n_classes, smoothing=0.01), heard.n_items)
-        model, start = ability_model(self, heard), initial_posterior(heard, known)
-        steps = DifficultySteps(model, view, known, model.start(start), self.difficulty, self.floor)
+        labelled = np.flatnonzero(annotations.n_labels > 0)
+        labelled_part, known = annotations[labelled], None if gold is None else gold[labelled]
+        item_prior = Frequencies(
+            class_prior(self.prior, labelled_part.n_classes, smoothing=0.01), labelled_part.n_items
+        )
+        model, start = ability_model(self, labelled_part), initial_posterior(labelled_part, known)
+        steps = DifficultySteps(model, item_prior, known, model.start(start), self.difficulty, self.floor)
         found, likelihood = steps.run(start, max_iter=self.max_iter, tol=self.tol, what="difficulty EM")
-        workers, log_prior = found.params.workers, found.params.view
+        workers, log_prior = found.params.workers, found.params.item_prior
         d = np.full(annotations.n_items, found.params.d.mean())
-        d[taught] = found.params.d
-        posterior, _ = posterior_of(log_prior + log_votes(annotations, workers, d), gold)
-        told: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
+        d[labelled] = found.params.d
+        posterior, _ = posterior_from_joint(log_prior + log_votes(annotations, workers, d), gold)
+        results_by_name: dict[str, Any] = results(ability_model(self, annotations), workers, posterior, d) | {
             "floor_": found.params.floor,
             "class_prior_": elementary.exp(log_prior),
             "log_likelihood_": likelihood[-1],
-            "_workers": _with_stranger(workers, np.unique(heard.worker)),
+            "_workers": _with_unseen_worker(workers, np.unique(labelled_part.worker)),
             "_d": d,
             "_log_prior": log_prior,
         }
-        return Inference(posterior, None, found.n_iter, found.converged, found.history, told)
+        return Inference(posterior, None, found.n_iter, found.converged, found.history, results_by_name)
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        """An E step; items that `fit` saw keep their difficulty, that of others follows from their labels here."""
+        """An E step; items of `fit` keep their difficulty, that of others follows from their labels."""
         row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
         row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
         new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
-        return posterior_of(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
+        return posterior_from_joint(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    """A view of items that tells none from another; its parameters are log p(truth)."""
+    """Prior of the items that is the same for all: class frequencies; its parameters are log p(truth).
+
+    Parameters
+    ----------
+    prior : ClassPrior
+        Prior of the frequencies.
+    n_items : int
+        Number of items.
+    """
 
     prior: ClassPrior
     n_items: int
 
     def solve(self, posterior: Array, previous: Array | None) -> Array:
+        """Log class frequencies from the posterior."""
         return self.prior.solve(posterior.sum(axis=0))
 
     def log_proba(self, log_prior: Array) -> Array:
+        """The same row for every item, shape (n_items, n_classes)."""
         return np.broadcast_to(log_prior, (self.n_items, len(log_prior)))
 
     def log_penalty(self, log_prior: Array) -> float:
+        """Log prior density of the class frequencies."""
         return self.prior.log_penalty(log_prior)
 
 
-def _with_stranger(workers: Abilities, active: npt.NDArray[np.int32]) -> Abilities:
-    """One worker more, who is as able as the others are on average, and errs as they do."""
+def _with_unseen_worker(workers: Abilities, active: npt.NDArray[np.int32]) -> Abilities:
+    """One additional worker, with the mean ability and the mean distribution of errors of the others."""
     ability = np.vstack([workers.ability, workers.ability[active].mean(axis=0)])
     if workers.log_wrong is None:
         return Abilities(ability, None)
-    habit = elementary.log(elementary.exp(workers.log_wrong[active]).mean(axis=0))
-    return Abilities(ability, np.concatenate([workers.log_wrong, habit[None]]))
+    error_shares = elementary.log(elementary.exp(workers.log_wrong[active]).mean(axis=0))
+    return Abilities(ability, np.concatenate([workers.log_wrong, error_shares[None]]))

@@ -1,4 +1,4 @@
-"""What the voting methods share: from summed votes to a posterior."""
+"""From summed votes to a posterior, for the voting methods."""
 
 from __future__ import annotations
 
@@ -11,19 +11,46 @@ from manyhands.em.kernels import Array
 
 
 def shares(votes: Array, gold: Gold) -> Array:
-    """Votes divided by their sum; gold where it is known, the overall shares where nobody voted."""
+    """Votes divided by their sum, with gold where it is known.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n_items, n_classes)
+        Summed weights of the votes; overwritten.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Rows sum to 1; the overall class shares for items without votes.
+    """
     total = votes.sum(axis=1, keepdims=True)
     share = np.divide(votes, total, out=votes, where=total > 0)
-    return filled_in(share, total[:, 0] <= 0, gold)
+    return with_gold_and_default(share, total[:, 0] <= 0, gold)
 
 
-def filled_in(share: Array, silent: npt.NDArray[np.bool_], gold: Gold) -> Array:
-    """Shares with gold where it is known, and the overall shares for items of which nothing is known."""
+def with_gold_and_default(share: Array, unlabelled: npt.NDArray[np.bool_], gold: Gold) -> Array:
+    """Vote shares with gold where it is known, and the overall class shares for items without labels and gold.
+
+    Parameters
+    ----------
+    share : ndarray of shape (n_items, n_classes)
+        Vote shares; overwritten.
+    unlabelled : ndarray of shape (n_items,) of bool
+        Items without votes.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+    """
     if gold is not None:
         known = np.flatnonzero(gold >= 0)
         share[known] = 0.0
         share[known, gold[known]] = 1.0
-        silent = silent & (gold < 0)
-    if silent.any():
-        share[silent] = overall(share[~silent].sum(axis=0))
+        unlabelled = unlabelled & (gold < 0)
+    if unlabelled.any():
+        share[unlabelled] = overall(share[~unlabelled].sum(axis=0))
     return share

@@ -21,7 +21,7 @@ from manyhands.classifiers.epoch_updates import EpochThenUpdate
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import initial_posterior, log_confusions, posterior_of
+from manyhands.em.classifier_em import initial_posterior, log_confusions, posterior_given
 from manyhands.em.kernels import Array, pack
 from manyhands.nn.batches import Batch
 from manyhands.nn.inference import probabilities
@@ -154,7 +154,9 @@ class AggNet(CrowdClassifier):
         epochs = EpochThenUpdate(context.batches(), lambda: state.update(_log_f(network, context)))
         history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=epochs)
         table = state.table()
-        posterior = posterior_of(pack(context.data.annotations), table, _log_f(network, context), context.data.gold)[0]
+        posterior = posterior_given(pack(context.data.annotations), table, _log_f(network, context), context.data.gold)[
+            0
+        ]
         return FitResult(network, history, posterior, {"confusion_": np.exp(table)})
 
 
@@ -170,26 +172,26 @@ class EMState(nn.Module):
     """
 
     posterior: torch.Tensor  # (n_items, n_classes)
-    log_table: torch.Tensor  # [worker, truth, label]
+    log_confusion: torch.Tensor  # [worker, truth, label]
 
     def __init__(self, context: TrainingContext, smoothing: float) -> None:
         super().__init__()
         self.packed, self.gold, self.smoothing = pack(context.annotations), context.data.gold, smoothing
         start = initial_posterior(context.annotations, self.gold)
         self.register_buffer("posterior", torch.from_numpy(start))
-        self.register_buffer("log_table", torch.from_numpy(log_confusions(self.packed, start, smoothing)))
+        self.register_buffer("log_confusion", torch.from_numpy(log_confusions(self.packed, start, smoothing)))
         self.to(context.device)
 
     def update(self, log_f: Array) -> None:
         """Do an E step with log f(x), (n_items, n_classes), then the M step of the confusion matrices."""
-        posterior, _ = posterior_of(self.packed, self.table(), log_f, self.gold)
+        posterior, _ = posterior_given(self.packed, self.table(), log_f, self.gold)
         table = log_confusions(self.packed, posterior, self.smoothing)
         self.posterior.copy_(torch.from_numpy(posterior))
-        self.log_table.copy_(torch.from_numpy(table))
+        self.log_confusion.copy_(torch.from_numpy(table))
 
     def table(self) -> Array:
         """Return the log confusion matrices, [worker, truth, label]."""
-        return self.log_table.double().cpu().numpy()
+        return self.log_confusion.double().cpu().numpy()
 
     def target(self, batch: Batch) -> torch.Tensor:
         """Return the posterior of the items of a mini-batch, (n_rows, n_classes)."""
@@ -197,7 +199,7 @@ class EMState(nn.Module):
 
     def log_column(self, batch: Batch) -> torch.Tensor:
         """Return log p(label | truth) of the labels of a mini-batch, (n_labels, n_classes)."""
-        return self.log_table[batch.worker, :, batch.label].float()
+        return self.log_confusion[batch.worker, :, batch.label].float()
 
 
 def _log_f(network: nn.Module, context: TrainingContext) -> Array:

@@ -166,7 +166,12 @@ class CoNAL(CrowdClassifier):
         self.random_state = random_state
 
     def noise_model(self) -> NoiseModel:
-        """Return the label-noise model, for methods that are built on this one."""
+        """Return the label-noise model, for methods that are built on this one.
+
+        Returns
+        -------
+        NoiseModel
+        """
         return CommonNoise(self.embedding, self.embedding_hidden, self.unit_items, self.penalty)
 
     def _learn(self, context: TrainingContext) -> FitResult:

@@ -133,7 +133,12 @@ class CrowdLayer(CrowdClassifier):
         self.random_state = random_state
 
     def noise_model(self) -> NoiseModel:
-        """Return the label-noise model, for methods that are built on this one."""
+        """Return the label-noise model, for methods that are built on this one.
+
+        Returns
+        -------
+        NoiseModel
+        """
         return CrowdLayerNoise(self.form)
 
     def _learn(self, context: TrainingContext) -> FitResult:

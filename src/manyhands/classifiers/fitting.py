@@ -15,8 +15,8 @@ from manyhands.classifiers.network import NetworkMethod, train_network
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.confusion_em import has_no_redundancy
-from manyhands.em.kernels import Array, em_pass, pack
-from manyhands.em.priors import gold_offset
+from manyhands.em.e_step import posterior_given
+from manyhands.em.kernels import Array
 from manyhands.exceptions import AlignmentError, CrowdWarning
 from manyhands.features import Rows, as_rows
 from manyhands.heldout import worker_confusions
@@ -168,13 +168,8 @@ def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:
         The posterior. The confusion matrices are those that the classifier's probabilities imply, shrunk toward the
         mean confusion matrix of the crowd.
     """
-    log_table = np.log(worker_confusions(annotations, proba))[:-1]
-    offset, known = safe_log(proba), gold_offset(gold, annotations.n_classes)
-    offset = offset if known is None else offset + known
-    uniform = np.zeros(annotations.n_classes)
-    found = em_pass(pack(annotations), log_table, uniform, offset, want_posterior=True)
-    assert found.posterior is not None
-    return found.posterior
+    log_confusion = np.log(worker_confusions(annotations, proba))[:-1]
+    return posterior_given(annotations, log_confusion, safe_log(proba), gold)[0]
 
 
 def expected_accuracy(annotations: Annotations, posterior: Array) -> Array:

@@ -23,7 +23,7 @@ from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import initial_posterior, posterior_of
+from manyhands.em.classifier_em import initial_posterior, posterior_given
 from manyhands.em.kernels import Array, pack
 from manyhands.heldout import class_shares, worker_confusions
 from manyhands.nn.batches import AnnotationBatches, Batch
@@ -175,7 +175,7 @@ class MaxMIG(CrowdClassifier):
         weight = aggregator.weight.detach().double().cpu().transpose(1, 2)  # [worker, truth, label]
         log_h = safe_log(probabilities(network, context.data.rows))
         # The posterior ~ h g / p.
-        posterior, _ = posterior_of(pack(context.data.annotations), weight.numpy(), log_h, context.data.gold)
+        posterior, _ = posterior_given(pack(context.data.annotations), weight.numpy(), log_h, context.data.gold)
         return FitResult(network, history, posterior, {"confusion_": weight.softmax(2).numpy()})
 
 

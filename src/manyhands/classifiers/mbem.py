@@ -20,7 +20,7 @@ from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import Gold, initial_posterior, log_confusions, posterior_of
+from manyhands.em.classifier_em import Gold, initial_posterior, log_confusions, posterior_given
 from manyhands.em.kernels import Array, pack
 from manyhands.nn.inference import probabilities
 from manyhands.noise import safe_log
@@ -186,7 +186,7 @@ def posterior_by_predictions(
     prior: Array = np.bincount(predicted[labelled], minlength=n_classes) + np.float64(smoothing)
     prior /= prior.sum()
     before = np.where(labelled[:, None], np.log(prior), safe_log(proba))
-    posterior, _ = posterior_of(packed, table, before, gold)
+    posterior, _ = posterior_given(packed, table, before, gold)
     return posterior, np.exp(table), prior
 
 

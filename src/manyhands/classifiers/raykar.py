@@ -20,12 +20,12 @@ from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.regression import as_module, module_proba, n_columns, regression_data
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.em.classifier_em import Gold, class_names, log_confusions, posterior_of
+from manyhands.em.classifier_em import Gold, class_names, log_confusions, posterior_given
 from manyhands.em.driver import EMResult, run_em
 from manyhands.em.kernels import Array, Packed, pack
 from manyhands.features import Rows
 from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
-from manyhands.noise import labels_beforehand
+from manyhands.noise import pseudo_count_matrix
 from manyhands.randomness import Seed
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, RandomState
 
@@ -143,8 +143,8 @@ class Raykar(CrowdClassifier):
         steps = RaykarSteps(problem.rows.X, packed, problem.gold, active, n_columns(n_classes), ridge, self)
         runs = [steps.run(start) for start in problem.starts(steps.pseudo, self)]
         best = max(runs, key=lambda run: run.history[-1])
-        weights, table = problem.rows.in_raw_features(best.params.weights), best.params.log_table
-        posterior, _ = posterior_of(pack(data.annotations), table, log_proba(X, weights, n_classes), data.gold)
+        weights, table = problem.rows.in_raw_features(best.params.weights), best.params.log_confusion
+        posterior, _ = posterior_given(pack(data.annotations), table, log_proba(X, weights, n_classes), data.gold)
         results = {"confusion_": np.exp(table), "objective_": np.array(best.history), "ridge_": ridge}
         history = [{"objective": value} for value in best.history]
         return FitResult(as_module(weights, n_classes, ridge), history, posterior, results)
@@ -169,7 +169,7 @@ class RaykarParams:
     """
 
     weights: Array
-    log_table: Array
+    log_confusion: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class RaykarSteps:
     @cached_property
     def pseudo(self) -> Array:
         """Pseudo-counts of the cells of a confusion matrix, (n_classes, n_classes)."""
-        return labels_beforehand(self.packed.n_classes, self.method.right, self.method.wrong)
+        return pseudo_count_matrix(self.packed.n_classes, self.method.right, self.method.wrong)
 
     def run(self, start: Array) -> EMResult[RaykarParams]:
         """Run EM from a posterior; if it ends with permuted classes, run it again from the permuted posterior.
@@ -224,7 +224,7 @@ class RaykarSteps:
         """
         max_iter, tol = self.method.max_iter, self.method.tol
         found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, what="Raykar")
-        order = class_names(np.exp(found.params.log_table[self.active]))
+        order = class_names(np.exp(found.params.log_confusion[self.active]))
         if self.gold is not None or (order == np.arange(len(order))).all():
             return found
         posterior = self.expect(found.params)[0].reshape(-1, len(order))[:, order]
@@ -242,9 +242,9 @@ class RaykarSteps:
     def expect(self, params: RaykarParams) -> tuple[Array, float]:
         """E step: the posterior given weights and confusion matrices, and the objective."""
         log_f = log_proba(self.X, params.weights, self.packed.n_classes)
-        posterior, found = posterior_of(self.packed, params.log_table, log_f, self.gold)
+        posterior, found = posterior_given(self.packed, params.log_confusion, log_f, self.gold)
         objective = found.evidence - penalty(params.weights, self.packed.n_classes, self.ridge)
         if self.gold is not None:  # items with gold but without labels are not in the evidence yet
             lone = np.flatnonzero(np.diff(self.packed.start) == 0)
             objective += float(log_f[lone, self.gold[lone]].sum())
-        return posterior.ravel(), objective + float((self.pseudo * params.log_table[self.active]).sum())
+        return posterior.ravel(), objective + float((self.pseudo * params.log_confusion[self.active]).sum())

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.training_data import TrainingData
-from manyhands.em.classifier_em import Gold, guesses
+from manyhands.em.classifier_em import Gold, initial_posteriors
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
 from manyhands.linear.principal_axes import PrincipalAxes, rotate_to_principal_axes
@@ -78,7 +78,7 @@ class RegressionData(NamedTuple):
         list of ndarray of shape (n, n_classes)
         """
         random = make_generator(method.random_state).spawn(method.n_init - 1)
-        return guesses(self.votes, self.gold, pseudo, random)
+        return initial_posteriors(self.votes, self.gold, pseudo, random)
 
 
 def regression_data(data: TrainingData, X: Any, method: RegressionMethod) -> RegressionData:

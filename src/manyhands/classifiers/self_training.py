@@ -18,7 +18,7 @@ from manyhands.classifiers.fitting import combine
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.em.kernels import Array
 from manyhands.features import Rows
-from manyhands.heldout import class_shares, predicted, worker_confusions
+from manyhands.heldout import class_shares, label_log_likelihoods, worker_confusions
 from manyhands.nn.inference import probabilities
 from manyhands.nn.train import History
 
@@ -157,7 +157,7 @@ class HeldoutMetric:
         item = np.unique(self.heldout.item).astype(np.intp)
         proba = np.zeros((self.heldout.n_items, len(self.shares)))
         proba[item] = probabilities(network, rows, item)
-        return self.weight * predicted(proba, self.confusion, self.shares, self.heldout)
+        return self.weight * label_log_likelihoods(proba, self.confusion, self.shares, self.heldout)
 
 
 @dataclass

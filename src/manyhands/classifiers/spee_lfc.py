@@ -131,7 +131,12 @@ class SpeeLFC(CrowdClassifier):
         self.random_state = random_state
 
     def noise_model(self) -> NoiseModel:
-        """Return the label-noise model, for methods that are built on this one."""
+        """Return the label-noise model, for methods that are built on this one.
+
+        Returns
+        -------
+        NoiseModel
+        """
         return SoftmaxConfusionNoise(self.diagonal)
 
     def _learn(self, context: TrainingContext) -> FitResult:

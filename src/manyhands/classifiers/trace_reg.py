@@ -153,7 +153,12 @@ class TraceReg(CrowdClassifier):
         self.random_state = random_state
 
     def noise_model(self) -> NoiseModel:
-        """Return the label-noise model, for methods that are built on this one."""
+        """Return the label-noise model, for methods that are built on this one.
+
+        Returns
+        -------
+        NoiseModel
+        """
         return TraceRegularisedNoise(self.penalty, self.warm_up, self.diagonal)
 
     def _learn(self, context: TrainingContext) -> FitResult:

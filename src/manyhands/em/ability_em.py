@@ -1,15 +1,16 @@
-"""EM with abilities and difficulty: the steps of `run_em`, whatever it is that knows the items beside their labels.
+"""EM with abilities of workers and difficulties of items: the steps of `run_em`, with any prior on the items.
 
-    E   r_ic ~ f_c(i) p(labels of i | truth = c, abilities, d_i)
-    M   f on the targets r, then d, then abilities by Newton steps (`noise.difficulty`)
+    E step    r_ic  ~  f_c(i) p(labels of i | truth = c, abilities, d_i)
+    M step    f is fitted to the targets r, then the easiness d, then the abilities by Newton steps (`noise.difficulty`)
 
-f is a *view* of the items: a classifier of their features, or class frequencies. The easiness d comes from
+f is the prior of the items (`ItemPrior`): a classifier of their features, or class frequencies. The easiness d is
+computed from
 
     "classifier"  f itself       "posterior"  r, the posterior of the last pass
-    "votes"       vote shares    "constant"   nothing: all items are as easy as can be
+    "votes"       vote shares    "constant"   nothing: all items have the largest easiness
 
-With the last two d stays as it is, this is exact EM, and the objective never falls. With the first two d is taken as
-given while f and the abilities are improved, though it moves with them: generalised EM, whose objective may fall.
+With the last two d is fixed, this is exact EM, and the objective never falls. With the first two d is taken as given
+while f and the abilities are updated, although it depends on them: generalised EM, whose objective may fall.
 """
 
 from __future__ import annotations
@@ -22,19 +23,18 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
+from manyhands.em.ability_results import results as results
 from manyhands.em.driver import EMResult, run_em
-from manyhands.em.kernels import Array, sums_by
+from manyhands.em.e_step import Gold
+from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_offset
-from manyhands.noise import labels_beforehand, safe_log
+from manyhands.noise import pseudo_count_matrix, safe_log
+from manyhands.noise.ability_model import ERRORS, UPDATES, AbilityModel
 from manyhands.noise.difficulty import (
     EASIEST,
-    ERRORS,
-    UPDATES,
     Abilities,
-    AbilityModel,
     easiness,
     log_votes,
-    p_right,
     shrunk_share,
     vote_easiness,
     with_floor,
@@ -42,13 +42,12 @@ from manyhands.noise.difficulty import (
 from manyhands.validation import Constraint, NoneOr, Number, OneOf
 
 V = TypeVar("V")
-Gold = npt.NDArray[np.int32] | None
 
 DIFFICULTIES = ("classifier", "votes", "posterior", "constant")
-MOVING = ("classifier", "posterior")
-NOT_CONVERGED = "EM stopped after {} passes before it had settled; raise max_iter, or take another difficulty."
+UPDATED_DIFFICULTIES = ("classifier", "posterior")
+NOT_CONVERGED = "EM stopped after {} passes before it converged; raise max_iter, or use another difficulty."
 
-# What the parameters of every method with abilities may be.
+# Constraints of the parameters of every method with abilities.
 ABILITY_CONSTRAINTS: dict[str, Constraint] = {
     "ability_update": OneOf(("auto", *UPDATES)),
     "floor": NoneOr(Number(least=0, most=1)),
@@ -56,89 +55,200 @@ ABILITY_CONSTRAINTS: dict[str, Constraint] = {
     "right": Number(above=0),
     "wrong": Number(above=0),
     "precision": Number(above=0),
-    "most_ability": Number(above=0, most=1000),
+    "max_ability": Number(above=0, most=1000),
 }
 
 
-class View(Protocol[V]):
-    """What is known of the items beside their labels."""
+class ItemPrior(Protocol[V]):
+    """Prior of the truth of each item: a classifier of the features, or class frequencies."""
 
-    def solve(self, posterior: Array, previous: V | None) -> V: ...
+    def solve(self, posterior: Array, previous: V | None) -> V:
+        """The M step: parameters fitted to the targets `posterior`, (n_items, n_classes), from the previous ones."""
 
-    def log_proba(self, params: V) -> Array: ...  # (n_items, n_classes)
+    def log_proba(self, params: V) -> Array:  # (n_items, n_classes)
+        """Log prior log p(truth) of each item, shape (n_items, n_classes)."""
 
-    def log_penalty(self, params: V) -> float: ...
+    def log_penalty(self, params: V) -> float:
+        """What the prior of these parameters adds to the objective."""
 
 
 @dataclass(frozen=True, eq=False)
 class DifficultyParams(Generic[V]):
-    """What EM estimates."""
+    """Parameters that EM estimates.
 
-    view: V
+    Attributes
+    ----------
+    item_prior : object
+        Parameters of the prior of the items.
+    workers : Abilities
+        Parameters of the workers.
+    d : ndarray of shape (n_items,)
+        Easiness of the items.
+    floor : float
+        Lower bound of the easiness, as a share of the largest.
+    """
+
+    item_prior: V
     workers: Abilities
-    d: Array  # (n_items,)
+    d: Array
     floor: float
 
 
 @dataclass(frozen=True, eq=False)
 class DifficultySteps(Generic[V]):
-    """The two steps; the statistics are the posterior of the items, all of which have a label or gold."""
+    """The E step and the M step; the sufficient statistics are the posterior of the items.
+
+    Every item has a label or gold.
+
+    Parameters
+    ----------
+    model : AbilityModel
+        Noise model of the workers.
+    item_prior : ItemPrior
+        Prior of the items.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    initial : Abilities
+        Abilities estimated from the vote shares, where they start or stay frozen.
+    difficulty : {"classifier", "votes", "posterior", "constant"}
+        Where the easiness comes from.
+    floor : float or None
+        Lower bound of the easiness as a share of the largest; None is estimated.
+    prior : {"classifier", "votes"}, default="classifier"
+        Prior of the truth in the E step: that of the items, or the smoothed vote shares.
+    likelihood : list of float
+        log p(labels) after each pass of the present run.
+    """
 
     model: AbilityModel
-    view: View[V]
+    item_prior: ItemPrior[V]
     gold: Gold
-    first: Abilities  # from the vote shares: where abilities begin, or are frozen
+    initial: Abilities
     difficulty: str
-    floor: float | None  # None is estimated
-    prior: str = "classifier"  # or "votes": what stands for f in the E step
-    likelihood: list[float] = field(default_factory=list)  # log p(labels) after each pass of the present run
+    floor: float | None
+    prior: str = "classifier"
+    likelihood: list[float] = field(default_factory=list)
 
     def run(
         self, start: Array, *, max_iter: int, tol: float, what: str
     ) -> tuple[EMResult[DifficultyParams[V]], list[float]]:
-        """EM from this posterior, and log p(labels) at each entry of its history.
+        """Run EM from a posterior.
 
-        What moves under its feet is not extrapolated.
+        Extrapolation is switched off where the easiness is updated, because the objective may fall then.
+
+        Parameters
+        ----------
+        start : ndarray of shape (n_items, n_classes)
+            Posterior to start from.
+        max_iter : int
+            Maximum number of passes.
+        tol : float
+            Relative tolerance of the objective, see `run_em`.
+        what : str
+            Name under which progress is reported.
+
+        Returns
+        -------
+        result : EMResult
+            The outcome.
+        likelihood : list of float
+            log p(labels) at each entry of its history.
         """
         self.likelihood.clear()
-        moves = self.difficulty in MOVING and self.floor != 1
-        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not moves, what=what)
+        is_updated = self.difficulty in UPDATED_DIFFICULTIES and self.floor != 1
+        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not is_updated, what=what)
         return found, [self.likelihood[number] for number in found.kept]
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:
+        """The M step: prior of the items, easiness, its lower bound, and abilities, in turn.
+
+        Parameters
+        ----------
+        statistics : ndarray of shape (n_items * n_classes,)
+            The posterior, flattened; possibly extrapolated.
+        previous : DifficultyParams or None
+            Parameters of the last iteration.
+
+        Returns
+        -------
+        DifficultyParams
+        """
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
-        posterior /= posterior.sum(axis=1, keepdims=True)  # an extrapolation need not sum to 1
-        view = self.view.solve(posterior, None if previous is None else previous.view)
-        workers = self.first if previous is None else previous.workers
-        d, floor = self.easiness(posterior, view), 0.0 if previous is None else previous.floor
+        posterior /= posterior.sum(axis=1, keepdims=True)  # rows of an extrapolation need not sum to 1
+        item_prior = self.item_prior.solve(posterior, None if previous is None else previous.item_prior)
+        workers = self.initial if previous is None else previous.workers
+        d, floor = self.easiness(posterior, item_prior), 0.0 if previous is None else previous.floor
         floor = self.model.solve_floor(posterior, d, workers.ability, floor) if self.floor is None else self.floor
         d = with_floor(d, floor)
-        return DifficultyParams(view, self.model.solve(posterior, d, workers, self.first), d, floor)
+        return DifficultyParams(item_prior, self.model.solve(posterior, d, workers, self.initial), d, floor)
 
     def expect(self, params: DifficultyParams[V]) -> tuple[Array, float]:
-        joint = self.log_prior(params.view) + log_votes(self.model.votes, params.workers, params.d)
-        posterior, evidence = posterior_of(joint, self.gold)
-        objective = evidence + self.model.log_penalty(params.workers, self.first)
-        if self.prior == "classifier":  # else f has no part in it
-            objective += self.view.log_penalty(params.view)
+        """The E step.
+
+        Parameters
+        ----------
+        params : DifficultyParams
+            Parameters of the items and the workers.
+
+        Returns
+        -------
+        statistics : ndarray of shape (n_items * n_classes,)
+            The posterior, flattened.
+        objective : float
+            The penalised log-likelihood.
+        """
+        joint = self.log_prior(params.item_prior) + log_votes(self.model.votes, params.workers, params.d)
+        posterior, evidence = posterior_from_joint(joint, self.gold)
+        objective = evidence + self.model.log_penalty(params.workers, self.initial)
+        if self.prior == "classifier":  # otherwise f is not part of the model
+            objective += self.item_prior.log_penalty(params.item_prior)
         self.likelihood.append(evidence)
         return posterior.ravel(), objective
 
-    def easiness(self, posterior: Array, view: V) -> Array:
-        """(n_items,) d, by what the difficulty comes from."""
+    def easiness(self, posterior: Array, item_prior: V) -> Array:
+        """Easiness d of each item before the lower bound is applied.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_items, n_classes)
+            p(truth | labels).
+        item_prior : object
+            Parameters of the prior of the items.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+        """
         if self.difficulty == "constant":
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":
-            return easiness(elementary.exp(self.view.log_proba(view)))
+            return easiness(elementary.exp(self.item_prior.log_proba(item_prior)))
         return easiness(posterior) if self.difficulty == "posterior" else vote_easiness(self.model.votes)
 
-    def log_prior(self, view: V) -> Array:
-        """(n_items, n_classes) what is believed of the items before their labels."""
-        return safe_log(shrunk_share(self.model.votes)) if self.prior == "votes" else self.view.log_proba(view)
+    def log_prior(self, item_prior: V) -> Array:
+        """Log prior of the truth of each item, shape (n_items, n_classes)."""
+        return (
+            safe_log(shrunk_share(self.model.votes)) if self.prior == "votes" else self.item_prior.log_proba(item_prior)
+        )
 
 
-def posterior_of(joint: Array, gold: Gold) -> tuple[Array, float]:
-    """The posterior, and log p(labels) over all items, from log p(labels, truth = c)."""
+def posterior_from_joint(joint: Array, gold: Gold) -> tuple[Array, float]:
+    """Posterior and evidence from the joint log-probability of labels and truth.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_items, n_classes)
+        log p(labels of the item, truth = c).
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    posterior : ndarray of shape (n_items, n_classes)
+        p(truth | labels); rows sum to 1.
+    evidence : float
+        log p(labels), summed over the items.
+    """
     known = gold_offset(gold, joint.shape[1])
     joint = joint if known is None else joint + known
     top = joint.max(axis=1, keepdims=True)
@@ -148,7 +258,7 @@ def posterior_of(joint: Array, gold: Gold) -> tuple[Array, float]:
 
 
 class AbilityMethod(Protocol):
-    """A method with these parameters, beside `difficulty`."""
+    """An estimator with the parameters of an ability model."""
 
     difficulty: str
     ability_update: str
@@ -156,62 +266,58 @@ class AbilityMethod(Protocol):
     right: float
     wrong: float
     precision: float
-    most_ability: float
+    max_ability: float
 
 
 def ability_model(method: AbilityMethod, votes: Annotations) -> AbilityModel:
-    """How abilities are found, as the parameters of the method say.
+    """The ability model with the parameters of an estimator.
 
-    Votes are right where they agree: judged by an easiness that they make themselves, every worker is perfect on easy
-    items, and the likelihood is largest where all abilities are as large as they may be. So "auto" freezes them there.
+    Easiness computed from the votes is large where the votes agree, and there they are also right: judged by it every
+    worker is perfect on easy items, and the likelihood is largest where all abilities are at their upper bound. So with
+    `difficulty="votes"` the update "auto" means "frozen".
+
+    Parameters
+    ----------
+    method : AbilityMethod
+        The estimator.
+    votes : Annotations
+        The labels.
+
+    Returns
+    -------
+    AbilityModel
     """
     update = method.ability_update
     if update == "auto":
         update = "frozen" if method.difficulty == "votes" else "mle"
-    pseudo = labels_beforehand(votes.n_classes, method.right, method.wrong)
-    return AbilityModel(votes, update, method.errors, method.most_ability, method.precision, pseudo)
+    pseudo = pseudo_count_matrix(votes.n_classes, method.right, method.wrong)
+    return AbilityModel(votes, update, method.errors, method.max_ability, method.precision, pseudo)
 
 
 def easiness_of_all(
-    difficulty: str, proba: Array, taught: npt.NDArray[np.intp], params: DifficultyParams[Any]
+    difficulty: str, proba: Array, labelled: npt.NDArray[np.intp], params: DifficultyParams[Any]
 ) -> Array:
-    """(n_items,) d of the items that taught something, and of all others.
+    """Easiness of all items, with and without labels.
 
-    Of those the classifier speaks, if that is where easiness comes from; else they are as the others are on average.
+    For items without labels it follows from the classifier if the difficulty is updated, otherwise it is the mean over
+    the labelled items.
+
+    Parameters
+    ----------
+    difficulty : str
+        Where the easiness comes from.
+    proba : ndarray of shape (n_items, n_classes)
+        Class probabilities of all items, by the classifier.
+    labelled : ndarray of int
+        Positions of the items with labels.
+    params : DifficultyParams
+        The estimated parameters.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
     """
     by_view = with_floor(easiness(proba), params.floor)
-    found = by_view if difficulty in MOVING else np.full(len(proba), params.d.mean())
-    found[taught] = params.d
+    found = by_view if difficulty in UPDATED_DIFFICULTIES else np.full(len(proba), params.d.mean())
+    found[labelled] = params.d
     return found
-
-
-def results(model: AbilityModel, workers: Abilities, posterior: Array, d: Array) -> dict[str, Any]:
-    """What is said of workers and items, by the names of the attributes."""
-    votes = model.votes
-    low, high = model.intervals(workers, posterior, d)
-    expertise, lowest, highest = (
-        p_right(ability, EASIEST, votes.n_classes) for ability in (workers.ability, low, high)
-    )
-    return {
-        "ability_": workers.ability,
-        "expertise_": expertise,
-        "expertise_low_": lowest,
-        "expertise_high_": highest,
-        "difficulty_": 1 - d / EASIEST,
-        "item_accuracy_": item_accuracy(votes, workers.ability, posterior, d),
-    }
-
-
-def item_accuracy(votes: Annotations, ability: Array, posterior: Array, d: Array) -> Array:
-    """(n_items,) the share of right labels that an item's workers are expected to give, of all workers if it has none.
-
-    Workers who gave no label do not count; all others count alike where an item is silent.
-    """
-    total = np.zeros(votes.n_items)
-    silent = np.zeros(votes.n_items)
-    usual = ability[np.unique(votes.worker)].mean(axis=0)
-    for c in range(votes.n_classes):
-        right = p_right(ability[votes.worker, c], d[votes.item], votes.n_classes)
-        total += sums_by(votes.item, posterior[votes.item, c] * right, votes.n_items)
-        silent += posterior[:, c] * p_right(usual[c], d, votes.n_classes)
-    return np.where(votes.n_labels > 0, total / np.maximum(votes.n_labels, 1), silent)

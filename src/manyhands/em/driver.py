@@ -1,8 +1,9 @@
-"""run_em: the one EM driver. It owns objective, stopping, acceleration and history.
+"""`run_em`: the one EM driver, with the objective, the stopping rule, the acceleration and the history.
 
-A model gives two steps. `maximise` turns statistics (expected counts) into parameters, `expect` turns parameters
-into new statistics and the objective at these parameters. Statistics are one flat vector, so the driver can
-extrapolate them (SQUAREM) without knowing what they mean; an extrapolation that lowers the objective is undone.
+A model provides two steps. `maximise`, the M step, turns sufficient statistics (expected counts) into parameters;
+`expect`, the E step, turns parameters into new statistics and the objective at these parameters. Statistics are one
+flat vector, so the driver can extrapolate them (SQUAREM) without knowing what they mean; an extrapolation that lowers
+the objective is rejected.
 
 References
 ----------
@@ -23,23 +24,36 @@ from manyhands.progress import report
 Array = npt.NDArray[np.float64]
 P = TypeVar("P")
 
-_SLOWEST = 0.9999  # a convergence rate above this is taken for this, or the rule would divide by zero
-_STILL = 1e-3  # standard deviations of a count; while any still moves by more, EM may be leaving a saddle
+_SLOWEST = 0.9999  # upper bound of the convergence rate; at 1 the rule would divide by zero
+_STILL = 1e-3  # standard deviations of a count; while one changes by more, EM may be leaving a saddle point
 
 
 class Steps(Protocol[P]):
-    """The two steps of a model."""
+    """The two steps of a model that is fitted by EM."""
 
-    def maximise(self, statistics: Array, previous: P | None) -> P: ...
+    def maximise(self, statistics: Array, previous: P | None) -> P:
+        """The M step: parameters from sufficient statistics and the parameters of the last iteration."""
 
-    def expect(self, params: P) -> tuple[Array, float]: ...
+    def expect(self, params: P) -> tuple[Array, float]:
+        """The E step: sufficient statistics and objective at these parameters."""
 
 
 @dataclass(frozen=True)
 class EMResult(Generic[P]):
-    """Where EM ended: the last entry of `history` is the objective at `params`.
+    """Outcome of EM.
 
-    A pass that led nowhere has no entry: `kept` says which pass, counted from 0, is behind each.
+    Attributes
+    ----------
+    params : object
+        The final parameters; the last entry of `history` is the objective there.
+    history : list of float
+        The objective after each accepted pass.
+    n_iter : int
+        Number of passes over the data, rejected ones included.
+    converged : bool
+        Whether the stopping rule was met within `max_iter` passes.
+    kept : list of int
+        For each entry of `history` the pass, counted from 0, that it comes from; rejected passes have none.
     """
 
     params: P
@@ -60,6 +74,7 @@ class _Point(Generic[P]):
 
     @property
     def residual(self) -> Array:
+        """The change of the statistics by this pass; 0 at a fixed point of EM."""
         return self.statistics - self.origin
 
 
@@ -73,21 +88,33 @@ def run_em(
     what: str = "EM",
     stop_early: bool = False,
 ) -> EMResult[P]:
-    """Alternate the two steps from the statistics `start` until the objective has almost nothing left to gain.
+    """Alternate M steps and E steps until the objective has almost nothing left to gain.
+
+    The objective never falls from one entry of the history to the next, provided that `maximise` never lowers it. Steps
+    that may lower it (generalised EM, where parameters are updated given others that then change) should not be
+    accelerated; a pass that lowered the objective counts as one without gain, so EM stops once the counts no longer
+    change either.
 
     Parameters
     ----------
-    steps : the model
-    start : statistics to begin with, e.g. those of the vote shares
-    max_iter : at most this many passes over the data
-    tol : stop when the estimated distance to the optimum is below `tol` times the objective
-    accelerate : extrapolate from every pair of passes (SQUAREM)
-    what : the name under which progress is reported
-    stop_early : stop when two passes have each gained less than `tol` times the objective, whatever is left to gain
+    steps : Steps
+        The model.
+    start : ndarray
+        Sufficient statistics to start from, such as those of the vote shares.
+    max_iter : int
+        Maximum number of passes over the data.
+    tol : float
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
+    accelerate : bool, default=True
+        Extrapolate from every pair of passes (SQUAREM).
+    what : str, default="EM"
+        Name under which progress is reported.
+    stop_early : bool, default=False
+        Stop when two passes have each gained less than `tol` times the objective, whatever is left to gain.
 
-    The objective never falls from one entry of the history to the next, if `maximise` does not lower it. Steps that may
-    (generalised EM, where parameters are solved for with others that then move) should not be accelerated; a pass that
-    fell counts as one that gained nothing, so that EM stops once counts are still too.
+    Returns
+    -------
+    EMResult
     """
     n_iter = 0
 
@@ -108,11 +135,11 @@ def run_em(
         rule.watch(here, ahead)
         if accelerate and n_iter < max_iter and not rule.reached:
             far = one_pass(_extrapolate(here, ahead), ahead.params)
-            if far.objective >= ahead.objective:  # otherwise the pass was in vain, and we go on from `ahead`
+            if far.objective >= ahead.objective:  # otherwise it is rejected, and EM continues from `ahead`
                 history.append(far.objective)
                 kept.append(n_iter - 1)
                 ahead = far
-                if n_iter < max_iter:  # one plain pass settles the small counts before the next leap
+                if n_iter < max_iter:  # a plain pass corrects the small counts before the next extrapolation
                     ahead = one_pass(far.statistics, far.params)
                     history.append(ahead.objective)
                     kept.append(n_iter - 1)
@@ -121,12 +148,20 @@ def run_em(
 
 
 class StopRule:
-    """Stop when what is left to gain, not what the last step gained, is small.
+    """Stop when the remaining gain is small, not when the last gain was.
 
-    EM's residual shrinks by a factor `rate` per pass and its distance to the optimum by `rate` squared, so a pass
-    that gained g leaves about g rate^2 / (1 - rate^2): a hundred times g where EM creeps. The slowest rate lately
-    seen counts, because an extrapolation hides the slow direction for a while; it must hold twice; and no expected
-    count may still move, because near a saddle gains are tiny for a hundred passes and then grow again.
+    The residual of EM shrinks by a factor `rate` per pass and its distance to the optimum, in the objective, by `rate`
+    squared, so a pass that gained g leaves about g rate^2 / (1 - rate^2): a hundred times g where EM converges slowly.
+    The slowest recent rate counts, because an extrapolation hides the slow direction for a while. The rule must hold
+    twice in a row, and no expected count may still change, because near a saddle point the gains are tiny for a hundred
+    passes and then grow again.
+
+    Parameters
+    ----------
+    tol : float
+        Tolerance, relative to the objective.
+    early : bool, default=False
+        Compare the last gain itself with the tolerance.
     """
 
     def __init__(self, tol: float, early: bool = False) -> None:
@@ -136,7 +171,15 @@ class StopRule:
         self.times = 0
 
     def watch(self, here: _Point[Any], ahead: _Point[Any]) -> None:
-        """Look at two successive passes."""
+        """Update the rule with two successive passes.
+
+        Parameters
+        ----------
+        here : _Point
+            The earlier pass.
+        ahead : _Point
+            The later pass.
+        """
         residual, next_residual, statistics = here.residual, ahead.residual, ahead.statistics
         gain, objective = ahead.objective - here.objective, ahead.objective
         size = _norm(residual)
@@ -150,18 +193,20 @@ class StopRule:
 
     @property
     def reached(self) -> bool:
+        """Whether the rule held for two successive pairs of passes."""
         return self.times >= 2
 
 
 def _is_still(residual: Array, statistics: Array) -> bool:
+    """Whether no expected count changes by more than a small part of its standard deviation."""
     return bool(np.all(np.abs(residual) <= _STILL * np.sqrt(np.maximum(statistics, 1.0))))
 
 
 def _extrapolate(here: _Point[P], ahead: _Point[P]) -> Array:
-    """The SQUAREM point beyond two passes, taken between square roots of counts.
+    """The SQUAREM extrapolation beyond two passes, taken in the square roots of the counts.
 
-    Square roots keep counts from turning negative, and a change of theirs means about the same for a large count
-    as for a small one; on real crowds this took fewer passes than steps between counts or between logarithms.
+    Square roots keep counts from turning negative, and a change of a square root means about the same for a large count
+    as for a small one; on real crowds this took fewer passes than steps in the counts or in their logarithms.
     """
     origin, middle, end = np.sqrt(here.origin), np.sqrt(ahead.origin), np.sqrt(ahead.statistics)
     first = middle - origin
@@ -172,5 +217,5 @@ def _extrapolate(here: _Point[P], ahead: _Point[P]) -> Array:
 
 
 def _norm(vector: Array) -> float:
-    """The Euclidean norm by NumPy's own sum: BLAS would split it among threads, and its last bits with them."""
+    """The Euclidean norm by NumPy's own sum; that of BLAS depends on the number of threads in its last bits."""
     return float(np.sqrt(np.square(vector).sum()))

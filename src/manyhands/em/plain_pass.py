@@ -34,22 +34,26 @@ def em_shard(
     totals: Array,
     posterior: Array | None,
 ) -> float:
-    """One E and M step over the items from `first` to `last`.
+    """E step and expected counts of the items from `first` to `last`.
 
     Parameters
     ----------
     packed : Packed
         The annotations.
-    first, last : int
-        Range of items.
+    first : int
+        First item.
+    last : int
+        Item after the last one.
     rows : ndarray of shape (n_workers * n_classes, n_classes)
         log p(label | truth), a row for each worker and label.
     log_prior : ndarray of shape (n_classes,)
         log p(truth).
     offset : ndarray of shape (n_items, n_classes) or None
         Added to the log prior of each item.
-    counts, totals : ndarray
-        Zeros, which receive the expected counts and class totals.
+    counts : ndarray of shape (n_workers * n_classes, n_classes)
+        Expected counts are added here.
+    totals : ndarray of shape (n_classes,)
+        Expected class totals are added here.
     posterior : ndarray of shape (n_items, n_classes) or None
         Receives the posterior, where it is wanted.
 
@@ -78,7 +82,23 @@ def em_shard(
 
 
 def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
-    """What `em_shard` would give if each item's posterior were its vote share."""
+    """Counts and class totals if each item's posterior were its vote share.
+
+    Parameters
+    ----------
+    packed : Packed
+        The annotations.
+    first : int
+        First item.
+    last : int
+        Item after the last one.
+    counts : ndarray of shape (n_workers * n_classes, n_classes)
+        Counts are added here.
+    totals : ndarray of shape (n_classes,)
+        Class totals are added here.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        Receives the vote shares, where they are wanted.
+    """
     a, b = packed.start[[first, last]]
     n_labels = np.diff(packed.start[first : last + 1])
     item = np.repeat(np.arange(last - first), n_labels)
@@ -92,7 +112,7 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
 
 
 def _indicators(packed: Packed, first: int, last: int, n_rows: int) -> Any:
-    """Sparse (items, worker and label): 1 where the worker gave the item this label."""
+    """Sparse matrix (items, worker and label): 1 where the worker gave the item this label."""
     from scipy.sparse import csr_array
 
     a, b = packed.start[[first, last]]
@@ -106,7 +126,7 @@ def _in_turn(values: Array) -> Array:
 
 
 def _in_four_sums(score: Array) -> Array:
-    """(n, 1) the sum of each row, as four partial sums of every fourth number."""
+    """The sum of each row, shape (n, 1), as four partial sums of every fourth number."""
     lane = np.zeros((len(score), 4))
     for k in range(0, score.shape[1], 4):
         part = score[:, k : k + 4]
@@ -115,7 +135,7 @@ def _in_four_sums(score: Array) -> Array:
 
 
 def _block_evidence(top: Array, total: Array) -> Array:
-    """(n_blocks,) sum of top + log(total) over each block of items, by eight partial sums and products."""
+    """Sum of top + log(total) over each block of items, shape (n_blocks,), by eight partial sums and products."""
     n_blocks = -(-len(top) // _BLOCK)
     missing = n_blocks * _BLOCK - len(top)
     tops = np.append(top, np.zeros(missing)).reshape(n_blocks, 8, 8)

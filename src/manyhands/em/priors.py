@@ -1,7 +1,7 @@
-"""What we believe of an item before its labels: class frequencies, a uniform guess, gold.
+"""Prior information on the truth of an item: class frequencies, a uniform class prior, gold labels.
 
-A class prior turns the expected number of items of each class into log p(truth); gold labels are an
-`offset` per item that leaves one class standing. Both enter the same E step.
+A class prior turns the expected number of items of each class into log p(truth). Gold labels are an `offset` per item
+that excludes all classes but one. Both enter the same E step.
 """
 
 from __future__ import annotations
@@ -23,44 +23,81 @@ IMPOSSIBLE = -1e12  # finite, so that no arithmetic meets inf - inf; its exponen
 
 
 class ClassPrior(Protocol):
-    """log p(truth), and what it adds to the objective."""
+    """Prior of the truth: log p(truth), and its log density in the objective."""
 
-    def solve(self, totals: Array) -> Array: ...
+    def solve(self, totals: Array) -> Array:
+        """The M step: log p(truth), shape (n_classes,), from the expected number of items of each class."""
 
-    def log_penalty(self, log_prior: Array) -> float: ...
+    def log_penalty(self, log_prior: Array) -> float:
+        """What the prior of the class frequencies adds to the objective."""
 
 
 @dataclass(frozen=True)
 class EstimatedPrior:
-    """Class frequencies, estimated with `smoothing` extra items per class."""
+    """Class frequencies, estimated with a symmetric Dirichlet prior.
+
+    Parameters
+    ----------
+    smoothing : float
+        Pseudo-count: items added to every class.
+    """
 
     smoothing: float
 
     def solve(self, totals: Array) -> Array:
+        """Log of the smoothed class frequencies."""
         share = totals + self.smoothing
         total = share.sum()
         share = share / total if total > 0 else np.full(len(totals), 1 / len(totals))
         return elementary.log(np.maximum(share, np.finfo(np.float64).tiny))
 
     def log_penalty(self, log_prior: Array) -> float:
+        """Log density of the Dirichlet prior, up to a constant."""
         return self.smoothing * float(log_prior.sum())
 
 
 @dataclass(frozen=True)
 class FixedPrior:
-    """Class frequencies that are known, or assumed, before any label is seen."""
+    """Class frequencies that are known, or assumed, before any label is seen.
+
+    Parameters
+    ----------
+    log_prior : ndarray of shape (n_classes,)
+        log p(truth).
+    """
 
     log_prior: Array
 
     def solve(self, totals: Array) -> Array:
+        """The given log p(truth), whatever the totals are."""
         return self.log_prior
 
     def log_penalty(self, log_prior: Array) -> float:
+        """Zero: there is nothing to estimate."""
         return 0.0
 
 
 def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) -> ClassPrior:
-    """The prior named by an estimator's parameter: "estimated", "uniform", or a frequency for each class."""
+    """The class prior named by an estimator's parameter.
+
+    Parameters
+    ----------
+    prior : {"estimated", "uniform"} or array-like of shape (n_classes,)
+        Estimated class frequencies, a uniform class prior, or a frequency for each class.
+    n_classes : int
+        Number of classes.
+    smoothing : float
+        Pseudo-count of each class where frequencies are estimated.
+
+    Returns
+    -------
+    ClassPrior
+
+    Raises
+    ------
+    ParameterError
+        Where the number of frequencies is not the number of classes.
+    """
     if isinstance(prior, str):
         if prior == "estimated":
             return EstimatedPrior(smoothing)
@@ -74,7 +111,27 @@ def class_prior(prior: str | npt.ArrayLike, n_classes: int, smoothing: float) ->
 def gold_codes(
     gold: Mapping[Any, Any] | None, item_ids: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.int32] | None:
-    """(n_items,) the code of each item's gold class, -1 where there is none; None without gold."""
+    """Gold labels as class codes.
+
+    Parameters
+    ----------
+    gold : mapping or None
+        The known class of some items, {item: class}.
+    item_ids : ndarray of shape (n_items,)
+        The items.
+    classes : ndarray of shape (n_classes,)
+        The classes.
+
+    Returns
+    -------
+    ndarray of shape (n_items,) of int32 or None
+        Code of each item's gold class, -1 where there is none; None without gold.
+
+    Raises
+    ------
+    AnnotationError
+        Where gold names items or classes that are not in the annotations.
+    """
     if gold is not None and not isinstance(gold, Mapping):
         raise AnnotationError(
             f"Gold must be a mapping from items to classes, such as {{item: class}}, not {type(gold).__name__}."
@@ -86,7 +143,7 @@ def gold_codes(
             raise AnnotationError(
                 f"The gold class of item {item!r} is {value!r}, which is not hashable. Name one class."
             )
-    items = item_ids.tolist()  # a resampled item stands here more than once
+    items = item_ids.tolist()  # a resampled item occurs more than once
     class_of = {value: k for k, value in enumerate(classes.tolist())}
     check_known(list(gold), set(items), "Gold items", "Gold must name items of the annotations.")
     check_known(list(gold.values()), class_of, "Gold classes", "Name all classes when you build the annotations.")
@@ -94,7 +151,20 @@ def gold_codes(
 
 
 def gold_offset(codes: npt.NDArray[np.int32] | None, n_classes: int) -> Array | None:
-    """(n_items, n_classes) what gold adds to the log prior: nothing, or the end of all classes but one."""
+    """What gold adds to the log prior of each item: 0 for the gold class, effectively minus infinity for all others.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes) or None
+        None without gold.
+    """
     if codes is None:
         return None
     offset = np.zeros((len(codes), n_classes))

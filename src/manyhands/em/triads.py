@@ -1,77 +1,54 @@
-"""Whether a group agrees more than its agreement with everybody else explains: the test of three agreements.
+"""Whether a group agrees more than its agreement with others explains: the test of three agreements.
 
 Let S be the share of equal labels beyond chance. For workers who answer independently, each of some quality q,
 
     S(x, y) = q_x q_y,   so that   S(inside) S(outside) = S(across)^2
 
-whatever the qualities are: experts agree with one another, and with everybody else accordingly. A group that copies, or
-errs together, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad. (With two classes
-this is exact; with more it holds for workers whose errors fall on all classes alike. Items that are hard for all
-raise the three together.)
+whatever the qualities are: experts agree with one another, and with all others accordingly. A group that copies, or
+whose errors are correlated, agrees inside far beyond S(across)^2 / S(outside), whether its answers are good or bad.
+(With two classes this is exact; with more it holds for workers whose errors are spread evenly over the other classes.
+Items that are hard for all raise the three agreements together.)
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.em.label_pairs import LabelPairs, Mask
 
 Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
 
-MIN_EXCESS = 0.7  # of the agreement that could be added to the expected one, the part that is there
+MIN_EXCESS = 0.7  # observed minus expected agreement, as a share of the largest possible difference
 MIN_Z = 4.0  # standard deviations
-MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; who agrees less cannot judge others
+MIN_OUTSIDE = 0.2  # agreement of outsiders beyond chance; below it they cannot serve as a reference
 MIN_CHECKED = 50  # pairs of labels of outsiders
-THIN = (3, 5, 10)  # labels; of ids with so few, none can be judged alone
-THIN_Z = 6.0
-MIN_THIN = 10  # ids
-MIN_THIN_ITEMS = 20  # items with two labels of such ids
-
-
-class LabelPairs(Protocol):
-    """Labels, and the pairs of them that two workers gave to one item."""
-
-    @property
-    def item(self) -> Positions: ...
-
-    @property
-    def worker(self) -> Positions: ...
-
-    @property
-    def label(self) -> Positions: ...
-
-    @property
-    def a(self) -> Positions: ...
-
-    @property
-    def b(self) -> Positions: ...
-
-    @property
-    def workers(self) -> Positions: ...
-
-    @property
-    def n_classes(self) -> int: ...
-
-    @property
-    def equal(self) -> Mask: ...
+LOW_VOLUME_LIMITS = (3, 5, 10)  # labels per worker; with so few, no worker can be judged alone
+LOW_VOLUME_MIN_Z = 6.0
+MIN_LOW_VOLUME_WORKERS = 10
+MIN_LOW_VOLUME_ITEMS = 20  # items with two labels of such workers
 
 
 class Triad(NamedTuple):
-    """How often members of a group agree, and how often they should.
+    """Observed agreement inside a group, and the agreement expected of independent workers.
 
     Attributes
     ----------
-    agreement : share of equal labels among the pairs of labels that two members gave to one item
-    expected : the share that the two other agreements explain
-    excess : of the agreement that could be added to the expected one, the part that is there
-    z : how many standard deviations lie between the two
-    outside : agreement of outsiders beyond chance, as a part of what is possible (kappa)
-    n_items : items with two members
+    agreement : float
+        Share of equal labels among the pairs of labels that two members gave to one item.
+    expected : float
+        The share that the agreements across and outside explain.
+    excess : float
+        Observed minus expected agreement, as a share of the largest possible difference.
+    z : float
+        Observed minus expected agreement in standard deviations.
+    outside : float
+        Agreement of outsiders beyond chance, as a share of what is possible (kappa).
+    n_items : int
+        Items with labels of two members.
     """
 
     agreement: float
@@ -83,7 +60,7 @@ class Triad(NamedTuple):
 
 
 class _Agreement(NamedTuple):
-    """Of the pairs of one sort: the share of equal ones, the share beyond chance, its variance, and the items."""
+    """Pairs of one sort: share of equal ones, share beyond chance, its variance, and number of items."""
 
     share: float
     beyond: float
@@ -91,81 +68,123 @@ class _Agreement(NamedTuple):
     n_items: int
 
 
-class ThinGroup(NamedTuple):
-    """All ids with at most so many labels."""
+class LowVolumeGroup(NamedTuple):
+    """All workers with at most `max_labels` labels, as one group.
 
-    members: Mask  # (n_workers,)
+    Attributes
+    ----------
+    members : ndarray of shape (n_workers,) of bool
+        The workers of the group.
+    triad : Triad
+        Their agreement.
+    max_labels : int
+        The limit.
+    """
+
+    members: Mask
     triad: Triad
-    most_labels: int
+    max_labels: int
 
 
-def find_thin_group(annotations: Annotations, pairs: LabelPairs) -> ThinGroup | None:
-    """All ids with a few labels each, if they agree with one another as if they had one answer sheet.
+def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVolumeGroup | None:
+    """Test all workers with a few labels each as one group.
 
-    Nobody can be judged by three labels. So ids with at most three (then five, then ten) labels are taken together and
-    compared with all others.
+    No single worker can be judged by three labels. So all workers with at most three (then five, then ten) labels are
+    taken together and compared with all others.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    pairs : LabelPairs
+        Pairs of labels to compare.
+
+    Returns
+    -------
+    LowVolumeGroup or None
+        None where no such group agrees far beyond what independence explains.
     """
     n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
-    for most in THIN:
-        is_thin = (n_given > 0) & (n_given <= most)
-        if np.count_nonzero(is_thin) < MIN_THIN:
+    for most in LOW_VOLUME_LIMITS:
+        is_low_volume = (n_given > 0) & (n_given <= most)
+        if np.count_nonzero(is_low_volume) < MIN_LOW_VOLUME_WORKERS:
             continue
-        triad = _triad_of(pairs, is_thin[pairs.workers])
-        if triad is not None and triad.n_items >= MIN_THIN_ITEMS and _is_beyond(triad, THIN_Z):
-            return ThinGroup(is_thin, triad, most)
+        triad = _triad_of(pairs, is_low_volume[pairs.workers])
+        if triad is not None and triad.n_items >= MIN_LOW_VOLUME_ITEMS and _is_beyond(triad, LOW_VOLUME_MIN_Z):
+            return LowVolumeGroup(is_low_volume, triad, most)
     return None
 
 
 def is_unexplained(pairs: LabelPairs, is_member: Mask) -> bool:
-    """Whether members agree far beyond what their agreement with outsiders explains, be their answers good or bad."""
+    """Whether members agree far beyond what their agreement with outsiders explains, good answers or bad.
+
+    Parameters
+    ----------
+    pairs : LabelPairs
+        Pairs of labels to compare.
+    is_member : ndarray of bool
+        Members among the workers of the pairs.
+
+    Returns
+    -------
+    bool
+    """
     triad = _triad_of(pairs, is_member)
     return triad is not None and _is_beyond(triad, MIN_Z)
 
 
 def _is_beyond(triad: Triad, z: float) -> bool:
+    """Whether the excess is large and significant, and outsiders agree enough to judge by."""
     return triad.outside > MIN_OUTSIDE and triad.excess > MIN_EXCESS and triad.z > z
 
 
 def _triad_of(pairs: LabelPairs, is_member: Mask) -> Triad | None:
-    """Agreement inside the group, across and outside."""
+    """Agreement inside the group, across and outside; None where there are too few pairs of outsiders."""
     inside = is_member[pairs.worker]
     n_members = inside[pairs.a].astype(np.int64) + inside[pairs.b]
     if np.count_nonzero(n_members == 0) < MIN_CHECKED or not inside.any():
         return None
-    habits = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
-    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *habits)
+    shares = (np.bincount(pairs.label[part], minlength=pairs.n_classes) / np.sum(part) for part in (inside, ~inside))
+    return compare_agreements(pairs.equal, n_members, pairs.item[pairs.a], *shares)
 
 
 def compare_agreements(
     equal: Mask,
     n_members: npt.NDArray[np.integer],
     item: npt.NDArray[np.integer],
-    inside_habit: Array,
-    outside_habit: Array,
+    inside_shares: Array,
+    outside_shares: Array,
 ) -> Triad | None:
-    """The agreement inside a group beside what the other two explain; None where outsiders do not agree at all.
+    """Compare the agreement inside a group with what the agreements across and outside explain.
 
     Parameters
     ----------
-    equal : (n_pairs,) array of bool
+    equal : ndarray of shape (n_pairs,) of bool
         Whether the two labels of a pair, which two workers gave to one item, are equal.
-    n_members : (n_pairs,) array of int
+    n_members : ndarray of shape (n_pairs,) of int
         How many of the two workers are members.
-    item : (n_pairs,) array of int
+    item : ndarray of shape (n_pairs,) of int
         The item of each pair, ascending.
-    inside_habit, outside_habit : (n_classes,) array
-        The share of each class among the labels of members, and of outsiders.
+    inside_shares : ndarray of shape (n_classes,)
+        Share of each class among the labels of members.
+    outside_shares : ndarray of shape (n_classes,)
+        Share of each class among the labels of outsiders.
+
+    Returns
+    -------
+    Triad or None
+        None where outsiders do not agree beyond chance.
 
     Examples
     --------
     >>> equal = np.array([True] * 100 + [True, False] * 50 + [True] * 75 + [False] * 25)
-    >>> n_members, item, habit = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
-    >>> found = compare_agreements(equal, n_members, item, habit, habit)  # a sheet that knows nothing of the truth
+    >>> n_members, item, shares = np.repeat([2, 1, 0], 100), np.arange(300), np.array([0.5, 0.5])
+    >>> found = compare_agreements(equal, n_members, item, shares, shares)  # shared answers, independent of the truth
     >>> round(found.expected, 2), round(found.excess, 2)
     (0.5, 1.0)
     """
-    chance = [np.dot(outside_habit, outside_habit), np.dot(inside_habit, outside_habit)]
-    chance.append(np.dot(inside_habit, inside_habit))
+    chance = [np.dot(outside_shares, outside_shares), np.dot(inside_shares, outside_shares)]
+    chance.append(np.dot(inside_shares, inside_shares))
     outside, across, inside = (_agreement(equal, item, n_members == n, chance[n]) for n in range(3))
     if min(outside.n_items, across.n_items, inside.n_items) == 0 or outside.beyond <= 0:
         return None
@@ -184,11 +203,14 @@ def compare_agreements(
 
 
 def _agreement(equal: Mask, item: npt.NDArray[np.integer], which: Mask, chance: float) -> _Agreement:
-    """Pairs of one item are no independent evidence, so the variance counts items; two more keep it off 0."""
+    """Agreement of one sort of pairs.
+
+    Pairs of one item are not independent, so the variance counts items; two pseudo-items keep it away from 0.
+    """
     n_pairs = int(np.count_nonzero(which))
     if n_pairs == 0:
         return _Agreement(0.0, 0.0, 1.0, 0)
     n_items = 1 + int(np.count_nonzero(np.diff(item[which])))
     share = float(np.count_nonzero(equal & which) / n_pairs)
-    doubtful = (share * n_items + 1.0) / (n_items + 2.0)
-    return _Agreement(share, share - float(chance), doubtful * (1 - doubtful) / n_items, n_items)
+    smoothed = (share * n_items + 1.0) / (n_items + 2.0)
+    return _Agreement(share, share - float(chance), smoothed * (1 - smoothed) / n_items, n_items)

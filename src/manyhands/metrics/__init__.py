@@ -1,15 +1,15 @@
-"""Figures about labels: how right, how well calibrated, how much in agreement, how balanced.
+"""Metrics of labels: accuracy, calibration, inter-annotator agreement, class imbalance.
 
-    truth         accuracy, balanced accuracy, macro F1
-    calibration   log loss, Brier score, calibration error
-    agreement     percent agreement, Fleiss' kappa, agreement per item
-    alpha         Krippendorff's alpha, overall and per class
-    pairs         agreement and Cohen's kappa of every two workers
-    balance       imbalance ratio
+    truth          accuracy, balanced accuracy, macro F1
+    calibration    log loss, Brier score, expected calibration error (ECE)
+    agreement      percent agreement, Fleiss' kappa, agreement per item
+    alpha          Krippendorff's alpha, overall and per class
+    worker_pairs   agreement and Cohen's kappa of every two workers
+    imbalance      imbalance ratio
 
-    votes distances scales bootstrap   what these are made of
+    vote_patterns distances scales bootstrap   what these are computed with
 
-A figure that is undefined is NaN with a reason, never 0 or 1.
+A metric that is undefined is NaN with a reason, never 0 or 1.
 """
 
 from manyhands.metrics.agreement import Agreement, fleiss_kappa, item_agreement, percent_agreement

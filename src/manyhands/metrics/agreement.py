@@ -1,9 +1,9 @@
-"""Whether workers agree: as a share, and beyond chance.
+"""Inter-annotator agreement: as a share of pairs, and corrected for chance.
 
-Every figure counts items that at least two workers labelled, and pairs of labels of different workers; see
-`manyhands.metrics.vote_patterns` for workers who labelled an item twice. Intervals are percentiles over resamples of these
-items. Workers stay the same in all resamples, so an interval speaks of other items for this crowd, not of other crowds;
-where all agree it has no width, however few the items.
+Every metric counts items that at least two workers labelled, and pairs of labels of different workers; see
+`manyhands.metrics.vote_patterns` for workers who labelled an item twice. Intervals are percentiles over bootstrap
+resamples of these items. Workers are the same in all resamples: an interval describes the variation over items for this
+crowd, not the variation over crowds. Where all labels agree it has no width, however few the items.
 """
 
 from __future__ import annotations
@@ -23,18 +23,34 @@ from manyhands.validation import OneOf, check_parameters
 Array = npt.NDArray[np.float64]
 
 NO_PAIRS = "no item has labels of two workers"
-ONE_CLASS = "all labels that can be compared name one class, so agreement cannot be told from chance"
+ONE_CLASS = "all labels that can be compared name one class, so agreement cannot be corrected for chance"
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A figure of agreement and its interval; NaN with a reason where it is undefined."""
+    """A coefficient of agreement with its interval.
+
+    Attributes
+    ----------
+    value : float
+        The coefficient; NaN where it is undefined.
+    low : float
+        Lower end of the interval; NaN without resamples.
+    high : float
+        Upper end of the interval; NaN without resamples.
+    n_items : int
+        Number of items that at least two workers labelled.
+    n_labels : int
+        Number of labels on these items.
+    reason : str or None, default=None
+        Why the value is undefined; None if it is defined.
+    """
 
     value: float
     low: float
     high: float
-    n_items: int  # that at least two workers labelled
-    n_labels: int  # on these items
+    n_items: int
+    n_labels: int
     reason: str | None = None
 
 
@@ -46,17 +62,33 @@ def percent_agreement(
     confidence: float = 0.95,
     random_state: Seed = 0,
 ) -> Agreement:
-    """The share of pairs of workers who gave an item the same label.
+    """Share of pairs of workers who gave an item the same label.
+
+    Not corrected for chance: where one class is frequent, random labels agree often too. Use
+    :func:`krippendorff_alpha` or :func:`fleiss_kappa` to compare data sets.
 
     Parameters
     ----------
-    per : what counts alike. "label": an item counts as much as it has workers, which is the agreement that
-        Krippendorff's alpha corrects for chance; "item": all items count alike, as in Fleiss' kappa; "pair": all pairs
-        of workers count alike, so items with many labels dominate. The same where all items have equally many
-    n_bootstrap : resamples of items for the interval; 0 for none
-    confidence : of the interval
-    random_state : seed of the resamples
+    annotations : Annotations
+        The crowd's labels.
+    per : {"label", "item", "pair"}, default="label"
+        Weight of an item. ``"label"``: its number of workers, which gives the agreement that Krippendorff's alpha
+        corrects for chance; ``"item"``: 1, as in Fleiss' kappa; ``"pair"``: its number of pairs, so that items with
+        many labels dominate. All three are equal where all items have equally many labels.
+    n_bootstrap : int, default=1000
+        Number of bootstrap resamples of items for the interval; 0 for no interval.
+    confidence : float, default=0.95
+        Confidence level of the interval.
+    random_state : int, Generator or None, default=0
+        Seed of the resamples.
 
+    Returns
+    -------
+    Agreement
+        The value with its interval; NaN with a reason where it is undefined.
+
+    Examples
+    --------
     >>> votes = Annotations.from_matrix([[0, 0, 0], [1, 1, 0], [1, -1, -1]])
     >>> percent_agreement(votes, n_bootstrap=0).value
     0.6666666666666666
@@ -69,8 +101,8 @@ def percent_agreement(
         table = as_table(len(m), as_block(importance * share_of_equals(votes)), as_block(importance))
 
         def share(weights: Array) -> Array:
-            equal, all_of_them = totals(weights, table).T
-            return equal / all_of_them
+            equal, total = totals(weights, table).T
+            return equal / total
 
         return share
 
@@ -81,16 +113,35 @@ def percent_agreement(
 def fleiss_kappa(
     annotations: Annotations, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
 ) -> Agreement:
-    """Fleiss' kappa: agreement beyond that of workers who draw classes at random, with the frequencies observed.
+    """Fleiss' kappa: agreement corrected for the agreement of labels drawn from the observed class frequencies.
 
-    Items may have different numbers of labels: observed agreement is the mean over items of the share of equal pairs,
-    and the frequency of a class is the mean over the same items of its share of votes. With the same number of labels
-    on every item this is Fleiss' formula. Other parameters are those of `percent_agreement`.
+    kappa = (observed - chance) / (1 - chance), where chance is the sum of squared class frequencies. Items may have
+    different numbers of labels: observed agreement is the mean over items of the share of equal pairs, and the
+    frequency of a class is the mean over the same items of its share of votes. With the same number of labels on every
+    item this is Fleiss' formula.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    n_bootstrap : int, default=1000
+        Number of bootstrap resamples of items for the interval; 0 for no interval.
+    confidence : float, default=0.95
+        Confidence level of the interval.
+    random_state : int, Generator or None, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    Agreement
+        The value with its interval; NaN with a reason where it is undefined.
 
     References
     ----------
     Fleiss (1971), "Measuring nominal scale agreement among many raters".
 
+    Examples
+    --------
     >>> fleiss_kappa(Annotations.from_matrix([[0, 0], [1, 1], [0, 1]]), n_bootstrap=0).value
     0.33333333333333326
     """
@@ -114,8 +165,20 @@ def fleiss_kappa(
 
 
 def item_agreement(annotations: Annotations) -> Array:
-    """(n_items,) the share of pairs of workers who gave the item the same label; NaN with fewer than two workers.
+    """Share of pairs of workers who gave the item the same label, for each item.
 
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        The shares; NaN for items with fewer than two workers.
+
+    Examples
+    --------
     >>> item_agreement(Annotations.from_matrix([[0, 0, 1], [1, -1, -1]])).round(3).tolist()
     [0.333, nan]
     """
@@ -126,7 +189,18 @@ def item_agreement(annotations: Annotations) -> Array:
 
 
 def share_of_equals(votes: Votes) -> Array:
-    """(n_rows,) the share of pairs of different workers who said the same."""
+    """Share of pairs of different workers whose votes are equal.
+
+    Parameters
+    ----------
+    votes : Votes
+        Votes on items, or on patterns of items.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The share for each row.
+    """
     return 1 - votes.disagreement() / votes.n_workers
 
 
@@ -137,7 +211,26 @@ def measure(
     bootstrap: Bootstrap,
     if_undefined: str,
 ) -> Agreement:
-    """A figure of agreement, on all items and on resamples of them."""
+    """Compute a coefficient of agreement on all items, and its interval over resamples of items.
+
+    Parameters
+    ----------
+    name : str
+        Name of the public function, for error messages.
+    annotations : Annotations
+        The crowd's labels.
+    make_statistic : callable
+        From votes to a function of weights (n_resamples, n_rows) that gives the coefficient of each resample.
+    bootstrap : Bootstrap
+        Number of resamples, confidence level and seed.
+    if_undefined : str
+        Reason to give where the coefficient is NaN.
+
+    Returns
+    -------
+    Agreement
+        The coefficient with its interval.
+    """
     bootstrap.check(name)
     votes, pairable = gather_votes(annotations)
     n_items, n_labels = int(pairable.sum()), int(annotations.n_labels[pairable].sum())
@@ -153,5 +246,20 @@ def measure(
 
 
 def ratio(above: Array, below: Array, defined: npt.NDArray[np.bool_]) -> Array:
-    """`above / below` where that is defined, NaN elsewhere."""
+    """Divide where the quotient is defined.
+
+    Parameters
+    ----------
+    above : ndarray
+        Numerators.
+    below : ndarray
+        Denominators.
+    defined : ndarray of bool
+        Where to divide.
+
+    Returns
+    -------
+    ndarray
+        ``above / below`` where `defined`, NaN elsewhere.
+    """
     return np.divide(above, below, out=np.full_like(above, np.nan), where=defined)

@@ -1,8 +1,9 @@
 """Krippendorff's alpha: 1 - observed / expected disagreement, for any number of labels per item.
 
-Observed disagreement is that of two workers on one item, expected that of two labels from anywhere. What "far apart"
-means is the level of measurement. On a scale, the squared distances of all pairs follow from the sums of values and of
-their squares, so no table of classes against classes is needed; ordinal distances are those of mid-ranks.
+Observed disagreement is the mean distance between the labels of two workers on one item, expected disagreement that of
+two labels of any items. The distance depends on the level of measurement: 0 or 1 (nominal), or the squared difference
+of mid-ranks (ordinal) or numbers (interval). The squared differences of all pairs follow from the sums of values and of
+their squares, so no matrix of classes by classes is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from manyhands.validation import OneOf, check_parameters
 
 Array = npt.NDArray[np.float64]
 
-_MOST_NUMBERS = 50_000_000  # resamples times classes that are held for the intervals of all classes
+_MAX_NUMBERS = 50_000_000  # resamples times classes held for the intervals of all classes
 _LEVELS = ("nominal", "ordinal", "interval")
 
 
@@ -38,22 +39,39 @@ def krippendorff_alpha(
     confidence: float = 0.95,
     random_state: Seed = 0,
 ) -> Agreement:
-    """Krippendorff's alpha; 1 is perfect, 0 is chance, and undefined where only one class occurs.
+    """Krippendorff's alpha: 1 is perfect agreement, 0 is chance agreement; undefined where only one class occurs.
+
+    Handles any number of labels per item and missing labels. Values below 0 mean systematic disagreement.
 
     Parameters
     ----------
-    level : "nominal": classes are equal or not; "ordinal": they have an order; "interval": they are numbers
-    values : for the other levels than nominal. A number for each class (in the order of `annotations.classes`, or by
-        class in a dict), or, for "ordinal", the classes from low to high. Without it, classes are numbers or text that
-        reads as numbers, and refused otherwise: the order of the alphabet says nothing
-    n_bootstrap : resamples of items for the interval; 0 for none
-    confidence : of the interval
-    random_state : seed of the resamples
+    annotations : Annotations
+        The crowd's labels.
+    level : {"nominal", "ordinal", "interval"}, default="nominal"
+        Level of measurement. ``"nominal"``: labels are equal or not; ``"ordinal"``: classes have an order;
+        ``"interval"``: classes are numbers.
+    values : array-like or dict, default=None
+        Scale of the levels "ordinal" and "interval": a number for each class, in the order of ``annotations.classes``
+        or as ``{class: number}``; for "ordinal" also the classes from low to high. If None, classes must be numbers or
+        text that can be read as numbers; alphabetical order is never used.
+    n_bootstrap : int, default=1000
+        Number of bootstrap resamples of items for the interval; 0 for no interval.
+    confidence : float, default=0.95
+        Confidence level of the interval.
+    random_state : int, Generator or None, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    Agreement
+        The value with its interval; NaN with a reason where it is undefined.
 
     References
     ----------
     Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability".
 
+    Examples
+    --------
     >>> votes = Annotations.from_matrix([[1, 1], [2, 2], [1, 2], [3, 3]])
     >>> [round(krippendorff_alpha(votes, level, n_bootstrap=0).value, 3) for level in ("nominal", "interval")]
     [0.667, 0.821]
@@ -73,23 +91,62 @@ def krippendorff_alpha(
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """Agreement on each class, in the order of the annotations' classes."""
+    """Agreement on each class, in the order of the annotations' classes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The classes.
+    value : ndarray of shape (n_classes,)
+        Alpha of the class against all others; NaN where no label, or every label, names the class.
+    low : ndarray of shape (n_classes,)
+        Lower ends of the intervals.
+    high : ndarray of shape (n_classes,)
+        Upper ends of the intervals.
+    n_labels : ndarray of int of shape (n_classes,)
+        Number of labels that name the class, on items that at least two workers labelled.
+    reason : str or None, default=None
+        Why all values are undefined; None if they are not.
+    """
 
     classes: npt.NDArray[Any]
-    value: Array  # NaN where nobody, or everybody, named the class
+    value: Array
     low: Array
     high: Array
-    n_labels: npt.NDArray[np.int64]  # that name the class, on items that at least two workers labelled
+    n_labels: npt.NDArray[np.int64]
     reason: str | None = None
 
 
 def class_agreement(
     annotations: Annotations, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
 ) -> ClassAgreement:
-    """Krippendorff's alpha of each class against all others: which classes do workers tell apart?
+    """Krippendorff's alpha of each class against all others.
 
-    Parameters are those of `krippendorff_alpha`.
+    A class with a low value is confused with other classes, by its definition or by the workers.
 
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    n_bootstrap : int, default=1000
+        Number of bootstrap resamples of items for the interval; 0 for no interval.
+    confidence : float, default=0.95
+        Confidence level of the interval.
+    random_state : int, Generator or None, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    ClassAgreement
+        One value with its interval for each class.
+
+    Raises
+    ------
+    LimitError
+        If resamples times classes are too many to hold in memory.
+
+    Examples
+    --------
     >>> votes = Annotations.from_matrix([[0, 0], [0, 0], [1, 2], [2, 1]])
     >>> class_agreement(votes, n_bootstrap=0).value.round(2).tolist()
     [1.0, -0.17, -0.17]
@@ -97,10 +154,10 @@ def class_agreement(
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     bootstrap.check("class_agreement")
     votes, pairable = gather_votes(annotations)
-    if n_bootstrap * annotations.n_classes > _MOST_NUMBERS:
-        most = _MOST_NUMBERS // annotations.n_classes
+    if n_bootstrap * annotations.n_classes > _MAX_NUMBERS:
+        most = _MAX_NUMBERS // annotations.n_classes
         raise LimitError(
-            f"{n_bootstrap} resamples of {annotations.n_classes} classes are too much to hold; take n_bootstrap={most}."
+            f"{n_bootstrap} resamples of {annotations.n_classes} classes are too many to hold; use n_bootstrap={most}."
         )
     n_labels = np.bincount(annotations.label[pairable[annotations.item]], minlength=annotations.n_classes)
     if not pairable.any():
@@ -114,6 +171,7 @@ def class_agreement(
 
 
 def _nominal(votes: Votes) -> Statistic:
+    """Alpha with distance 0 for equal and 1 for different labels."""
     table = as_table(votes.n_rows, _cells(votes), as_block(votes.disagreement()))
 
     def alpha(weights: Array) -> Array:
@@ -127,6 +185,7 @@ def _nominal(votes: Votes) -> Statistic:
 
 
 def _interval(votes: Votes, scale: Array) -> Statistic:
+    """Alpha with squared differences of the numbers in `scale`, (n_classes,)."""
     observed_of = Distances(votes).observed(scale[:, None])[:, 0]
     observed_in = np.zeros(votes.n_rows)
     observed_in[votes.contested] = observed_of
@@ -142,13 +201,14 @@ def _interval(votes: Votes, scale: Array) -> Statistic:
 
 
 def _ordinal(votes: Votes) -> Statistic:
+    """Alpha with squared differences of mid-ranks, for classes in ascending order."""
     table = as_table(votes.n_rows, _cells(votes))
     distances = Distances(votes)
 
     def alpha(weights: Array) -> Array:
         of_class = totals(weights, table)
         n = of_class.sum(axis=1)
-        midrank = (np.cumsum(of_class, axis=1) - of_class / 2) / n[:, None]  # other in every resample
+        midrank = (np.cumsum(of_class, axis=1) - of_class / 2) / n[:, None]  # differs between resamples
         observed = np.einsum("bp,pb->b", weights[:, votes.contested], distances.observed(midrank.T))
         return 1 - ratio((n - 1) * observed, expected_distance(of_class, midrank), _has_two(of_class))
 
@@ -156,6 +216,7 @@ def _ordinal(votes: Votes) -> Statistic:
 
 
 def _each_class(votes: Votes) -> Statistic:
+    """Nominal alpha of each class against all others, (n_resamples, n_classes)."""
     m = votes.n_workers
     differ = 2 * votes.weight * (m[votes.row] - votes.weight) / (m[votes.row] - 1)
     within = 2 * votes.split_share * (1 - votes.split_share) / (m[votes.split_row] - 1)

@@ -1,4 +1,4 @@
-"""Percentile intervals: what a figure would be had other items of the same kind been labelled."""
+"""Bootstrap percentile intervals over resamples of items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 Statistic = Callable[[Array], Array]  # (n_resamples, n_patterns) weights -> (n_resamples, ...), NaN where undefined
 
 _CHUNK = 1 << 22  # numbers held at a time
-_DRAW_ITEMS = 8  # so many times fewer patterns than items, and drawing counts of patterns is the faster way
+_DRAW_ITEMS = 8  # with this many times fewer patterns than items, multinomial draws of patterns are faster
 
 _CONSTRAINTS: dict[str, Constraint] = {
     "n_bootstrap": Number(whole=True, least=0),
@@ -26,20 +26,50 @@ _CONSTRAINTS: dict[str, Constraint] = {
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How many resamples, how wide an interval, which seed."""
+    """Settings of a bootstrap.
+
+    Attributes
+    ----------
+    n_bootstrap : int
+        Number of resamples; 0 for no interval.
+    confidence : float
+        Confidence level of the interval.
+    random_state : int, Generator or None
+        Seed of the resamples.
+    """
 
     n_bootstrap: int
     confidence: float
     random_state: Seed
 
     def check(self, name: str) -> None:
+        """Raise ParameterError for settings that are not allowed.
+
+        Parameters
+        ----------
+        name : str
+            Name of the public function, for the message.
+        """
         check_parameters(name, vars(self), _CONSTRAINTS)
 
     def interval(self, statistic: Statistic, count: npt.NDArray[np.int64], width: int) -> tuple[Array, Array]:
-        """Lower and upper bound of `statistic` over resamples of items, drawn as numbers of items of each pattern.
+        """Compute the percentile interval of a statistic over resamples of items.
 
-        `count` is how many items show each pattern, `width` how many numbers per resample the statistic holds.
-        Resamples in which it is undefined are left out; without a resample, or with a single item, bounds are NaN.
+        Parameters
+        ----------
+        statistic : callable
+            From weights (n_resamples, n_patterns) to (n_resamples, ...) values, NaN where undefined.
+        count : ndarray of int of shape (n_patterns,)
+            Number of items with each pattern; a resample of items is drawn as new numbers.
+        width : int
+            Numbers per resample that the statistic holds in memory.
+
+        Returns
+        -------
+        low : ndarray
+            Lower ends; NaN without resamples, with a single item, or where all resamples are undefined.
+        high : ndarray
+            Upper ends.
         """
         if self.n_bootstrap == 0 or count.sum() < 2:
             nothing = np.full_like(statistic(count[None].astype(float))[0], np.nan)
@@ -61,15 +91,15 @@ def _resamples(count: npt.NDArray[np.int64], n_bootstrap: int, chunk: int, rng: 
             yield rng.multinomial(n_items, count / n_items, size=size).astype(float)
         else:
             items = (rng.integers(0, n_items, n_items) for _ in range(size))
-            yield np.array([np.bincount(pattern[some], minlength=n_patterns) for some in items], float)
+            yield np.array([np.bincount(pattern[drawn], minlength=n_patterns) for drawn in items], float)
 
 
 def _quantiles(values: Array, levels: tuple[float, float]) -> Array:
-    """(2, ...) quantiles over the first axis of what is not NaN; NaN where nothing is left."""
+    """(2, ...) quantiles over the first axis, ignoring NaN; NaN where all values are NaN."""
     flat = values.reshape(len(values), -1)
     result = np.full((2, flat.shape[1]), np.nan)
-    for column, those in enumerate(flat.T):
-        defined = those[~np.isnan(those)]
+    for column, of_column in enumerate(flat.T):
+        defined = of_column[~np.isnan(of_column)]
         if len(defined):
             result[:, column] = np.quantile(defined, levels)
     return result.reshape(2, *values.shape[1:])

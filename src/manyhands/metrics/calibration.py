@@ -1,4 +1,4 @@
-"""Whether probabilities can be believed, where the truth is known."""
+"""Calibration and proper scores of class probabilities, where the truth is known."""
 
 from __future__ import annotations
 
@@ -14,22 +14,32 @@ from manyhands.validation import Number, check_parameters
 
 Array = npt.NDArray[np.float64]
 
-_SUM_TOLERANCE = 1e-3  # rows that were rounded to four digits and written to a file still count as probabilities
-_TIE_DIGITS = 9  # confidences that agree so far are tied: the same numbers summed in another order
+_SUM_TOLERANCE = 1e-3  # accepts rows that were rounded to four digits in a file
+_TIE_DIGITS = 9  # confidences equal to this many digits are tied; summation order changes the last bits
 
 
 def log_loss(y_true: Any, probabilities: Any, classes: Any) -> float:
-    """The mean of -log p(truth).
+    """Log loss (cross-entropy): the mean of -log p(truth).
 
-    A probability of 0 for what turns out true would cost infinitely much. As in scikit-learn, probabilities are
-    clipped to [eps, 1 - eps], with the eps of the array's type (2.2e-16 in double precision), so that it costs 36.
+    A probability of 0 for the true class would give an infinite loss. As in scikit-learn, probabilities are clipped to
+    [eps, 1 - eps], with the eps of the array's type (2.2e-16 in double precision); the largest loss of an item is 36.
 
     Parameters
     ----------
-    y_true : one class per item
-    probabilities : (n_items, n_classes), rows that sum to 1
-    classes : (n_classes,) the class of each column
+    y_true : array-like of shape (n_items,)
+        True class of each item.
+    probabilities : array-like of shape (n_items, n_classes)
+        Predicted probabilities; rows sum to 1.
+    classes : array-like of shape (n_classes,)
+        Class of each column.
 
+    Returns
+    -------
+    float
+        The mean over items; 0 is perfect.
+
+    Examples
+    --------
     >>> round(log_loss(["cat", "dog"], [[0.5, 0.5], [0.25, 0.75]], ["cat", "dog"]), 4)
     0.4904
     """
@@ -40,10 +50,30 @@ def log_loss(y_true: Any, probabilities: Any, classes: Any) -> float:
 
 
 def brier(y_true: Any, probabilities: Any, classes: Any) -> float:
-    """The squared distance between probabilities and truth, summed over all classes: 0 is perfect, 2 the worst.
+    """Brier score: squared distance between probabilities and truth, summed over classes and averaged over items.
 
-    With two classes this is twice what is often called the Brier score there. Parameters are those of `log_loss`.
+    With two classes this is twice the value that is often called Brier score there.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n_items,)
+        True class of each item.
+    probabilities : array-like of shape (n_items, n_classes)
+        Predicted probabilities; rows sum to 1.
+    classes : array-like of shape (n_classes,)
+        Class of each column.
+
+    Returns
+    -------
+    float
+        The score; 0 is perfect, 2 is the worst.
+
+    References
+    ----------
+    Brier (1950), "Verification of forecasts expressed in terms of probability".
+
+    Examples
+    --------
     >>> brier(["cat", "dog"], [[1.0, 0.0], [0.5, 0.5]], ["cat", "dog"])
     0.25
     """
@@ -54,13 +84,35 @@ def brier(y_true: Any, probabilities: Any, classes: Any) -> float:
 
 
 def ece(y_true: Any, probabilities: Any, classes: Any, n_bins: int = 10) -> float:
-    """Expected calibration error of the label: how far confidence and accuracy are apart, in bins of equal mass.
+    """Expected calibration error: mean distance between confidence and accuracy, in bins of equal mass.
 
-    Items are sorted by confidence, the largest probability of each, and cut into `n_bins` parts of equal size (up to
-    one item); the distances between mean confidence and accuracy are averaged over all items. Equal confidences
-    (within 1e-9) that two bins share count in both with their common accuracy, so the order of rows does not matter.
-    A tie between classes is broken as the aggregators do it. The other parameters are those of `log_loss`.
+    Items are sorted by confidence, the largest probability of each, and split into `n_bins` parts of equal size (up to
+    one item); the absolute differences between mean confidence and accuracy are averaged over all items. Equal
+    confidences (within 1e-9) in two bins have their common accuracy in both, so the order of rows does not matter. A
+    tie between classes is broken as the aggregators do it.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n_items,)
+        True class of each item.
+    probabilities : array-like of shape (n_items, n_classes)
+        Predicted probabilities; rows sum to 1.
+    classes : array-like of shape (n_classes,)
+        Class of each column.
+    n_bins : int, default=10
+        Number of bins.
+
+    Returns
+    -------
+    float
+        The error; 0 is perfectly calibrated, 1 is the worst.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning".
+
+    Examples
+    --------
     >>> ece(["cat", "dog"], [[0.75, 0.25], [0.75, 0.25]], ["cat", "dog"], n_bins=1)
     0.25
     """
@@ -76,7 +128,7 @@ def ece(y_true: Any, probabilities: Any, classes: Any, n_bins: int = 10) -> floa
 
 
 def _check(y_true: Any, probabilities: Any, classes: Any) -> tuple[Codes, npt.NDArray[Any]]:
-    """The code of each item's truth, and one row of probabilities for each."""
+    """Codes of the true classes, and the probabilities as an array, after checks of shape and sum."""
     truth, known = encode_truth(y_true, classes)
     try:
         p = np.asarray(probabilities)

@@ -1,6 +1,8 @@
 """Squared distances between labels on a scale.
 
-All pairs of a row follow from the sums of its values and of their squares, so no pair is ever looked at.
+The sum over all pairs of a row follows from the sums of its values and of their squares, so pairs are not enumerated:
+
+    sum_ij (x_i - x_j)^2 = 2 (n sum_i x_i^2 - (sum_i x_i)^2)
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from manyhands.metrics.vote_patterns import Array, Positions, Votes
 
 
 class Distances:
-    """Squared distances between the labels of different workers, on the rows where labels differ at all."""
+    """Squared distances between the labels of different workers, on the rows where labels differ.
+
+    Parameters
+    ----------
+    votes : Votes
+        Votes on items, or on patterns of items.
+    """
 
     def __init__(self, votes: Votes) -> None:
         row_of = np.cumsum(votes.contested) - 1
@@ -21,29 +29,53 @@ class Distances:
         n_rows, n_classes = int(votes.contested.sum()), votes.n_classes
         self.n_workers = votes.n_workers[votes.contested]
         self.votes = _matrix(row_of[votes.row[cells]], votes.label[cells], votes.weight[cells], (n_rows, n_classes))
-        voices, voice = np.unique(votes.split_voice[split], return_inverse=True)
-        shape = len(voices), n_classes
-        self.split_voices = _matrix(voice, votes.split_label[split], votes.split_share[split], shape)
-        row = np.zeros(len(voices), np.int64)
-        row[voice] = row_of[votes.split_row[split]]
-        self.row_of_voice = _matrix(row, np.arange(len(voices)), np.ones(len(voices)), (n_rows, len(voices)))
+        vote_ids, vote = np.unique(votes.split_vote[split], return_inverse=True)
+        n_split = len(vote_ids)
+        self.split_votes = _matrix(vote, votes.split_label[split], votes.split_share[split], (n_split, n_classes))
+        row = np.zeros(n_split, np.int64)
+        row[vote] = row_of[votes.split_row[split]]
+        self.row_of_vote = _matrix(row, np.arange(n_split), np.ones(n_split), (n_rows, n_split))
 
     def observed(self, scale: Array) -> Array:
-        """(n_contested, n_scales) summed over ordered pairs, divided by n_workers - 1; `scale` is (n_classes, ...)."""
+        """Sum the squared distances over ordered pairs of workers, divided by n_workers - 1.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (n_classes, n_scales)
+            Position of each class, on one or several scales.
+
+        Returns
+        -------
+        ndarray of shape (n_contested, n_scales)
+            The sums for the rows where labels differ.
+        """
         between = _spread(self.votes, self.n_workers[:, None], scale)
-        if self.split_voices.shape[0]:
-            between -= self.row_of_voice @ _spread(self.split_voices, 1.0, scale)
+        if self.split_votes.shape[0]:  # the labels of one worker are no pair
+            between -= self.row_of_vote @ _spread(self.split_votes, 1.0, scale)
         return between / (self.n_workers[:, None] - 1)
 
 
 def _spread(votes: Any, mass: Array | float, scale: Array) -> Array:
-    """The squared distances of all ordered pairs in each row of votes."""
+    """Sum of squared distances over all ordered pairs in each row of votes; `mass` is the total weight of a row."""
     return 2 * (mass * (votes @ scale**2) - (votes @ scale) ** 2)
 
 
 def expected_distance(of_class: Array, scale: Array) -> Array:
-    """The same for all labels at once; (n_resamples, n_classes) both."""
-    n, first, second = (np.einsum("bk,bk->b", of_class, power) for power in (np.ones_like(scale), scale, scale**2))
+    """Sum the squared distances over all ordered pairs of labels, whatever their items.
+
+    Parameters
+    ----------
+    of_class : ndarray of shape (n_resamples, n_classes)
+        Number of labels of each class.
+    scale : ndarray of shape (n_resamples, n_classes)
+        Position of each class.
+
+    Returns
+    -------
+    ndarray of shape (n_resamples,)
+        The sums.
+    """
+    n, first, second = (np.einsum("bk,bk->b", of_class, moment) for moment in (np.ones_like(scale), scale, scale**2))
     return 2 * (n * second - first**2)
 
 

@@ -1,4 +1,4 @@
-"""How unequal classes are in size."""
+"""Class imbalance."""
 
 from __future__ import annotations
 
@@ -16,19 +16,28 @@ from manyhands.validation import check_known
 
 
 def imbalance_ratio(labels_or_counts: Any, classes: Values | None = None) -> float:
-    """R = (N_max - N_min) / N: the largest class less the smallest, as a share of all. 0 is balanced, 1 is one class.
+    """Imbalance ratio R = (N_max - N_min) / N of the class counts: 0 is balanced, 1 is a single class.
 
     Parameters
     ----------
-    labels_or_counts : a mapping (dict, Counter) from class to its count, or a label per item, of which None has no
-        class, or `Annotations`, whose labels are counted
-    classes : all classes there are; those nobody chose count as 0. Without them, the classes that occur: then a single
-        class is balanced. Annotations know their own
+    labels_or_counts : Annotations, mapping or array-like
+        Annotations, whose labels are counted; a mapping (dict, Counter) from class to count; or one label per item,
+        where None stands for an item without label.
+    classes : array-like, default=None
+        All classes; those without labels count as 0. If None, the classes that occur, so that a single class is
+        balanced. Not needed for annotations, which have classes of their own.
+
+    Returns
+    -------
+    float
+        The ratio, between 0 and 1.
 
     References
     ----------
     Shi, Li and Huang (2021), "Learning from Crowds with Sparse and Imbalanced Annotations", Eq. 6.
 
+    Examples
+    --------
     >>> imbalance_ratio(["cat", "cat", "cat", "dog"])
     0.5
     >>> imbalance_ratio({"cat": 3, "dog": 1}, classes=["cat", "dog", "emu"])
@@ -41,11 +50,12 @@ def imbalance_ratio(labels_or_counts: Any, classes: Values | None = None) -> flo
         count_of = known | count_of
     counts = np.array(list(count_of.values()))
     if counts.sum() == 0:
-        raise AnnotationError("There is not a single label, so no class is larger than another.")
+        raise AnnotationError("There is not a single label, so the imbalance ratio is undefined.")
     return imbalance(counts)
 
 
 def _counts(given: Any) -> dict[Any, float]:
+    """The number of labels of each class."""
     if isinstance(given, Annotations):
         n_of_class = np.bincount(given.label, minlength=given.n_classes)
         return dict(zip(given.classes.tolist(), n_of_class.astype(float).tolist()))

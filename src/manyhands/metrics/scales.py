@@ -1,4 +1,4 @@
-"""Classes as points of a scale, where one class can be further from another than from a third."""
+"""Classes as positions on an ordinal or interval scale."""
 
 from __future__ import annotations
 
@@ -20,7 +20,23 @@ Scale = Mapping[Any, Any] | Any  # class -> number, a number for each class, or 
 
 
 def on_scale(annotations: Annotations, level: str, values: Scale | None) -> Annotations:
-    """The same labels with numbers for classes, ascending; classes with one number become one, unused ones vanish."""
+    """Replace classes by their positions on a scale.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    level : {"ordinal", "interval"}
+        Level of measurement.
+    values : array-like, dict or None
+        Position of each class, as in `krippendorff_alpha`; None to read the classes as numbers.
+
+    Returns
+    -------
+    Annotations
+        The same labels with ascending numbers as classes; classes with equal numbers are merged, and classes without
+        labels are dropped.
+    """
     used = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
     names = annotations.classes[used].tolist()
     number = _read(names, level) if values is None else _given(annotations.classes.tolist(), names, level, values)
@@ -32,7 +48,7 @@ def on_scale(annotations: Annotations, level: str, values: Scale | None) -> Anno
 
 
 def _read(names: list[Any], level: str) -> list[float]:
-    """The numbers that the classes are, or that their text says."""
+    """The classes as numbers, or their text read as numbers."""
     number = [_as_number(name) for name in names]
     if None in number:
         name = names[number.index(None)]
@@ -44,7 +60,7 @@ def _read(names: list[Any], level: str) -> list[float]:
 
 
 def _given(classes: list[Any], names: list[Any], level: str, values: Scale) -> list[float]:
-    """The numbers of the classes that occur, from what the caller said of all."""
+    """The numbers of the classes that occur, from the caller's `values`."""
     if isinstance(values, Mapping):
         check_known(names, values, "Classes without a value are", "Give each class that occurs a number.")
         return [_checked(values[name], name) for name in names]
@@ -59,7 +75,7 @@ def _given(classes: list[Any], names: list[Any], level: str, values: Scale) -> l
     if level != "ordinal":
         raise ParameterError("Level 'interval' needs values that are numbers, one for each class.")
     if len(set(listed)) < len(listed):
-        raise ParameterError("The classes from low to high, in values, must name each class once.")
+        raise ParameterError("values, the classes from low to high, must contain each class once.")
     rank_of = {name: float(rank) for rank, name in enumerate(listed)}
     check_known(names, rank_of, "Classes without a place in values are", "Name all classes, from low to high.")
     return [rank_of[name] for name in names]
@@ -73,7 +89,7 @@ def _checked(value: Any, name: Any) -> float:
 
 
 def _as_number(value: Any) -> float | None:
-    """A finite number, or text that reads as one; Python would also read "1_0" as ten, which nobody means."""
+    """A finite number, or text that can be read as one; Python would also read "1_0" as ten, which is not intended."""
     if not isinstance(value, numbers.Real | str) or (isinstance(value, str) and "_" in value):
         return None
     try:
@@ -84,7 +100,18 @@ def _as_number(value: Any) -> float | None:
 
 
 def unit_scale(numbers_: Array) -> Array:
-    """Ascending numbers, moved and stretched to 0 .. 1: no figure of agreement depends on that."""
-    halves = numbers_ / 2  # so that the distance between the largest floats is a float
-    moved = halves - halves[0]
-    return moved / moved[-1] if moved[-1] > 0 else moved
+    """Shift and scale ascending numbers to 0 .. 1, to which coefficients of agreement are invariant.
+
+    Parameters
+    ----------
+    numbers_ : ndarray of shape (n_classes,)
+        Ascending numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The numbers between 0 and 1; all 0 if they are equal.
+    """
+    halves = numbers_ / 2  # the difference of the largest floats would overflow
+    shifted = halves - halves[0]
+    return shifted / shifted[-1] if shifted[-1] > 0 else shifted

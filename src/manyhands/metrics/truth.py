@@ -1,7 +1,7 @@
-"""How often labels are right, where the truth is known.
+"""Accuracy, balanced accuracy and macro F1, where the truth is known.
 
-Written out on class codes: scikit-learn gives the same figures, but takes a second to import, cannot sort None among
-the labels, and warns where a class was never predicted.
+Implemented on class codes: scikit-learn gives the same values, but takes a second to import, cannot sort None among the
+labels, and warns where a class was never predicted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,22 @@ Codes = npt.NDArray[np.int64]
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
-    """The share of items whose label is the truth.
+    """Share of items whose label equals the truth.
 
     Parameters
     ----------
-    y_true : one class per item, of any hashable kind; none may be missing
-    y_pred : one label per item; None (or NaN) is an item without label, and counts as wrong
+    y_true : array-like of shape (n_items,)
+        True class of each item, of any hashable type; no value may be missing.
+    y_pred : array-like of shape (n_items,)
+        Label of each item; None (or NaN) is an item without label, which counts as wrong.
 
+    Returns
+    -------
+    float
+        The share, between 0 and 1.
+
+    Examples
+    --------
     >>> accuracy(["cat", "dog", "dog"], ["cat", None, "dog"])
     0.6666666666666666
     """
@@ -35,10 +44,22 @@ def accuracy(y_true: Any, y_pred: Any) -> float:
 
 
 def balanced_accuracy(y_true: Any, y_pred: Any) -> float:
-    """The accuracy within each true class, averaged over the classes that occur in the truth.
+    """Balanced accuracy: the recall of each class, averaged over the classes that occur in the truth.
 
-    Parameters are those of `accuracy`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_items,)
+        True class of each item, of any hashable type; no value may be missing.
+    y_pred : array-like of shape (n_items,)
+        Label of each item; None (or NaN) is an item without label, which counts as wrong.
 
+    Returns
+    -------
+    float
+        The mean recall, between 0 and 1.
+
+    Examples
+    --------
     >>> balanced_accuracy(["cat", "dog", "dog", "dog"], ["dog", "dog", "dog", "dog"])
     0.5
     """
@@ -50,10 +71,24 @@ def balanced_accuracy(y_true: Any, y_pred: Any) -> float:
 
 
 def macro_f1(y_true: Any, y_pred: Any) -> float:
-    """F1 of each class, averaged over the classes that occur in the truth or among the labels.
+    """Macro F1: the F1 score of each class, averaged over the classes that occur in the truth or among the labels.
 
-    Parameters are those of `accuracy`; an item without label is a miss of its class and no false alarm of another.
+    An item without label is a false negative of its class and no false positive of another.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n_items,)
+        True class of each item, of any hashable type; no value may be missing.
+    y_pred : array-like of shape (n_items,)
+        Label of each item; None (or NaN) is an item without label, which counts as wrong.
+
+    Returns
+    -------
+    float
+        The mean F1 score, between 0 and 1.
+
+    Examples
+    --------
     >>> macro_f1(["cat", "dog"], ["cat", None])
     0.5
     """
@@ -65,7 +100,22 @@ def macro_f1(y_true: Any, y_pred: Any) -> float:
 
 
 def encode_truth(y_true: Any, classes: Any) -> tuple[Codes, npt.NDArray[Any]]:
-    """The position of each true class among `classes`, and the classes as an array."""
+    """Encode true classes as positions in a list of classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_items,)
+        True class of each item.
+    classes : array-like of shape (n_classes,)
+        The classes, each once.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n_items,)
+        Position of each true class.
+    classes : ndarray of shape (n_classes,)
+        The classes as an array.
+    """
     known = as_ids(as_column(classes, "classes"), "class")
     refuse_repeats(known.tolist(), "class")
     code_of = {value: code for code, value in enumerate(known.tolist())}
@@ -80,7 +130,20 @@ def encode_truth(y_true: Any, classes: Any) -> tuple[Codes, npt.NDArray[Any]]:
 
 
 def own_values(values: Any, what: str) -> list[Any]:
-    """A column as a list of hashable Python values; what is masked, None or not equal to itself comes as None."""
+    """Convert a column to a list of hashable Python values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        A list, an array or a column of a data frame.
+    what : str
+        Name of the column for error messages.
+
+    Returns
+    -------
+    list
+        The values; None where a value is masked, None or NaN.
+    """
     if getattr(values, "ndim", 1) != 1:
         raise AlignmentError(f"The {what} must be one-dimensional, a value per item; it has shape {values.shape}.")
     column = values.tolist() if isinstance(values, np.ma.MaskedArray) else as_column(values, what)
@@ -93,7 +156,7 @@ def own_values(values: Any, what: str) -> list[Any]:
 
 
 def _code_both(y_true: Any, y_pred: Any) -> tuple[Codes, Codes, int]:
-    """Truth and labels as codes of one list of classes; -1 where there is no label."""
+    """Codes of truth and labels in one list of classes, -1 where there is no label; and the number of classes."""
     truth, label = _truth(y_true), own_values(y_pred, "prediction")
     if len(truth) != len(label):
         raise AlignmentError(f"There are {len(truth)} items with truth, but {len(label)} predictions; give one each.")
@@ -117,22 +180,22 @@ def _truth(y_true: Any) -> list[Any]:
 
 
 def _refuse_text_against_numbers(truth: set[Any], label: set[Any]) -> None:
-    """The text "1" is never the number 1, and an accuracy of 0 would hide it."""
+    """Raise an error if one column has text and the other numbers: "1" never equals 1, and accuracy would be 0."""
     are_text = [{isinstance(value, str) for value in values} for values in (truth, label)]
     if are_text in ([{True}, {False}], [{False}, {True}]):
         one, other = next(iter(truth)), next(iter(label))
         raise AlignmentError(
-            f"Truth and predictions are of different kinds, such as {one!r} and {other!r}; "
+            f"Truth and predictions have different types, such as {one!r} and {other!r}; "
             f"make both text or both numbers."
         )
 
 
 def _mean(values: Array) -> float:
-    return math.fsum(values.tolist()) / len(values)  # the same to the last bit in whatever order classes come
+    return math.fsum(values.tolist()) / len(values)  # exact sum: the result does not depend on the order of classes
 
 
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas' NA does not say whether it equals itself
+    except (TypeError, ValueError):  # comparing pandas' NA gives no bool
         return True

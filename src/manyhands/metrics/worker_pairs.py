@@ -1,4 +1,4 @@
-"""How each pair of workers agrees on the items that both labelled."""
+"""Agreement and Cohen's kappa of every two workers on the items that both labelled."""
 
 from __future__ import annotations
 
@@ -15,49 +15,80 @@ from manyhands.exceptions import LimitError
 from manyhands.metrics.vote_patterns import Array, Positions, WorkerLabels, gather_worker_labels
 from manyhands.validation import Number, check_parameters
 
-_MOST_LABEL_PAIRS = 100_000_000  # some twenty seconds
-_CHUNK = 1 << 21  # pairs of labels looked at together
+_MAX_LABEL_PAIRS = 100_000_000  # about twenty seconds
+_CHUNK = 1 << 21  # pairs of labels held at a time
 
 _CONSTRAINTS = {"min_shared": Number(whole=True, least=1), "max_pairs": Number(whole=True, least=1)}
 
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """One entry per pair of workers, sorted by their codes; `annotations.worker_ids[a]` names the first of each."""
+    """Agreement of pairs of workers; one entry per pair, sorted by the codes of the two workers.
 
-    a: Positions  # worker codes, a < b
+    Attributes
+    ----------
+    a : ndarray of int of shape (n_pairs,)
+        Code of the first worker, whose id is ``annotations.worker_ids[a]``.
+    b : ndarray of int of shape (n_pairs,)
+        Code of the second worker; larger than `a`.
+    n_shared : ndarray of int of shape (n_pairs,)
+        Number of items that both labelled.
+    agreement : ndarray of shape (n_pairs,)
+        Share of these on which both labels are equal.
+    kappa : ndarray of shape (n_pairs,)
+        Cohen's kappa; NaN where both used one and the same class only.
+    n_left_out : int
+        Number of further pairs with enough shared items, beyond `max_pairs`.
+    """
+
+    a: Positions
     b: Positions
-    n_shared: Positions  # items that both labelled
-    agreement: Array  # share of these on which both said the same
-    kappa: Array  # Cohen's; NaN where both always named one and the same class
-    n_left_out: int  # pairs that shared enough items, beyond `max_pairs`
+    n_shared: Positions
+    agreement: Array
+    kappa: Array
+    n_left_out: int
 
 
 def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
-    """Agreement of every two workers who share items: as a share, and beyond chance as Cohen's kappa.
+    """Agreement of every two workers who share items: as a share, and corrected for chance as Cohen's kappa.
 
-    Pairs of labels are looked at a few workers at a time, and only pairs of workers that meet on an item exist at all.
-    A job of more than a hundred million pairs of labels is refused with `LimitError`: an item with m labels has
-    m (m - 1) / 2.
+    Pairs of labels are processed for a few workers at a time, and only pairs of workers with a common item are stored.
+    An item with m labels has m (m - 1) / 2 pairs of labels.
 
     Parameters
     ----------
-    min_shared : items that two workers must share
-    max_pairs : keep so many pairs, those that share most items; of those that share equally many, the first
+    annotations : Annotations
+        The crowd's labels.
+    min_shared : int, default=5
+        Smallest number of shared items.
+    max_pairs : int, default=100000
+        Largest number of pairs to return: those with most shared items, and among equal numbers the first.
+
+    Returns
+    -------
+    PairAgreement
+        One entry per pair.
+
+    Raises
+    ------
+    LimitError
+        If there are more than a hundred million pairs of labels.
 
     References
     ----------
     Cohen (1960), "A coefficient of agreement for nominal scales".
 
+    Examples
+    --------
     >>> pairs = pair_agreement(Annotations.from_matrix([[0, 0], [1, 1], [0, 1], [1, 0]]), min_shared=1)
     >>> pairs.n_shared.tolist(), pairs.agreement.tolist(), pairs.kappa.tolist()
     ([4], [0.5], [0.0])
     """
     check_parameters("pair_agreement", {"min_shared": min_shared, "max_pairs": max_pairs}, _CONSTRAINTS)
-    voices = gather_worker_labels(annotations)
+    triples = gather_worker_labels(annotations)
     found, n_found = _empty(), 0
-    for first, second in _label_pairs(voices, annotations.n_items):
-        more = _compare(voices, first, second, annotations, min_shared)
+    for first, second in _label_pairs(triples, annotations.n_items):
+        more = _compare(triples, first, second, annotations, min_shared)
         n_found += len(more[0])
         found = _most_shared([np.append(old, new) for old, new in zip(found, more)], max_pairs)
     pair, n_shared, agreement, kappa = found
@@ -65,46 +96,46 @@ def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int
     return PairAgreement(a, b, n_shared.astype(np.int64), agreement, kappa, n_found - len(pair))
 
 
-def _label_pairs(voices: WorkerLabels, n_items: int) -> Iterator[tuple[Positions, Positions]]:
-    """Positions of two labels of an item, the first by the worker with the lower code; workers come complete.
+def _label_pairs(triples: WorkerLabels, n_items: int) -> Iterator[tuple[Positions, Positions]]:
+    """Positions of two labels of an item, in chunks; the first label is by the worker with the lower code.
 
-    All pairs of a worker with those after it are in one chunk, so that nothing need be kept between chunks.
+    All pairs of a worker with later ones are in one chunk, so that no state is kept between chunks.
     """
-    end = np.cumsum(np.bincount(voices.item, minlength=n_items))[voices.item]
+    end = np.cumsum(np.bincount(triples.item, minlength=n_items))[triples.item]
     n_after = end - 1 - np.arange(len(end))  # labels of one item are sorted by worker
     n_pairs = int(n_after.sum())
-    if n_pairs > _MOST_LABEL_PAIRS:
+    if n_pairs > _MAX_LABEL_PAIRS:
         raise LimitError(
-            f"There are {n_pairs} pairs of labels, more than {_MOST_LABEL_PAIRS}; take some of the items, "
+            f"There are {n_pairs} pairs of labels, more than {_MAX_LABEL_PAIRS}; use a part of the items, "
             f"annotations[rows]."
         )
-    order = np.argsort(voices.worker, kind="stable")
-    last_of_worker = np.flatnonzero(np.diff(voices.worker[order], append=-1))
-    done = np.cumsum(n_after[order])[last_of_worker]  # pairs up to and with each worker
+    order = np.argsort(triples.worker, kind="stable")
+    last_of_worker = np.flatnonzero(np.diff(triples.worker[order], append=-1))
+    done = np.cumsum(n_after[order])[last_of_worker]  # cumulative number of pairs, by worker
     begin = 0
     while begin < len(order):
-        so_far = done[np.searchsorted(last_of_worker, begin) - 1] if begin else 0
-        nth = max(np.searchsorted(done, so_far + _CHUNK, side="right") - 1, np.searchsorted(last_of_worker, begin))
-        some = order[begin : last_of_worker[nth] + 1]
+        n_before = done[np.searchsorted(last_of_worker, begin) - 1] if begin else 0
+        nth = max(np.searchsorted(done, n_before + _CHUNK, side="right") - 1, np.searchsorted(last_of_worker, begin))
+        part = order[begin : last_of_worker[nth] + 1]
         begin = int(last_of_worker[nth]) + 1
-        first = np.repeat(some, n_after[some])
-        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(n_after[some]) - n_after[some], n_after[some])
+        first = np.repeat(part, n_after[part])
+        second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(n_after[part]) - n_after[part], n_after[part])
         yield first, second
 
 
 def _compare(
-    voices: WorkerLabels, first: Positions, second: Positions, annotations: Annotations, min_shared: int
+    triples: WorkerLabels, first: Positions, second: Positions, annotations: Annotations, min_shared: int
 ) -> list[npt.NDArray[Any]]:
     """For each pair of workers among these pairs of labels: its key, items shared, agreement, kappa."""
-    others = voices.worker[first] != voices.worker[second]  # not the labels of one split voice
+    others = triples.worker[first] != triples.worker[second]  # not the parts of one split vote
     first, second = first[others], second[others]
-    key, pair = np.unique(voices.worker[first] * annotations.n_workers + voices.worker[second], return_inverse=True)
-    weight = voices.share[first] * voices.share[second]
+    key, pair = np.unique(triples.worker[first] * annotations.n_workers + triples.worker[second], return_inverse=True)
+    weight = triples.share[first] * triples.share[second]
     n_shared = np.rint(sums_by(pair, weight, len(key)))
     enough = n_shared >= min_shared
     kept = enough[pair]
     pair, weight = (np.cumsum(enough) - 1)[pair[kept]], weight[kept]
-    label_a, label_b = voices.label[first[kept]], voices.label[second[kept]]
+    label_a, label_b = triples.label[first[kept]], triples.label[second[kept]]
     key, n_shared = key[enough], n_shared[enough]
     agreement = sums_by(pair, weight * (label_a == label_b), len(key)) / n_shared
     chance = _chance(pair, weight, label_a, label_b, annotations.n_classes, len(key)) / n_shared**2
@@ -116,7 +147,7 @@ def _compare(
 def _chance(
     pair: Positions, weight: Array, label_a: Positions, label_b: Positions, n_classes: int, n_pairs: int
 ) -> Array:
-    """(n_pairs,) the sum over classes of how often the one worker named it times how often the other did."""
+    """(n_pairs,) the sum over classes of the product of the two workers' label counts."""
     cells = [np.unique(pair * n_classes + label, return_inverse=True) for label in (label_a, label_b)]
     named = [sums_by(where, weight, len(cell)) for cell, where in cells]
     both, in_a, in_b = np.intersect1d(cells[0][0], cells[1][0], assume_unique=True, return_indices=True)
@@ -124,7 +155,7 @@ def _chance(
 
 
 def _most_shared(found: list[npt.NDArray[Any]], max_pairs: int) -> list[npt.NDArray[Any]]:
-    """The pairs that share most items, in the order of their keys, in which they come."""
+    """The pairs with most shared items, in the order of their keys."""
     if len(found[0]) <= max_pairs:
         return found
     kept = np.sort(np.argsort(-found[1].astype(float), kind="stable")[:max_pairs])

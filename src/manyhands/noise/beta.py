@@ -1,7 +1,7 @@
-"""The Beta that fits a crowd's accuracies best, by Newton's method.
+"""Maximum a posteriori estimate of a Beta distribution from Beta-binomial counts, by Newton's method.
 
-Minka's fixed point, which serves ordinary crowds, creeps where workers hardly differ: the strength of the Beta then
-goes to large values, a hundredth at a time, while nothing else moves.
+Minka's fixed point, which is used for ordinary crowds, converges slowly where workers hardly differ: the strength of
+the Beta then grows to large values by one percent per step while nothing else changes.
 """
 
 from __future__ import annotations
@@ -14,28 +14,35 @@ from scipy.special import digamma, gammaln
 from manyhands import elementary
 from manyhands.em.kernels import Array
 
-_ROUNDS = 3
-_FARTHEST = 2.0  # a step changes a logarithm by this much at the most
+_MAX_STEPS = 3
+_MAX_STEP = 2.0  # largest change of a logarithm in one step
 _HALVINGS = 4
-_STILL = 1e-3  # of a logarithm
-_SHIFT = 5  # from there on the asymptotic series holds
+_MIN_STEP = 1e-3  # change of a logarithm; a smaller step ends the iteration
+_SHIFT = 5  # from this argument on the asymptotic series is accurate
 
 
 def solve_beta(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> Array:
-    """(2,) the parameters that maximise the evidence of Beta-binomial counts, or come closer to it; never farther.
+    """Improve the parameters of a Beta distribution of accuracies by Newton steps; the objective never falls.
 
     Maximises  sum_w p[w] log BetaBinomial(counts[w] | a, b) + shape log(a b) - rate (a + b)  over log a and log b.
 
     Parameters
     ----------
-    alpha : (2,) array
-        Where to start.
-    counts : (n_workers, 2) array
-        Labels of each worker that were right, and that were wrong.
-    p : (n_workers,) array
-        The weight of each worker.
-    shape, rate : float
-        Of the prior of both parameters.
+    alpha : ndarray of shape (2,)
+        Parameters (a, b) to start from.
+    counts : ndarray of shape (n_workers, 2)
+        Right and wrong labels of each worker.
+    p : ndarray of shape (n_workers,)
+        Weight of each worker.
+    shape : float
+        Exponent of the hyper-prior of both parameters.
+    rate : float
+        Rate of the hyper-prior of both parameters.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+        The improved parameters.
 
     Examples
     --------
@@ -43,19 +50,19 @@ def solve_beta(alpha: Array, counts: Array, p: Array, shape: float, rate: float)
     >>> (found / found.sum()).round(2).tolist()
     [0.8, 0.2]
     """
-    here = _value(alpha, counts, p, shape, rate)
-    for _ in range(_ROUNDS):
+    value = _value(alpha, counts, p, shape, rate)
+    for _ in range(_MAX_STEPS):
         step = _newton_step(alpha, counts, p, shape, rate)
         for _ in range(_HALVINGS):
-            ahead = alpha * elementary.exp(step)
-            there = _value(ahead, counts, p, shape, rate)
-            if there >= here:
+            trial = alpha * elementary.exp(step)
+            trial_value = _value(trial, counts, p, shape, rate)
+            if trial_value >= value:
                 break
             step = step / 2
         else:
             return alpha
-        alpha, here = ahead, there
-        if np.abs(step).max() < _STILL:
+        alpha, value = trial, trial_value
+        if np.abs(step).max() < _MIN_STEP:
             break
     return alpha
 
@@ -68,7 +75,7 @@ def _sums(f: Callable[[Array], Array], alpha: Array, counts: Array, p: Array) ->
 
 
 def _trigamma(x: Array) -> Array:
-    """The second derivative of log gamma, to seven digits: good enough for a direction, and quick."""
+    """The second derivative of log gamma, to seven digits: accurate enough for a Newton direction, and fast."""
     result = np.zeros_like(x)
     for _ in range(_SHIFT):
         result += 1.0 / (x * x)
@@ -79,16 +86,17 @@ def _trigamma(x: Array) -> Array:
 
 
 def _value(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> float:
+    """The objective of `solve_beta`."""
     cells, strength = _sums(gammaln, alpha, counts, p)
     return float(cells.sum() - strength + (shape * elementary.log(alpha) - rate * alpha).sum())
 
 
 def _newton_step(alpha: Array, counts: Array, p: Array, shape: float, rate: float) -> Array:
-    """(2,) the change of log a and log b; along the gradient where the curvature is of the wrong sign."""
+    """The change of log a and log b, shape (2,); along the gradient where the curvature has the wrong sign."""
     cells, strength = _sums(digamma, alpha, counts, p)
     curved, curved_strength = _sums(_trigamma, alpha, counts, p)
     gradient = alpha * (cells - strength + shape / alpha - rate)
     second = np.diag(alpha**2 * (curved - shape / alpha**2) + gradient) - np.outer(alpha, alpha) * curved_strength
     size, axes = np.linalg.eigh(second)
     step = axes @ ((axes.T @ gradient) / np.maximum(np.abs(size), 1e-9))
-    return np.asarray(step * min(1.0, _FARTHEST / max(float(np.abs(step).max()), 1e-300)))
+    return np.asarray(step * min(1.0, _MAX_STEP / max(float(np.abs(step).max()), 1e-300)))

@@ -166,7 +166,7 @@ class TrainingSet:
 
     @cached_property
     def _log_column(self) -> torch.Tensor:
-        """Log p(label | truth) as [worker, label, truth], for the truths that some item has."""
+        """Return log p(label | truth) as [worker, label, truth], for the truths that some item has."""
         import torch
 
         confusion = worker_confusions(self.context.annotations, self.aggregator.posterior_)

@@ -68,7 +68,7 @@ class Triplet(RepresentationLearner):
         Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
     checkpoint : str, Path or None, default=None
         Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
-    random_state : int, numpy.random.Generator or None, default=None
+    random_state : int, Generator or None, default=None
         Seed of initial weights, shuffling, dropout and the held-out split.
 
     Attributes

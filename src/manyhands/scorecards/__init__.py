@@ -1,12 +1,13 @@
-"""Scorecards: which workers to trust, how surely that is known, and what is wrong with the others.
+"""Scorecards: a quality report for each worker, with intervals, class bias, flags and the reason for each flag.
 
-witnesses   what everybody else says of the items a worker labelled
-accuracy    the share of right labels, with an interval that knows how little is known
-knowledge   whether labels tell anything of the truth: guessing, one class for all, the wrong way round
-habits      which class a worker over-uses, which classes they confuse
-copying     workers who agree beyond what the truth explains
-reasons     flags in plain sentences
-cards       the whole, for tables and JSON
+leave_one_out     posterior of the truth without the worker's own labels
+accuracy          share of right labels, with a 95% credible interval
+informativeness   whether labels depend on the truth: random, one-class and inverted workers
+biases            over-used classes, and the most frequent confusions
+copying           workers whose agreement exceeds what the truth explains
+reasons           one sentence for each flag
+cards             the report of one worker and of all workers, for tables and JSON
+scoring           `score_workers`: from labels and a posterior to all reports
 """
 
 from manyhands.scorecards.cards import Scorecards, WorkerCard

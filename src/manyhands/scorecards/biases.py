@@ -1,4 +1,4 @@
-"""Which class a worker over-uses, and which classes they confuse."""
+"""Class bias of each worker, and the classes that each worker confuses most often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from manyhands.em.kernels import Array
 from manyhands.scorecards.leave_one_out import LeaveOneOut
 
-MIN_Z = 3.0  # deviations from which a class counts as over-used
+MIN_Z = 3.0  # standard deviations from which a class counts as over-used
 MIN_COUNT = 2.0  # expected labels from which a confusion is listed
 MOST_CONFUSIONS = 3
 
@@ -18,7 +18,17 @@ Codes = npt.NDArray[np.intp]
 
 
 class Bias(NamedTuple):
-    """(n_workers,) the class that is over-used, -1 for none; share used minus share met; deviations."""
+    """The class that each worker over-uses most.
+
+    Attributes
+    ----------
+    code : ndarray of int of shape (n_workers,)
+        Code of the over-used class; -1 where no class is over-used significantly.
+    excess : ndarray of shape (n_workers,)
+        Share of labels of this class minus its expected share among the worker's items; 0 without such a class.
+    z : ndarray of shape (n_workers,)
+        The largest surplus of a class in standard deviations.
+    """
 
     code: Codes
     excess: Array
@@ -26,27 +36,51 @@ class Bias(NamedTuple):
 
 
 class Confusions(NamedTuple):
-    """(n_workers, 3) the commonest confusions, -1 and 0 where there are fewer."""
+    """The most frequent confusions of each worker, in descending order of their expected count.
+
+    Attributes
+    ----------
+    truth : ndarray of int of shape (n_workers, 3)
+        Code of the true class; -1 where there are fewer confusions.
+    label : ndarray of int of shape (n_workers, 3)
+        Code of the label given in its place; -1 where there are fewer.
+    n_labels : ndarray of shape (n_workers, 3)
+        Expected number of such labels; 0 where there are fewer.
+    rate : ndarray of shape (n_workers, 3)
+        Share of the worker's items of this true class that got this label; 0 where there are fewer.
+    """
 
     truth: Codes
     label: Codes
-    n_labels: Array  # expected number of such labels
-    rate: Array  # of the items of that truth, the share that got this label
+    n_labels: Array
+    rate: Array
 
 
-def find_bias(others_posterior: LeaveOneOut) -> Bias:
-    """The class that each worker names more often than the others' labels say it was met.
+def find_bias(loo: LeaveOneOut) -> Bias:
+    """Find the class that each worker uses more often than it occurs among their items.
 
-    The deviation counts what can tip the balance alone: labels that agree with the truth, which tell nothing of a
-    preference, add nothing to it (McNemar).
+    The surplus of a class is the number of labels of this class minus the expected number of items of this class under
+    the leave-one-out posterior. As in McNemar's test, its variance counts only labels that differ from the truth:
+    right labels are no evidence of a preference.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+
+    Returns
+    -------
+    Bias
+        The class with the largest surplus in standard deviations, for each worker.
+
+    References
+    ----------
+    McNemar (1947), "Note on the sampling error of the difference between correlated proportions or percentages".
     """
-    n_checked = np.maximum(others_posterior.used.sum(axis=1), 1e-12)[:, None]
-    surplus = others_posterior.used - others_posterior.met
-    label = others_posterior.annotations.label
-    square = [
-        others_posterior.by_worker(others_posterior.weight * ((label == k) - column) ** 2)
-        for k, column in enumerate(others_posterior.truth.T)
-    ]
+    n_checked = np.maximum(loo.used.sum(axis=1), 1e-12)[:, None]
+    surplus = loo.used - loo.met
+    label = loo.annotations.label
+    square = [loo.by_worker(loo.weight * ((label == k) - column) ** 2) for k, column in enumerate(loo.truth.T)]
     z = surplus / np.sqrt(np.stack(square, axis=1) + 1.0)
     top = z.argmax(axis=1)[:, None]
     most = np.take_along_axis(z, top, axis=1)[:, 0]
@@ -55,20 +89,34 @@ def find_bias(others_posterior: LeaveOneOut) -> Bias:
     return Bias(np.where(is_biased, top[:, 0], -1), np.where(is_biased, excess, 0.0), most)
 
 
-def find_confusions(others_posterior: LeaveOneOut, accuracy: Array) -> Confusions:
-    """The wrong labels that each worker gives most, by what the others and the worker's own accuracy say of the truth.
+def find_confusions(loo: LeaveOneOut, accuracy: Array) -> Confusions:
+    """Find the wrong labels that each worker gives most often.
 
-    Without the latter, every doubt among the others would look like an error of the worker.
+    The truth of a labelled item has the posterior that follows from the leave-one-out posterior and the worker's own
+    label under a one-coin model with their accuracy. With the leave-one-out posterior alone, every uncertainty of the
+    other workers would count as an error of this one.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+    accuracy : ndarray of shape (n_workers,)
+        Accuracy of each worker.
+
+    Returns
+    -------
+    Confusions
+        Up to three pairs (truth, label) for each worker.
     """
-    votes = others_posterior.annotations
-    n_classes = votes.n_classes
-    right = accuracy[votes.worker]
+    annotations = loo.annotations
+    n_classes = annotations.n_classes
+    right = accuracy[annotations.worker]
     wrong = (1 - right) / max(n_classes - 1, 1)
-    believed = others_posterior.truth * wrong[:, None]
+    posterior = loo.truth * wrong[:, None]
     rows = np.arange(len(right))
-    believed[rows, votes.label] = others_posterior.p_right * right
-    believed *= (others_posterior.weight / np.maximum(believed.sum(axis=1), 1e-300))[:, None]
-    counts = np.stack([others_posterior.by_label(column) for column in believed.T], axis=1)  # [worker, truth, label]
+    posterior[rows, annotations.label] = loo.p_right * right
+    posterior *= (loo.weight / np.maximum(posterior.sum(axis=1), 1e-300))[:, None]
+    counts = np.stack([loo.by_label(column) for column in posterior.T], axis=1)  # expected, [worker, truth, label]
     rate = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-300)
     counts[:, np.arange(n_classes), np.arange(n_classes)] = -1.0
     flat = counts.reshape(len(counts), -1)

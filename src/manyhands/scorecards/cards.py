@@ -1,4 +1,4 @@
-"""One card for each worker, for tables and JSON."""
+"""The quality report of one worker and of all workers, for tables and JSON."""
 
 from __future__ import annotations
 
@@ -18,9 +18,41 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class WorkerCard:
-    """What is known of one worker, in plain Python values: `dataclasses.asdict` of it is ready for JSON if the ids are.
+    """Quality report of one worker, in plain Python values.
 
-    `None` stands where there is nothing to say.
+    `dataclasses.asdict` of it can be written as JSON if the ids can. The attributes are those of :class:`Scorecards`
+    for one worker, with ids and classes in place of codes; None stands where a value is undefined.
+
+    Attributes
+    ----------
+    worker : object
+        Id of the worker.
+    n_labels : int
+        Number of labels given.
+    n_checked : int
+        Number of these on items that another worker or gold labels too.
+    accuracy : float
+        Posterior mean of the share of right labels.
+    accuracy_low : float
+        Lower end of its 95% interval.
+    accuracy_high : float
+        Upper end of its 95% interval.
+    agreement : float or None
+        Share of the other workers' labels on the same items that equal this worker's.
+    agreement_by_chance : float or None
+        Chance agreement: the same with this worker's labels shuffled among their items.
+    bias_class : object
+        The class that is over-used significantly; None if there is none.
+    bias : float or None
+        Share of labels of this class minus its expected share among the items.
+    top_confusions : tuple of (truth, label, expected count, rate)
+        Up to three most frequent confusions; the rate is relative to the worker's items of this truth.
+    flags : tuple of str
+        Flags, of :data:`FLAGS`.
+    reasons : tuple of str
+        One sentence for each flag.
+    partners : tuple of object
+        Ids of the workers they copy from or are copied by, at most twenty.
     """
 
     worker: Any
@@ -33,7 +65,7 @@ class WorkerCard:
     agreement_by_chance: float | None
     bias_class: Any
     bias: float | None
-    top_confusions: tuple[tuple[Any, Any, float, float], ...]  # truth, label, expected count, share of that truth
+    top_confusions: tuple[tuple[Any, Any, float, float], ...]
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
     partners: tuple[Any, ...]
@@ -41,21 +73,48 @@ class WorkerCard:
 
 @dataclass(frozen=True, eq=False)
 class Scorecards:
-    """What is known of all workers, as columns; `cards[w]` and iteration give one `WorkerCard` each.
+    """Quality reports of all workers, as columns.
+
+    ``cards[w]`` and iteration give one :class:`WorkerCard` per worker.
 
     Attributes
     ----------
-    worker_ids, classes : as in the annotations
-    n_labels, n_checked : labels given, and those of items to which another worker or gold speaks
-    accuracy, accuracy_low, accuracy_high : expected share of right labels and its 95% interval
-    agreement : share of the other workers' labels on the same items that equal theirs; NaN where there are none
-    agreement_by_chance : the same if their labels were shuffled among their items
-    bias_class : code of the class that is over-used beyond chance, -1 for none
-    bias : share of labels of that class minus its share among the items, 0 for none
-    confused_truth, confused_label : (n_workers, 3) codes of the commonest confusions, -1 for none
-    confused_count, confused_rate : (n_workers, 3) expected number, and share among the items of that truth
-    flags, reasons : for each worker the flags, and a sentence for each flag
-    partners : for each worker the codes of those they answer as one with, at most twenty
+    worker_ids : ndarray of shape (n_workers,)
+        Ids of the workers, as in the annotations.
+    classes : ndarray of shape (n_classes,)
+        Classes, as in the annotations.
+    n_labels : ndarray of int of shape (n_workers,)
+        Number of labels given.
+    n_checked : ndarray of int of shape (n_workers,)
+        Number of labels on items that another worker or gold labels too.
+    accuracy : ndarray of shape (n_workers,)
+        Posterior mean of the share of right labels.
+    accuracy_low : ndarray of shape (n_workers,)
+        Lower end of its 95% interval.
+    accuracy_high : ndarray of shape (n_workers,)
+        Upper end of its 95% interval.
+    agreement : ndarray of shape (n_workers,)
+        Share of the other workers' labels on the same items that equal the worker's; NaN where there are none.
+    agreement_by_chance : ndarray of shape (n_workers,)
+        Chance agreement: the same with the worker's labels shuffled among their items.
+    bias_class : ndarray of int of shape (n_workers,)
+        Code of the class that is over-used significantly; -1 for none.
+    bias : ndarray of shape (n_workers,)
+        Share of labels of this class minus its expected share among the items; 0 for none.
+    confused_truth : ndarray of int of shape (n_workers, 3)
+        True class of the most frequent confusions; -1 for none.
+    confused_label : ndarray of int of shape (n_workers, 3)
+        Label given in its place; -1 for none.
+    confused_count : ndarray of shape (n_workers, 3)
+        Expected number of these labels.
+    confused_rate : ndarray of shape (n_workers, 3)
+        Their share among the worker's items of this truth.
+    flags : tuple of tuple of str
+        Flags of each worker.
+    reasons : tuple of tuple of str
+        One sentence for each flag.
+    partners : tuple of tuple of int
+        Codes of the workers that each worker copies from or is copied by, at most twenty.
     """
 
     worker_ids: npt.NDArray[Any]
@@ -105,7 +164,18 @@ class Scorecards:
         )
 
     def flagged(self, flag: str) -> Mask:
-        """(n_workers,) those with this flag."""
+        """Select the workers with a flag.
+
+        Parameters
+        ----------
+        flag : str
+            One of :data:`FLAGS`.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_workers,)
+            True for workers with this flag.
+        """
         return np.array([flag in flags for flags in self.flags], bool)
 
 

@@ -1,9 +1,10 @@
-"""Workers who agree beyond what the truth explains: groups with one voice, and couples who share their errors.
+"""Workers whose agreement exceeds what the truth explains: colluding groups, and pairs that share their errors.
 
-Honest workers agree because both are right, and where an item is hard they err alike. So the chance that a worker says
-what another one said is taken from the truth as all others see it, or from the share of the others who say the same,
-whichever is larger. Whether a couple's agreement can be luck is then a matter of Hoeffding's bound, which holds for any
-independent chances with this mean; all couples together are to give a false alarm in one crowd of a hundred.
+Independent workers agree because both are right, and on difficult items they make the same errors. The expected
+agreement of a pair on an item is therefore the larger of two numbers: the probability that one worker gives the
+other's label under the leave-one-out posterior, and the share of the other labels on the item that equal it. Whether
+the observed agreement of a pair can be due to chance is tested with Hoeffding's inequality, which holds for independent
+trials with any probabilities of this mean, at a level of 1% for all pairs of the crowd together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -19,113 +20,154 @@ from manyhands.em.collusion import CollusionGroups, collapse_groups, find_collud
 from manyhands.em.kernels import Array, sums_by
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
-ALARM = 0.01  # chance of one false alarm among all couples
-MIN_SHARED = 10  # items that both labelled
-MIN_EXCESS = 0.5  # of the agreement that could be added to the expected one, the part that is there
-MOST_PAIRS = 4_000_000  # pairs of labels looked at, give or take one per label
-CHUNK = 1 << 20  # pairs times classes looked at together
-MOST_VOICES = 5
+FALSE_ALARM = 0.01  # probability of at least one false alarm among all pairs
+MIN_SHARED = 10  # items that both workers labelled
+MIN_EXCESS = 0.5  # (agreement - expected) / (1 - expected) must exceed this
+MAX_PAIRS = 4_000_000  # pairs of labels examined, up to one more per label
+CHUNK = 1 << 20  # pairs times classes held at a time
+MAX_GROUPS = 5
 
 Positions = npt.NDArray[np.int64]
 
 
-class Couples(NamedTuple):
-    """Workers who agree beyond luck, one entry per couple."""
+class CopyingPairs(NamedTuple):
+    """Pairs of workers who agree significantly more than expected.
+
+    Attributes
+    ----------
+    x : ndarray of int of shape (n_pairs,)
+        Code of the first worker.
+    y : ndarray of int of shape (n_pairs,)
+        Code of the second worker.
+    n_shared : ndarray of shape (n_pairs,)
+        Number of items that both labelled.
+    n_equal : ndarray of shape (n_pairs,)
+        Number of these on which both labels are equal.
+    n_expected : ndarray of shape (n_pairs,)
+        Expected number of equal labels for independent workers.
+    """
 
     x: Positions
     y: Positions
-    n_shared: Array  # items that both labelled
-    n_equal: Array  # of those, the ones with the same label
+    n_shared: Array
+    n_equal: Array
     n_expected: Array
 
 
-def find_collusion_groups(annotations: Annotations) -> list[CollusionGroups]:
-    """Groups of workers who answer as one voice, the clearest first."""
-    voices: list[CollusionGroups] = []
-    while len(voices) < MOST_VOICES and (voice := find_colluding_groups(annotations)) is not None:
-        voices.append(voice)
-        annotations = collapse_groups(annotations, voice.members)
-    return voices
+def find_groups(annotations: Annotations) -> list[CollusionGroups]:
+    """Find colluding groups one after the other, the most significant first.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    list of CollusionGroups
+        At most five groups; each is collapsed to one worker before the next is searched.
+    """
+    groups: list[CollusionGroups] = []
+    while len(groups) < MAX_GROUPS and (group := find_colluding_groups(annotations)) is not None:
+        groups.append(group)
+        annotations = collapse_groups(annotations, group.members)
+    return groups
 
 
-def find_couples(others_posterior: LeaveOneOut, confusion: Array, in_a_voice: Mask) -> Couples:
-    """Couples who agree beyond luck; those of one voice are known already."""
-    votes = others_posterior.annotations
-    a, b = _label_pairs(votes, in_a_voice)
+def find_copying_pairs(loo: LeaveOneOut, confusion: Array, in_group: Mask) -> CopyingPairs:
+    """Find pairs of workers whose agreement is significantly higher than expected.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, [worker, truth, label].
+    in_group : ndarray of bool of shape (n_workers,)
+        Members of colluding groups; pairs among them are not examined again.
+
+    Returns
+    -------
+    CopyingPairs
+        The pairs, sorted by the codes of the two workers.
+    """
+    votes = loo.annotations
+    a, b = _label_pairs(votes, in_group)
     key = votes.worker[a] * np.int64(votes.n_workers) + votes.worker[b]
-    couple, n_pairs = np.unique(key, return_counts=True)
-    couple = couple[n_pairs >= MIN_SHARED]
-    place = np.minimum(np.searchsorted(couple, key), max(len(couple) - 1, 0))
-    often = couple[place] == key if len(couple) else np.zeros(len(key), bool)
-    a, b, which = a[often], b[often], place[often]
+    pair, n_labels = np.unique(key, return_counts=True)
+    pair = pair[n_labels >= MIN_SHARED]
+    index = np.minimum(np.searchsorted(pair, key), max(len(pair) - 1, 0))
+    often = pair[index] == key if len(pair) else np.zeros(len(key), bool)
+    a, b, which = a[often], b[often], index[often]
     n_own = _n_own(votes)
-    weight = 1.0 / (n_own[a] * n_own[b])  # an item is shared once, however often two workers repeat themselves on it
+    weight = 1.0 / (n_own[a] * n_own[b])  # a shared item counts once, however often two workers label it
     n_shared, n_equal, n_expected = (
-        sums_by(which, weight * value, len(couple))
+        sums_by(which, weight * value, len(pair))
         for value in (
             np.ones(len(a)),
             votes.label[a] == votes.label[b],
-            _chance_to_agree(others_posterior, confusion, a, b),
+            _expected_agreement(loo, confusion, a, b),
         )
     )
     agreement, expected = n_equal / n_shared, n_expected / n_shared
     nats = n_shared * (rel_entr(agreement, expected) + rel_entr(1 - agreement, 1 - expected))
-    beyond = (agreement - expected > MIN_EXCESS * (1 - expected)) & (nats > np.log(max(len(couple), 1) / ALARM))
+    beyond = (agreement - expected > MIN_EXCESS * (1 - expected)) & (nats > np.log(max(len(pair), 1) / FALSE_ALARM))
     beyond &= n_shared > MIN_SHARED - 0.5
-    x, y = np.divmod(couple[beyond], votes.n_workers)
-    return Couples(x, y, n_shared[beyond], n_equal[beyond], n_expected[beyond])
+    x, y = np.divmod(pair[beyond], votes.n_workers)
+    return CopyingPairs(x, y, n_shared[beyond], n_equal[beyond], n_expected[beyond])
 
 
 def _n_own(annotations: Annotations) -> Positions:
-    """(n_annotations,) how many labels the worker of each gave to its item."""
+    """(n_annotations,) how many labels the worker of each annotation gave to its item."""
     item, worker = annotations.item, annotations.worker
     first = np.flatnonzero(np.append(True, (item[1:] != item[:-1]) | (worker[1:] != worker[:-1])))
     size = np.diff(np.append(first, len(item)))
     return np.repeat(size, size)
 
 
-def _label_pairs(annotations: Annotations, in_a_voice: Mask) -> tuple[Positions, Positions]:
-    """Positions of the labels that two workers gave to one item, the lower worker first.
+def _label_pairs(annotations: Annotations, in_group: Mask) -> tuple[Positions, Positions]:
+    """Positions of two labels of different workers on one item, that of the worker with the lower code first.
 
-    Each label meets the nearest ones that follow it, equally many where all would be more than `MOST_PAIRS`. Within an
-    item those of a voice come first, so that what no label is to meet, its own voice or worker, is one run around it.
+    Each label is paired with the nearest ones that follow it, with equally many if all pairs would be more than
+    `MAX_PAIRS`. Within an item, members of groups come first: the labels that a label is not paired with, those of its
+    own group or worker, then are one run around it.
     """
     item, worker = annotations.item, annotations.worker
-    is_voice = in_a_voice[worker]
-    at = np.lexsort((~is_voice, item)) if is_voice.any() else np.arange(len(item))
-    speaker = np.where(is_voice, -1, worker)[at]
-    is_last = np.diff(speaker, append=-2) != 0
+    is_member = in_group[worker]
+    at = np.lexsort((~is_member, item)) if is_member.any() else np.arange(len(item))
+    source = np.where(is_member, -1, worker)[at]
+    is_last = np.diff(source, append=-2) != 0
     is_last |= np.diff(item, append=-1) != 0
     last = np.flatnonzero(is_last)
     follows = np.repeat(last + 1, np.diff(last, prepend=-1))  # the first label after the run
     n_partners = np.cumsum(annotations.n_labels)[item] - follows
-    n_met = np.minimum(n_partners, _most_partners(n_partners))
-    first = np.repeat(np.arange(len(at)), n_met)
-    second = np.repeat(follows + n_met - np.cumsum(n_met), n_met) + np.arange(len(first))
+    n_paired = np.minimum(n_partners, _max_partners(n_partners))
+    first = np.repeat(np.arange(len(at)), n_paired)
+    second = np.repeat(follows + n_paired - np.cumsum(n_paired), n_paired) + np.arange(len(first))
     a, b = at[first], at[second]
-    turned = worker[a] > worker[b]
-    return np.where(turned, b, a), np.where(turned, a, b)
+    swapped = worker[a] > worker[b]
+    return np.where(swapped, b, a), np.where(swapped, a, b)
 
 
-def _most_partners(n_partners: Positions) -> int:
-    """How many partners each label may have at most: the fewest with which the pairs reach `MOST_PAIRS`."""
+def _max_partners(n_partners: Positions) -> int:
+    """The smallest limit on the partners of one label with which the number of pairs reaches `MAX_PAIRS`."""
     n_with_more = len(n_partners) - np.cumsum(np.bincount(n_partners))  # than 0, 1, 2, ... partners
-    return int(np.searchsorted(np.cumsum(n_with_more), MOST_PAIRS)) + 1
+    return int(np.searchsorted(np.cumsum(n_with_more), MAX_PAIRS)) + 1
 
 
-def _chance_to_agree(others_posterior: LeaveOneOut, confusion: Array, a: Positions, b: Positions) -> Array:
-    """(n_pairs,) the chance that one of two workers says what the other said, by what everybody else says."""
-    votes = others_posterior.annotations
-    by_label = np.ascontiguousarray(confusion.transpose(0, 2, 1))  # what is looked up then stands together
+def _expected_agreement(loo: LeaveOneOut, confusion: Array, a: Positions, b: Positions) -> Array:
+    """(n_pairs,) probability that two labels are equal, for workers who are independent given the truth."""
+    votes = loo.annotations
+    by_label = np.ascontiguousarray(confusion.transpose(0, 2, 1))  # so that each lookup reads one row
     by_truth = np.empty(len(a))
     size = max(CHUNK // max(votes.n_classes, 1), 1)
     for part in (slice(first, first + size) for first in range(0, len(a), size)):
         one_way, other_way = (
-            np.einsum("pk,pk->p", others_posterior.truth[y], by_label[votes.worker[y], votes.label[x]])
+            np.einsum("pk,pk->p", loo.truth[y], by_label[votes.worker[y], votes.label[x]])
             for x, y in ((a[part], b[part]), (b[part], a[part]))
         )
         np.maximum(one_way, other_way, out=by_truth[part])
     equal = votes.label[a] == votes.label[b]
-    n_same = np.maximum(others_posterior.n_equal[a], others_posterior.n_equal[b]) - equal  # of the others
-    by_votes = (n_same + by_truth) / np.maximum(others_posterior.n_others[a], 1.0)
+    n_same = np.maximum(loo.n_equal[a], loo.n_equal[b]) - equal  # among the labels of third workers
+    by_votes = (n_same + by_truth) / np.maximum(loo.n_others[a], 1.0)
     return np.clip(np.maximum(by_truth, by_votes), 0.01, 0.99)

@@ -1,12 +1,13 @@
-"""Whether a worker's labels tell anything of the truth.
+"""Whether a worker's labels depend on the truth: informative, random, one-class or inverted.
 
-Each worker is taken to know the truth with probability t and to answer from a habit otherwise:
+The model of a worker is a mixture: with probability t they give the true class, and otherwise they draw a label from a
+distribution `b` of their own, their class bias, which does not depend on the item:
 
-    p(label | others) = t p(label is true | others) + (1 - t) habit[label]
+    p(label | others) = t p(truth = label | others) + (1 - t) b[label]
 
-A guesser has t = 0. A weak but honest worker has t = `WEAK` at the least: accuracy 0.6 where there are two classes. Two
-likelihood ratios, with the habit fitted under each, say which of the two can be ruled out. Where neither can, there are
-too few labels.
+A random worker has t = 0. The weakest worker who still counts as informative has t = `WEAK`, which is accuracy 0.6 with
+two classes. Two likelihood-ratio tests, with `b` estimated under each hypothesis, reject t = 0 or t >= `WEAK`. Where
+neither is rejected there are too few labels.
 """
 
 from __future__ import annotations
@@ -21,103 +22,128 @@ from manyhands.em.kernels import Array
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
 WEAK = 0.2
-ALARM = 0.01  # of the weakest honest workers, the share that may be flagged
-MIN_CHECKED = 5  # labels below which nothing is said
-ONE_CLASS = 0.9  # share of labels of one class from which it is "nearly always"
-SEES_OTHERS = 0.4  # an honest worker names another class on this share of the items of other classes, at the least
+FALSE_ALARM = 0.01  # share of the weakest informative workers who may be flagged
+MIN_CHECKED = 5  # checked labels below which no test is made
+ONE_CLASS = 0.9  # share of labels of one class from which a worker may be called one-class
+MIN_RECALL = 0.4  # of items of other classes, the share that an informative worker recognises at least
 
-_BOUND = 2.326  # the normal deviate of `ALARM`
-_TOLD = 1.645  # deviations that rule out guessing: one guesser in twenty passes for a worker who knows something
-_TRUSTS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, WEAK, 0.3, 0.45, 0.6, 0.75, 0.9, 0.98])
-_ROUNDS = 3  # of EM for the habit
-_HABIT = 0.5  # a label, spread over all classes, that every habit holds beforehand
+_Z_WEAK = 2.326  # standard normal quantile at 1 - `FALSE_ALARM`
+_Z_RANDOM = 1.645  # standard normal quantile at 95%: one random worker in twenty is taken for informative
+_KNOWN_SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, WEAK, 0.3, 0.45, 0.6, 0.75, 0.9, 0.98])  # grid of t
+_EM_ITERATIONS = 3  # for the class bias b
+_PSEUDO_COUNT = 0.5  # added to the counts of b, spread evenly over all classes
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
-    """(n_workers,) what can be said of each worker, and the numbers behind it."""
+class Informativeness:
+    """Result of the tests for each worker, and the numbers behind it.
 
-    is_informative: Mask  # guessing is ruled out
+    Attributes
+    ----------
+    is_informative : ndarray of bool of shape (n_workers,)
+        Random labelling is rejected.
+    is_random : ndarray of bool of shape (n_workers,)
+        t >= `WEAK` is rejected, and random labelling is not.
+    is_one_class : ndarray of bool of shape (n_workers,)
+        Nearly all labels name one class, on too many items of other classes.
+    is_inverted : ndarray of bool of shape (n_workers,)
+        Accuracy is below chance.
+    favourite : ndarray of int of shape (n_workers,)
+        The class used most often.
+    right : ndarray of shape (n_workers,)
+        Expected number of right labels.
+    right_by_chance : ndarray of shape (n_workers,)
+        The same with the labels shuffled among the worker's items.
+    """
+
+    is_informative: Mask
     is_random: Mask
     is_one_class: Mask
     is_inverted: Mask
-    favourite: npt.NDArray[np.intp]  # the class named most
-    right: Array  # expected number of right labels
-    right_by_chance: Array  # the same if the labels were shuffled among the worker's items
+    favourite: npt.NDArray[np.intp]
+    right: Array
+    right_by_chance: Array
 
 
-def judge_knowledge(others_posterior: LeaveOneOut, accuracy_high: Array) -> Knowledge:
-    """Tell workers who know something from guessers, and both from those of whom too little is known.
+def assess_informativeness(loo: LeaveOneOut, accuracy_high: Array) -> Informativeness:
+    """Separate informative workers from random, one-class and inverted ones.
 
-    The wrong way round are those whose accuracy, as far up as its interval goes, stays below that of the same labels in
-    random order, if the labels also say so by themselves: the interval leans on the rest of the crowd.
+    A worker is inverted if the upper end of the 95% interval of their accuracy is below chance agreement, and if their
+    labels alone are significantly below chance too, because the interval also depends on the other workers.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+    accuracy_high : ndarray of shape (n_workers,)
+        Upper end of the 95% interval of each worker's accuracy.
+
+    Returns
+    -------
+    Informativeness
+        At most one of the four masks is True for each worker; none where there are too few labels.
     """
-    n_checked = others_posterior.used.sum(axis=1)
+    n_checked = loo.used.sum(axis=1)
     enough = n_checked >= MIN_CHECKED
-    profile = _profile(others_posterior)  # (n_trusts, n_workers)
-    weak = int(np.flatnonzero(_TRUSTS == WEAK)[0])
-    no_guesser = 2 * (profile.max(axis=0) - profile[0]) > _TOLD**2
-    no_honest = 2 * (profile[: weak + 1].max(axis=0) - profile[weak:].max(axis=0)) > _BOUND**2
-    right, chance, z = _against_chance(others_posterior)
-    is_inverted = enough & (z < -_TOLD) & (accuracy_high < chance / np.maximum(n_checked, 1.0))
-    is_informative = enough & no_guesser & ~is_inverted
-    favourite, is_one_class = _one_class(others_posterior)
+    profile = _profile_log_likelihood(loo)  # (n_grid, n_workers)
+    weak = int(np.flatnonzero(_KNOWN_SHARES == WEAK)[0])
+    not_random = 2 * (profile.max(axis=0) - profile[0]) > _Z_RANDOM**2
+    not_informative = 2 * (profile[: weak + 1].max(axis=0) - profile[weak:].max(axis=0)) > _Z_WEAK**2
+    right, chance, z = _against_chance(loo)
+    is_inverted = enough & (z < -_Z_RANDOM) & (accuracy_high < chance / np.maximum(n_checked, 1.0))
+    is_informative = enough & not_random & ~is_inverted
+    favourite, is_one_class = _one_class(loo)
     is_one_class &= enough & ~is_informative & ~is_inverted
-    is_random = enough & no_honest & ~is_informative & ~is_one_class & ~is_inverted
-    return Knowledge(is_informative, is_random, is_one_class, is_inverted, favourite, right, chance)
+    is_random = enough & not_informative & ~is_informative & ~is_one_class & ~is_inverted
+    return Informativeness(is_informative, is_random, is_one_class, is_inverted, favourite, right, chance)
 
 
-def _profile(others_posterior: LeaveOneOut) -> Array:
-    """(n_trusts, n_workers) the log likelihood of each t, with the habit that suits it best."""
-    n_classes, right, weight = (
-        max(others_posterior.annotations.n_classes, 1),
-        others_posterior.p_right,
-        others_posterior.weight,
-    )
-    habit = _as_habit(others_posterior.used, n_classes)
+def _profile_log_likelihood(loo: LeaveOneOut) -> Array:
+    """(n_grid, n_workers) log-likelihood of each t, maximised over the class bias b by EM."""
+    n_classes, right, weight = max(loo.annotations.n_classes, 1), loo.p_right, loo.weight
+    bias = _normalised(loo.used, n_classes)
     profile = []
-    for trust in _TRUSTS:
-        for _ in range(_ROUNDS if trust > 0 else 0):
-            guessed = (1 - trust) * habit.ravel()[others_posterior.cell]
-            habit = _as_habit(others_posterior.by_label(weight * guessed / (trust * right + guessed)), n_classes)
-        p_label = trust * right + (1 - trust) * habit.ravel()[others_posterior.cell]
-        profile.append(others_posterior.by_worker(weight * np.log(p_label)))
+    for t in _KNOWN_SHARES:
+        for _ in range(_EM_ITERATIONS if t > 0 else 0):
+            from_bias = (1 - t) * bias.ravel()[loo.cell]
+            bias = _normalised(loo.by_label(weight * from_bias / (t * right + from_bias)), n_classes)
+        p_label = t * right + (1 - t) * bias.ravel()[loo.cell]
+        profile.append(loo.by_worker(weight * np.log(p_label)))
     return np.stack(profile)
 
 
-def _as_habit(counts: Array, n_classes: int) -> Array:
-    counts = counts + _HABIT / n_classes
+def _normalised(counts: Array, n_classes: int) -> Array:
+    """(n_workers, n_classes) class distributions from counts and pseudo-counts."""
+    counts = counts + _PSEUDO_COUNT / n_classes
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def _against_chance(others_posterior: LeaveOneOut) -> tuple[Array, Array, Array]:
-    """Expected right labels, the same with labels shuffled among the worker's items, and the distance in deviations."""
-    worker, weight = others_posterior.annotations.worker, others_posterior.weight
-    n_checked = np.maximum(others_posterior.used.sum(axis=1), 1e-12)[:, None]
-    used, met = others_posterior.used / n_checked, others_posterior.met / n_checked  # (n_workers, n_classes)
+def _against_chance(loo: LeaveOneOut) -> tuple[Array, Array, Array]:
+    """Expected right labels, the same with labels shuffled among the items, and their difference in deviations."""
+    worker, weight = loo.annotations.worker, loo.weight
+    n_checked = np.maximum(loo.used.sum(axis=1), 1e-12)[:, None]
+    used, met = loo.used / n_checked, loo.met / n_checked  # (n_workers, n_classes)
     first = np.zeros(len(weight))
     second = np.zeros(len(weight))
-    for k, column in enumerate(others_posterior.truth.T):
+    for k, column in enumerate(loo.truth.T):
         off = column - met[worker, k]
         first += used[worker, k] * off
         second += used[worker, k] * off**2
-    right = others_posterior.by_worker(weight * others_posterior.p_right)
+    right = loo.by_worker(weight * loo.p_right)
     chance = n_checked[:, 0] * np.sum(used * met, axis=1)
-    variance = others_posterior.by_worker(weight * (second - first**2))
+    variance = loo.by_worker(weight * (second - first**2))
     return right, chance, (right - chance) / np.sqrt(variance + 0.25)
 
 
-def _one_class(others_posterior: LeaveOneOut) -> tuple[npt.NDArray[np.intp], Mask]:
-    """The favourite class, and whether it was named for too many items of other classes to be honest."""
-    favourite = others_posterior.used.argmax(axis=1)
-    theirs = favourite[others_posterior.annotations.worker]
-    elsewhere = others_posterior.weight * (
-        1 - np.take_along_axis(others_posterior.truth, theirs[:, None], axis=1)[:, 0]
-    )
-    met = others_posterior.by_worker(elsewhere)
-    seen = others_posterior.by_worker(elsewhere * (others_posterior.annotations.label != theirs))
-    n_checked = others_posterior.used.sum(axis=1)
-    nearly_always = others_posterior.used.max(axis=1) >= ONE_CLASS * n_checked
+def _one_class(loo: LeaveOneOut) -> tuple[npt.NDArray[np.intp], Mask]:
+    """The class used most, and whether it was used on too many items of other classes for an informative worker."""
+    favourite = loo.used.argmax(axis=1)
+    theirs = favourite[loo.annotations.worker]
+    elsewhere = loo.weight * (1 - np.take_along_axis(loo.truth, theirs[:, None], axis=1)[:, 0])
+    met = loo.by_worker(elsewhere)
+    seen = loo.by_worker(elsewhere * (loo.annotations.label != theirs))
+    n_checked = loo.used.sum(axis=1)
+    nearly_always = loo.used.max(axis=1) >= ONE_CLASS * n_checked
     missed = np.maximum(met - seen, 1e-9)
-    by_luck = betainc(missed, seen + 1.0, 1 - SEES_OTHERS)  # of `met` items, at most `seen` are recognised
-    return favourite, nearly_always & (by_luck < ALARM)
+    p_value = betainc(missed, seen + 1.0, 1 - MIN_RECALL)  # of `met` items, at most `seen` are recognised
+    return favourite, nearly_always & (p_value < FALSE_ALARM)

@@ -1,8 +1,9 @@
-"""What everybody else says of the items that a worker labelled: nobody is judged by their own vote.
+"""Leave-one-out posterior: the truth of each labelled item as it follows from all labels but the worker's own.
 
-    p(k | the others)  ~  posterior[item, k] / confusion[worker, k, label] ^ power
+    p(k | labels of the others)  ~  posterior[item, k] / confusion[worker, k, label] ^ exponent
 
-Gold stands above all. A label to which neither gold nor another worker speaks proves nothing and gets no weight.
+No worker is evaluated by their own labels. Gold takes precedence. A label on an item that neither gold nor another
+worker labels cannot be checked and has weight 0.
 """
 
 from __future__ import annotations
@@ -22,18 +23,26 @@ from manyhands.noise import safe_log
 Mask = npt.NDArray[np.bool_]
 Gold = npt.NDArray[np.int32] | None
 
-DOUBT = 0.02  # of every truth that is not gold: no posterior is as certain as it says
+DOUBT = 0.02  # weight of the uniform distribution in every posterior except gold, because posteriors are overconfident
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What the others say of each label, one row per annotation.
+    """Leave-one-out posterior of every label; one row per annotation.
 
     Attributes
     ----------
-    truth : (n_annotations, n_classes) p(truth) without the worker's own labels
-    weight : (n_annotations,) 0 where nobody else speaks; labels by which a worker repeats an item share one
-    n_others, n_equal : (n_annotations,) labels of other workers on the item, and those that name the same class
+    annotations : Annotations
+        The crowd's labels.
+    truth : ndarray of shape (n_annotations, n_classes)
+        Posterior of the item's truth without the labels of the worker who gave this label.
+    weight : ndarray of shape (n_annotations,)
+        1 for a label that can be checked, 0 where no other worker and no gold labels the item; repeated labels of one
+        worker on one item share a weight of 1.
+    n_others : ndarray of shape (n_annotations,)
+        Number of labels of other workers on the item.
+    n_equal : ndarray of shape (n_annotations,)
+        How many of these name the same class.
     """
 
     annotations: Annotations
@@ -43,62 +52,124 @@ class LeaveOneOut:
     n_equal: Array
 
     def by_worker(self, value: Array) -> Array:
-        """(n_workers,) sums of one number per annotation."""
+        """Sum one value per annotation over the annotations of each worker.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n_annotations,)
+            One value per annotation.
+
+        Returns
+        -------
+        ndarray of shape (n_workers,)
+            The sums.
+        """
         return sums_by(self.annotations.worker, value, self.annotations.n_workers)
 
     def by_label(self, value: Array) -> Array:
-        """(n_workers, n_classes) sums of one number per annotation, by its label."""
+        """Sum one value per annotation over the annotations of each worker and label.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n_annotations,)
+            One value per annotation.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes)
+            The sums.
+        """
         votes = self.annotations
         return sums_by(self.cell, value, votes.n_workers * votes.n_classes).reshape(votes.n_workers, votes.n_classes)
 
     @cached_property
     def cell(self) -> npt.NDArray[np.int64]:
-        """(n_annotations,) one number for each worker and label."""
+        """(n_annotations,) index of (worker, label) in a flattened (n_workers, n_classes) array."""
         return self.annotations.worker * np.int64(self.annotations.n_classes) + self.annotations.label
 
     @cached_property
     def p_right(self) -> Array:
-        """(n_annotations,) the chance that the label is right, as the others see it."""
+        """(n_annotations,) leave-one-out probability that the label is right."""
         return np.take_along_axis(self.truth, self.annotations.label[:, None].astype(np.intp), axis=1)[:, 0]
 
     @cached_property
     def used(self) -> Array:
-        """(n_workers, n_classes) checked labels of each class."""
+        """(n_workers, n_classes) number of checked labels of each class."""
         return self.by_label(self.weight)
 
     @cached_property
     def met(self) -> Array:
-        """(n_workers, n_classes) expected number of checked items of each class."""
+        """(n_workers, n_classes) expected number of checked items whose truth is each class."""
         columns = [self.by_worker(self.weight * column) for column in self.truth.T]
         return np.stack(columns, axis=1) if columns else np.zeros((self.annotations.n_workers, 0))
 
 
 def derive_tables(annotations: Annotations, posterior: Array, members: Mask, gold: Gold) -> tuple[Array, Array]:
-    """Confusion matrices that a posterior implies, and the posterior that they imply in turn.
+    """Estimate confusion matrices from a posterior, and the posterior that follows from these matrices.
 
-    For methods without confusion matrices. A vote share of 0 is no impossibility, and nobody's own vote could be taken
-    out of it; a posterior that is a product of tables allows that.
+    For methods without confusion matrices. From a vote share of 0, for example, no single vote can be removed; from a
+    posterior that is a product of confusion matrices it can.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of any method.
+    members : ndarray of bool of shape (n_workers,)
+        Members of a colluding group whose labels count once.
+    gold : ndarray of int of shape (n_items,) or None
+        Class codes where the truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices [worker, truth, label]; members share one.
+    posterior : ndarray of shape (n_items, n_classes)
+        One E step with these matrices.
     """
-    heard = collapse_groups(annotations, members)
+    collapsed = collapse_groups(annotations, members)
     known = posterior if gold is None else np.where((gold >= 0)[:, None], _one_hot(gold, posterior.shape[1]), posterior)
-    confusion = worker_confusions(heard, known)[:-1]
+    confusion = worker_confusions(collapsed, known)[:-1]
     if members.any():
-        n_given = np.bincount(heard.worker, minlength=heard.n_workers)
+        n_given = np.bincount(collapsed.worker, minlength=collapsed.n_workers)
         confusion[members] = confusion[np.argmax(np.where(members, n_given, -1))]
     total = known[annotations.n_labels > 0].sum(axis=0) + 1.0
-    found = em_pass(pack(heard), safe_log(confusion), np.log(total / total.sum()), want_posterior=True)
+    found = em_pass(pack(collapsed), safe_log(confusion), np.log(total / total.sum()), want_posterior=True)
     assert found.posterior is not None
     return confusion, found.posterior
 
 
 def leave_one_out_posterior(
-    annotations: Annotations, posterior: Array, confusion: Array, power: float, members: Mask, gold: Gold
+    annotations: Annotations, posterior: Array, confusion: Array, exponent: float, members: Mask, gold: Gold
 ) -> LeaveOneOut:
-    """Take each worker's own labels out of the posterior; `members` are those who count as one voice in it."""
+    """Remove each worker's own labels from the posterior of the items they labelled.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior that includes all labels.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices behind it, [worker, truth, label].
+    exponent : float
+        Tempering exponent of the labels' likelihood in it.
+    members : ndarray of bool of shape (n_workers,)
+        Members of a colluding group whose labels count once in it.
+    gold : ndarray of int of shape (n_items,) or None
+        Class codes where the truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    LeaveOneOut
+        One row per annotation.
+    """
     first, own = _own_runs(annotations)
     n_own = np.diff(np.append(first, annotations.n_annotations))
-    own_word = np.repeat(np.add.reduceat(_own_words(annotations, confusion, members, n_own[own]), first), n_own, axis=0)
-    score = safe_log(posterior)[annotations.item] - power * own_word
+    own_terms = _own_log_likelihood(annotations, confusion, members, n_own[own])
+    own_sum = np.repeat(np.add.reduceat(own_terms, first), n_own, axis=0)
+    score = safe_log(posterior)[annotations.item] - exponent * own_sum
     score -= score.max(axis=1, keepdims=True)
     np.exp(score, out=score)
     score /= score.sum(axis=1, keepdims=True)
@@ -113,42 +184,55 @@ def leave_one_out_posterior(
     return LeaveOneOut(annotations, truth, checked / n_own[own], n_others, n_equal)
 
 
-def labels_of_others(others_posterior: LeaveOneOut) -> Array:
-    """(n_workers, n_classes) the labels of other workers that each worker's labels meet on their items."""
-    votes = others_posterior.annotations
+def labels_of_others(loo: LeaveOneOut) -> Array:
+    """Count the labels of other workers on the items of each worker, by class.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes)
+        The counts; an item that a worker labelled twice counts twice.
+    """
+    votes = loo.annotations
     n_votes = np.rint(vote_share(votes) * votes.n_labels[:, None])
-    met = np.stack([others_posterior.by_worker(column[votes.item]) for column in n_votes.T], axis=1)
-    return met - others_posterior.by_label(votes.n_labels[votes.item] - others_posterior.n_others)
+    met = np.stack([loo.by_worker(column[votes.item]) for column in n_votes.T], axis=1)
+    return met - loo.by_label(votes.n_labels[votes.item] - loo.n_others)
 
 
 def _own_runs(annotations: Annotations) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Where a worker's labels of one item begin, and (n_annotations,) the number of the run that each belongs to."""
+    """Where a worker's labels of one item begin, and (n_annotations,) the index of the run that each belongs to."""
     is_first = np.ones(annotations.n_annotations, bool)
     is_first[1:] = (np.diff(annotations.item) != 0) | (np.diff(annotations.worker) != 0)
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1
 
 
-def _own_words(annotations: Annotations, confusion: Array, members: Mask, n_own: npt.NDArray[np.int64]) -> Array:
-    """(n_annotations, n_classes) log p(label | truth), what a label adds to the posterior.
+def _own_log_likelihood(
+    annotations: Annotations, confusion: Array, members: Mask, n_own: npt.NDArray[np.int64]
+) -> Array:
+    """(n_annotations, n_classes) log p(label | truth), which each label adds to the log posterior.
 
-    The posterior holds one label of a group that counts as one, the commonest; members are judged without that one.
+    The posterior contains one label of a colluding group, the most frequent one; for members, this label is removed.
     """
-    log_table = safe_log(confusion)
-    word = log_table[annotations.worker, :, annotations.label]
+    log_confusion = safe_log(confusion)
+    own = log_confusion[annotations.worker, :, annotations.label]
     inside = members[annotations.worker]
     if inside.any():
-        heard = collapse_groups(annotations, members)
-        spoken = members[heard.worker]
-        said = np.full(annotations.n_items, -1)
-        said[heard.item[spoken]] = heard.label[spoken]
-        label = said[annotations.item[inside]]
-        theirs = log_table[annotations.worker[inside], :, label]
-        word[inside] = np.where((label >= 0)[:, None], theirs, 0.0) / n_own[inside][:, None]
-    return word
+        collapsed = collapse_groups(annotations, members)
+        of_group = members[collapsed.worker]
+        group_label = np.full(annotations.n_items, -1)
+        group_label[collapsed.item[of_group]] = collapsed.label[of_group]
+        label = group_label[annotations.item[inside]]
+        of_label = log_confusion[annotations.worker[inside], :, label]
+        own[inside] = np.where((label >= 0)[:, None], of_label, 0.0) / n_own[inside][:, None]
+    return own
 
 
 def _has_outsider(annotations: Annotations, members: Mask) -> Mask:
-    """(n_annotations,) whether somebody outside the group labelled the item."""
+    """(n_annotations,) whether a worker outside the group labelled the item."""
     n_outside = np.bincount(annotations.item[~members[annotations.worker]], minlength=annotations.n_items)
     return np.asarray(n_outside[annotations.item] > 0)
 

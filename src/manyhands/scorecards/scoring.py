@@ -1,4 +1,4 @@
-"""From labels and a posterior to the cards of all workers."""
+"""From labels and a posterior to the quality reports of all workers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.scorecards.accuracy import estimate_accuracy
 from manyhands.scorecards.biases import find_bias, find_confusions
 from manyhands.scorecards.cards import Scorecards
-from manyhands.scorecards.copying import Couples, find_collusion_groups, find_couples
-from manyhands.scorecards.informativeness import judge_knowledge
+from manyhands.scorecards.copying import CopyingPairs, find_copying_pairs, find_groups
+from manyhands.scorecards.informativeness import assess_informativeness
 from manyhands.scorecards.leave_one_out import (
     LeaveOneOut,
     Mask,
@@ -27,7 +27,7 @@ from manyhands.scorecards.leave_one_out import (
 from manyhands.scorecards.reasons import explain
 from manyhands.validation import Number, check_annotations, check_memory, check_parameters
 
-_COPIES = 6  # arrays of labels x classes held at a time
+_ARRAYS = 6  # arrays of annotations x classes held at a time
 
 
 def score_workers(
@@ -35,21 +35,43 @@ def score_workers(
     posterior: Array,
     *,
     confusion: Array | None = None,
-    power: float = 1.0,
+    tempering_exponent: float = 1.0,
     collusion_group: Mask | None = None,
     gold: Mapping[Any, Any] | None = None,
 ) -> Scorecards:
-    """Say of every worker how far they can be trusted, how surely that is known, and what is wrong.
+    """Make a quality report for each worker: accuracy with a 95% interval, class bias, confusions and flags.
+
+    Every worker is evaluated by the leave-one-out posterior, in which their own labels have no part. Errors that most
+    of the crowd makes together cannot be found in this way; only gold shows them.
 
     Parameters
     ----------
-    annotations : the crowd's labels
-    posterior : (n_items, n_classes) what a method made of them
-    confusion : (n_workers, n_classes, n_classes) the matrices behind the posterior (`confusion_`), so that a worker's
-        own vote can be taken out of it; without them, matrices and a posterior are derived from `posterior`
-    power : how far a label counts as independent in the posterior (`tempering_exponent_` of `PooledDawidSkene`)
-    one_voice : (n_workers,) bool, the workers who count as one in the posterior (`collusion_group_`)
-    gold : {item: class} where the truth is known
+    annotations : Annotations
+        The crowd's labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of the truth of each item, of any method (``posterior_``).
+    confusion : ndarray of shape (n_workers, n_classes, n_classes), default=None
+        Confusion matrices [worker, truth, label] behind the posterior (``confusion_``), from which a worker's own
+        labels are removed. Without them, confusion matrices and a new posterior are derived from `posterior`.
+    tempering_exponent : float, default=1.0
+        Exponent of the labels' likelihood in the posterior (``tempering_exponent_`` of ``PooledDawidSkene``); below 1
+        if labels are not independent given the truth. Not used without `confusion`.
+    collusion_group : ndarray of bool of shape (n_workers,), default=None
+        Workers whose labels count once in the posterior (``collusion_group_``). Not used without `confusion`.
+    gold : dict, default=None
+        ``{item: class}`` where the truth is known; takes precedence over all labels.
+
+    Returns
+    -------
+    Scorecards
+        One report for each worker, also for workers without labels.
+
+    Raises
+    ------
+    AlignmentError
+        If an array does not have the shape that the annotations require.
+    LimitError
+        If the arrays would not fit into memory.
 
     Examples
     --------
@@ -57,37 +79,42 @@ def score_workers(
     >>> from manyhands.simulate import make_crowd
     >>> crowd = make_crowd(bad="constant", bad_share=0.1, target=1, random_state=0)
     >>> model = PooledDawidSkene().fit(crowd.annotations)
-    >>> cards = score_workers(crowd.annotations, model.posterior_, confusion=model.confusion_, power=model.power_)
+    >>> cards = score_workers(
+    ...     crowd.annotations,
+    ...     model.posterior_,
+    ...     confusion=model.confusion_,
+    ...     tempering_exponent=model.tempering_exponent_,
+    ... )
     >>> cards[int(crowd.is_bad.argmax())].flags
     ('one-class',)
     """
     check_annotations(annotations)
-    check_parameters("score_workers", {"power": power}, {"power": Number(above=0)})
-    posterior, confusion = _check_shapes(annotations, posterior, confusion)
-    nobody = np.zeros(annotations.n_workers, bool)
-    members = nobody if collusion_group is None else _check_mask(annotations, collusion_group)
-    codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-    voices = find_collusion_groups(annotations)
-    if confusion is None:
-        members, power = voices[0].members if voices else nobody, 1.0
-        confusion, posterior = derive_tables(annotations, posterior, members, codes)
-    others_posterior = leave_one_out_posterior(annotations, posterior, confusion, power, members, codes)
-    in_a_voice = np.logical_or.reduce([voice.members for voice in voices], axis=0) if voices else nobody
-    return _fill_in(others_posterior, power, voices, find_couples(others_posterior, confusion, in_a_voice))
-
-
-def _fill_in(
-    others_posterior: LeaveOneOut, power: float, voices: list[CollusionGroups], couples: Couples
-) -> Scorecards:
-    """All that the cards hold, from what the others say."""
-    annotations = others_posterior.annotations
-    n_checked = others_posterior.by_worker((others_posterior.weight > 0).astype(float))
-    estimate, bias = estimate_accuracy(others_posterior, power), find_bias(others_posterior)
-    flagged, partners = explain(
-        others_posterior, n_checked, judge_knowledge(others_posterior, estimate.high), voices, couples
+    check_parameters(
+        "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )
-    confused = find_confusions(others_posterior, estimate.mean)
-    agreement, by_chance = _agreement(others_posterior)
+    posterior, confusion = _check_shapes(annotations, posterior, confusion)
+    no_worker = np.zeros(annotations.n_workers, bool)
+    members = no_worker if collusion_group is None else _check_mask(annotations, collusion_group)
+    codes = gold_codes(gold, annotations.item_ids, annotations.classes)
+    groups = find_groups(annotations)
+    if confusion is None:
+        members, tempering_exponent = groups[0].members if groups else no_worker, 1.0
+        confusion, posterior = derive_tables(annotations, posterior, members, codes)
+    loo = leave_one_out_posterior(annotations, posterior, confusion, tempering_exponent, members, codes)
+    in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
+    return _make_cards(loo, tempering_exponent, groups, find_copying_pairs(loo, confusion, in_group))
+
+
+def _make_cards(
+    loo: LeaveOneOut, tempering_exponent: float, groups: list[CollusionGroups], pairs: CopyingPairs
+) -> Scorecards:
+    """All columns of the reports, from the leave-one-out posterior."""
+    annotations = loo.annotations
+    n_checked = loo.by_worker((loo.weight > 0).astype(float))
+    estimate, bias = estimate_accuracy(loo, tempering_exponent), find_bias(loo)
+    flagged, partners = explain(loo, n_checked, assess_informativeness(loo, estimate.high), groups, pairs)
+    confused = find_confusions(loo, estimate.mean)
+    agreement, by_chance = _agreement(loo)
     return Scorecards(
         worker_ids=annotations.worker_ids,
         classes=annotations.classes,
@@ -115,20 +142,22 @@ def _check_shapes(annotations: Annotations, posterior: Array, confusion: Array |
     posterior = np.asarray(posterior, float)
     if posterior.shape != (n_items, n_classes):
         raise AlignmentError(
-            f"The posterior must be (items, classes) = {(n_items, n_classes)} like the annotations. "
+            f"The posterior must have shape (items, classes) = {(n_items, n_classes)} like the annotations. "
             f"Got {posterior.shape}."
         )
     if not (np.all(posterior >= 0) and np.all(np.isfinite(posterior))):
-        raise ParameterError("The posterior must hold probabilities; some of its numbers are negative or no numbers.")
+        raise ParameterError(
+            "The posterior must hold probabilities; some of its numbers are negative, infinite or NaN."
+        )
     if confusion is not None and np.shape(confusion) != (n_workers, n_classes, n_classes):
         raise AlignmentError(
-            f"Confusion matrices must be (workers, truth, label) = {(n_workers, n_classes, n_classes)} like the "
-            f"annotations. Got {np.shape(confusion)}."
+            f"Confusion matrices must have shape (workers, truth, label) = {(n_workers, n_classes, n_classes)} like "
+            f"the annotations. Got {np.shape(confusion)}."
         )
     check_memory(
-        8.0 * (_COPIES * annotations.n_annotations * n_classes + 3 * n_workers * n_classes**2),
+        8.0 * (_ARRAYS * annotations.n_annotations * n_classes + 3 * n_workers * n_classes**2),
         f"Scorecards of {annotations.n_annotations} labels and {n_classes} classes",
-        "Score a part of the items.",
+        "Score a part of the items at a time.",
     )
     return posterior, None if confusion is None else np.asarray(confusion, float)
 
@@ -137,16 +166,17 @@ def _check_mask(annotations: Annotations, collusion_group: Mask) -> Mask:
     mask = np.asarray(collusion_group, bool)
     if mask.shape != (annotations.n_workers,):
         raise AlignmentError(
-            f"one_voice must hold one truth value for each of the {annotations.n_workers} workers. Got {mask.shape}."
+            f"collusion_group must hold one boolean for each of the {annotations.n_workers} workers. "
+            f"Got shape {mask.shape}."
         )
     return mask
 
 
-def _agreement(others_posterior: LeaveOneOut) -> tuple[Array, Array]:
-    """The share of others' labels that equal a worker's, and the same with labels shuffled among the worker's items."""
-    n_met = others_posterior.by_worker(others_posterior.n_others)
-    habit = others_posterior.by_label(np.ones(len(others_posterior.weight)))
-    habit /= np.maximum(habit.sum(axis=1, keepdims=True), 1.0)
+def _agreement(loo: LeaveOneOut) -> tuple[Array, Array]:
+    """Share of others' labels that equal a worker's, and the same with labels shuffled among the worker's items."""
+    n_met = loo.by_worker(loo.n_others)
+    label_share = loo.by_label(np.ones(len(loo.weight)))
+    label_share /= np.maximum(label_share.sum(axis=1, keepdims=True), 1.0)
     with np.errstate(invalid="ignore"):
-        agreement = others_posterior.by_worker(others_posterior.n_equal) / n_met
-        return agreement, np.sum(habit * labels_of_others(others_posterior), axis=1) / n_met
+        agreement = loo.by_worker(loo.n_equal) / n_met
+        return agreement, np.sum(label_share * labels_of_others(loo), axis=1) / n_met

@@ -1,21 +1,25 @@
-"""Simulated crowds of which everything is known: planted truth, planted workers, planted difficulty.
+"""Simulated crowds with known truth, known workers and known item difficulty.
 
-    workers      how workers err: confusion matrices, abilities, and the labels drawn from them
-    attacks      how bad workers answer
-    assignment   who labels what, and how labels are taken away again
-    crowds       make a crowd out of these
-    papers       how each paper made its labels from the truth
-    features     the papers' crowds that come with features
-    long_tail    imbalanced and sparse crowds
+    workers          label noise: confusion matrices, accuracies and abilities
+    label_draws      labels drawn from these
+    attacks          bad workers: spammers, adversarial, colluding, sleeper, sybil and others
+    assignment       which workers label which items, and removal of labels
+    crowds           a crowd, and labels drawn from confusion matrices
+    mixed_crowds     `make_crowd`: honest and bad workers together
+    papers           labels as simulated in the papers of the methods
+    feature_crowds   crowds of the papers that have features
+    long_tail        imbalanced and sparse crowds
 
-A `random_state` decides everything; no global generator is read or touched.
+All results are determined by `random_state`; no global generator is used.
 """
 
 from manyhands.simulate.assignment import activity_shares, assign, thin
 from manyhands.simulate.attacks import ATTACKS
-from manyhands.simulate.crowds import KINDS, Crowd, label_items, make_crowd, make_truth
+from manyhands.simulate.crowds import Crowd, label_items, make_truth
 from manyhands.simulate.feature_crowds import FeatureCrowd, make_difficulty_gaussians, make_neucrowd, make_self_crowd
+from manyhands.simulate.label_draws import draw_labels, draw_right_or_wrong
 from manyhands.simulate.long_tail import class_sizes, label_sparsely, long_tail_shares, make_long_tail
+from manyhands.simulate.mixed_crowds import KINDS, make_crowd
 from manyhands.simulate.papers import (
     ICED_SETTINGS,
     make_iced,
@@ -28,8 +32,6 @@ from manyhands.simulate.workers import (
     accuracy_to_ability,
     difficulty_accuracy,
     draw_accuracy,
-    draw_labels,
-    draw_right_or_wrong,
     glad_accuracy,
     hammer_spammer,
     one_coin,

@@ -1,7 +1,7 @@
-"""Who labels what: every item gets its number of labels, a worker at most once per item, some workers far busier.
+"""Assignment of workers to items: a given number of labels per item, each worker at most once, unequal activity.
 
-The workers of an item are the first distinct ones of an endless row of draws in proportion to their activity.
-All items draw at once, and only the few repeats are drawn again, so time and memory grow with the labels alone.
+The workers of an item are drawn without replacement, with probabilities proportional to their activity. All items are
+drawn at once, and only repeated pairs are drawn again, so time and memory are proportional to the number of labels.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Keys = npt.NDArray[np.int64]
 
 ACTIVITIES = ("uniform", "zipf", "dirichlet")
 
-_ROUNDS = 16  # repeats drawn again this often; what is left then (nearly dense or very skewed) is settled one by one
-_BLOCK = 1 << 20  # pairs held at once when repeats are settled item by item
+_ROUNDS = 16  # redraws of repeated pairs; the rest (nearly dense or very skewed) is drawn exactly, item by item
+_BLOCK = 1 << 20  # pairs held at a time in the exact draw
 
 
 def assign(
@@ -31,20 +31,29 @@ def assign(
     activity: str | Array = "uniform",
     random_state: Seed = None,
 ) -> tuple[Codes, Codes]:
-    """Draw (item, worker) pairs, sorted by item, in which no pair stands twice.
+    """Draw distinct pairs (item, worker), sorted by item.
 
     Parameters
     ----------
-    n_items, n_workers : int
-    labels_per_item : a number, or one whole number for each item
-        2.5 gives two labels to some items and three to the others, 2.5 on average.
-    activity : {"uniform", "zipf", "dirichlet"} or one positive weight for each worker
-        Zipf's weights are 1 / (rank + 2.7), worker 0 being the busiest; Dirichlet's are one draw with parameter 0.6.
-    random_state : int, Generator or None
+    n_items : int
+        Number of items.
+    n_workers : int
+        Number of workers.
+    labels_per_item : float or ndarray of int of shape (n_items,)
+        Number of labels of every item, or of each item. A fraction is the mean: 2.5 gives two labels to half of the
+        items and three to the others.
+    activity : {"uniform", "zipf", "dirichlet"} or ndarray of shape (n_workers,), default="uniform"
+        How labels are distributed over workers, or one positive weight for each worker. Zipf's weights are
+        1 / (rank + 2.7), where worker 0 is the most active; Dirichlet's are one draw with parameter 0.6.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
 
     Returns
     -------
-    item, worker : (n_annotations,) int32
+    item : ndarray of int32 of shape (n_annotations,)
+        Item of each annotation, ascending.
+    worker : ndarray of int32 of shape (n_annotations,)
+        Worker of each annotation.
 
     Examples
     --------
@@ -61,7 +70,7 @@ def assign(
     n_labels = _labels_of_each(labels_per_item, n_items, n_workers, rng)
     share = activity_shares(activity, n_workers, rng)
     if n_labels.min() == n_workers:
-        key = np.arange(n_items * n_workers)  # dense: everybody labels everything
+        key = np.arange(n_items * n_workers)  # dense: every worker labels every item
     else:
         key = np.repeat(np.arange(n_items) * n_workers, n_labels)
         key += _draw_workers(len(key), share, rng)
@@ -72,8 +81,24 @@ def assign(
 
 
 def activity_shares(activity: str | Array, n_workers: int, random_state: Seed = None) -> Array:
-    """(n_workers,) what part of the labels each worker gives in the long run.
+    """Expected share of the labels that each worker gives.
 
+    Parameters
+    ----------
+    activity : {"uniform", "zipf", "dirichlet"} or ndarray of shape (n_workers,)
+        Distribution of activity as in :func:`assign`, or one positive weight for each worker.
+    n_workers : int
+        Number of workers.
+    random_state : int, Generator or None, default=None
+        Seed or generator for "dirichlet".
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        The shares, which sum to 1.
+
+    Examples
+    --------
     >>> activity_shares("zipf", 3).round(3).tolist()
     [0.41, 0.323, 0.266]
     """
@@ -89,10 +114,24 @@ def activity_shares(activity: str | Array, n_workers: int, random_state: Seed = 
 
 
 def thin(annotations: Annotations, share: float, keep_one: bool = True, random_state: Seed = None) -> Annotations:
-    """Remove a share of the annotations, drawn uniformly; items, workers and classes all stay.
+    """Remove a random share of the annotations; items, workers and classes are kept.
 
-    With `keep_one` every item keeps at least one of its labels, as in the removal study of CrowdInG; then less than
-    `share` is removed where that many cannot be spared. Self-Crowd's study removes without it.
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    share : float
+        Share of the annotations to remove, between 0 and 1.
+    keep_one : bool, default=True
+        Whether every item keeps at least one of its labels, as in the sparsity study of CrowdInG; then fewer are
+        removed where `share` would need more. The study of Self-Crowd corresponds to False.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    Annotations
+        The remaining annotations.
 
     Examples
     --------
@@ -106,7 +145,7 @@ def thin(annotations: Annotations, share: float, keep_one: bool = True, random_s
     constraints: dict[str, Constraint] = {"share": Number(least=0, most=1), "random_state": RandomState()}
     check_parameters("thin", {"share": share, "random_state": random_state}, constraints)
     order = make_generator(random_state).permutation(annotations.n_annotations)
-    if keep_one:  # the first annotation of each item, in random order, is out of reach
+    if keep_one:  # the first annotation of each item, in random order, is kept
         first = np.unique(annotations.item[order], return_index=True)[1]
         spared = np.zeros(len(order), bool)
         spared[first] = True
@@ -119,7 +158,7 @@ def thin(annotations: Annotations, share: float, keep_one: bool = True, random_s
 def _labels_of_each(
     labels_per_item: float | npt.NDArray[np.integer], n_items: int, n_workers: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """(n_items,) how many labels each item is to get."""
+    """(n_items,) number of labels of each item."""
     if isinstance(labels_per_item, np.ndarray):
         if labels_per_item.shape != (n_items,) or labels_per_item.dtype.kind not in "iu":
             raise ParameterError(
@@ -136,12 +175,13 @@ def _labels_of_each(
     if n_labels.min() < 0 or n_labels.max() > n_workers:
         raise ParameterError(
             f"An item cannot get {n_labels.min() if n_labels.min() < 0 else n_labels.max()} labels from "
-            f"{n_workers} workers who answer once each. Lower labels_per_item or raise n_workers."
+            f"{n_workers} workers who label it once each. Lower labels_per_item or raise n_workers."
         )
     return n_labels
 
 
 def _given_shares(weight: Array, n_workers: int) -> Array:
+    """Normalise the caller's weights."""
     if weight.shape != (n_workers,) or not (np.all(np.isfinite(weight)) and np.all(weight > 0)):
         raise ParameterError(
             f"activity must be one of {', '.join(ACTIVITIES)} or a positive weight for each of the {n_workers} workers."
@@ -150,22 +190,22 @@ def _given_shares(weight: Array, n_workers: int) -> Array:
 
 
 def _draw_workers(n: int, share: Array, rng: np.random.Generator) -> npt.NDArray[np.integer]:
-    """N workers in proportion to their shares, repeats allowed."""
+    """Draw n workers with these probabilities, with replacement."""
     if share.min() == share.max():
         return rng.integers(len(share), size=n)
     drawn = np.searchsorted(np.cumsum(share), rng.random(n), side="right")
-    return np.minimum(drawn, len(share) - 1)  # the last cumulative share may fall short of 1 by rounding
+    return np.minimum(drawn, len(share) - 1)  # rounding may leave the last cumulative share below 1
 
 
 def _redraw_repeats(key: Keys, share: Array, rng: np.random.Generator) -> None:
-    """Make sorted keys `item * n_workers + worker` distinct in place, drawing again only where a pair repeats."""
+    """Make sorted keys `item * n_workers + worker` distinct in place, redrawing only repeated pairs."""
     n_workers = len(share)
-    touched = np.unique(key[_repeats(key)] // n_workers)
-    if len(touched) == 0:
+    affected = np.unique(key[_repeats(key)] // n_workers)
+    if len(affected) == 0:
         return
-    inside = np.zeros(int(touched[-1]) + 2, bool)  # one more, so that all later items read False
-    inside[touched] = True
-    where = np.flatnonzero(inside[np.minimum(key // n_workers, touched[-1] + 1)])
+    is_affected = np.zeros(int(affected[-1]) + 2, bool)  # the last entry stands for all later items
+    is_affected[affected] = True
+    where = np.flatnonzero(is_affected[np.minimum(key // n_workers, affected[-1] + 1)])
     part = key[where]
     for _ in range(_ROUNDS):
         again = _repeats(part)
@@ -173,19 +213,20 @@ def _redraw_repeats(key: Keys, share: Array, rng: np.random.Generator) -> None:
             break
         part[again] += _draw_workers(len(again), share, rng) - part[again] % n_workers
         part.sort()
-    _settle(part, _repeats(part), share, rng)
+    _draw_exactly(part, _repeats(part), share, rng)
     key[where] = part
 
 
 def _repeats(key: Keys) -> npt.NDArray[np.intp]:
+    """Positions in sorted keys that equal their predecessor."""
     return np.flatnonzero(key[1:] == key[:-1]) + 1
 
 
-def _settle(key: Keys, again: npt.NDArray[np.intp], share: Array, rng: np.random.Generator) -> None:
-    """Replace the repeats for good, a block of items at a time.
+def _draw_exactly(key: Keys, again: npt.NDArray[np.intp], share: Array, rng: np.random.Generator) -> None:
+    """Replace the repeated pairs by exact draws without replacement, a block of items at a time.
 
-    Of workers who ring like independent Poisson clocks with their shares as rates, the first to ring are
-    distributed as further distinct draws would be, however long those would take.
+    The order of independent exponential times with the shares as rates is distributed as successive draws without
+    replacement, so the workers with the smallest times are the next distinct draws.
     """
     n_workers = len(share)
     item = key[again] // n_workers
@@ -193,12 +234,12 @@ def _settle(key: Keys, again: npt.NDArray[np.intp], share: Array, rng: np.random
     step = max(1, _BLOCK // n_workers)
     for first in range(0, len(items), step):
         block = items[first : first + step]
-        ring = rng.exponential(size=(len(block), n_workers)) / share
+        time = rng.exponential(size=(len(block), n_workers)) / share
         held = key[np.isin(key // n_workers, block)]
-        ring[np.searchsorted(block, held // n_workers), held % n_workers] = np.inf
-        sooner = np.argsort(ring, axis=1)  # (block, n_workers)
+        time[np.searchsorted(block, held // n_workers), held % n_workers] = np.inf
+        by_time = np.argsort(time, axis=1)  # (block, n_workers)
         mine = again[np.isin(item, block)]
         row = np.searchsorted(block, key[mine] // n_workers)
         nth = np.arange(len(row)) - np.searchsorted(row, row)  # the item's first repeat, its second, ...
-        key[mine] = block[row] * n_workers + sooner[row, nth]
+        key[mine] = block[row] * n_workers + by_time[row, nth]
     key.sort()

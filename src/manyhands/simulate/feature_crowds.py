@@ -1,6 +1,6 @@
-"""The papers' crowds that come with features: items one can learn a classifier on.
+"""Crowds of the papers that have features, so that classifiers can be trained on them.
 
-Self-Crowd's simulated check, NeuCrowd's Syn1 and Syn2, and the Gaussian reference data of difficulty EM.
+The simulation of Self-Crowd, Syn1 and Syn2 of NeuCrowd, and the Gaussian reference data of difficulty EM.
 """
 
 from __future__ import annotations
@@ -12,19 +12,32 @@ import numpy.typing as npt
 
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.crowds import Crowd, label_items, make_annotations, make_truth
+from manyhands.simulate.label_draws import draw_right_or_wrong
 from manyhands.simulate.papers import make_structural
-from manyhands.simulate.workers import draw_right_or_wrong, one_coin
+from manyhands.simulate.workers import one_coin
 from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, OneOf, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]
 
-CLASS_SHARES = (0.5, 0.3, 0.12, 0.08)  # of Self-Crowd's check
+CLASS_SHARES = (0.5, 0.3, 0.12, 0.08)  # of the simulation of Self-Crowd
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureCrowd:
-    """A crowd whose item i is row i of `X`, and test items of known truth."""
+    """A crowd with features, and a test set with known truth.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_items, n_features)
+        Features; row i belongs to item i of the crowd.
+    crowd : Crowd
+        The labels with their truth.
+    X_test : ndarray of shape (n_test, n_features)
+        Features of the test items.
+    truth_test : ndarray of int of shape (n_test,)
+        True classes of the test items.
+    """
 
     X: Array
     crowd: Crowd
@@ -33,12 +46,29 @@ class FeatureCrowd:
 
 
 def make_self_crowd(separation: float = 0.8, n_test: int = 1000, random_state: Seed = None) -> FeatureCrowd:
-    """The sparse and imbalanced crowd on which Self-Crowd's selection rules are told apart.
+    """Simulate the sparse and imbalanced crowd on which the selection rules of Self-Crowd are compared.
 
-    Four Gaussian classes in ten dimensions with shares .5, .3, .12, .08; 400 items, 20 workers of very uneven activity,
-    about two labels per item; accuracies N(.69, .18) within [.2, .98]; a balanced test set. `separation` is the
-    standard deviation of the class centres in each direction, which the sheet leaves open: the classes must overlap
-    for the rules to differ, and with 0.8 a linear classifier trained on the truth is right in five of six cases.
+    Four Gaussian classes in ten dimensions with shares .5, .3, .12, .08; 400 items, 20 workers of very unequal
+    activity, about two labels per item; accuracies N(.69, .18) clipped to [.2, .98]; a balanced test set.
+
+    Parameters
+    ----------
+    separation : float, default=0.8
+        Standard deviation of the class centres in each dimension, which the paper does not state. The classes must
+        overlap for the rules to differ; with 0.8 a linear classifier trained on the truth has an accuracy of about 5/6.
+    n_test : int, default=1000
+        Number of test items.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    FeatureCrowd
+        Features, labels and test set.
+
+    References
+    ----------
+    Shi, Li and Huang (2021), "Learning from Crowds with Sparse and Imbalanced Annotations".
 
     Examples
     --------
@@ -65,11 +95,31 @@ def make_self_crowd(separation: float = 0.8, n_test: int = 1000, random_state: S
 def make_neucrowd(
     n_workers: int = 7, n_features: int = 1200, error_of: str = "worker", random_state: Seed = None
 ) -> FeatureCrowd:
-    """NeuCrowd's Syn1 (7 workers) and Syn2 (11): 1000 labelled items and 500 for testing, all features informative.
+    """Simulate Syn1 (7 workers) and Syn2 (11 workers) of NeuCrowd: 1000 labelled items and 500 test items.
 
-    Items are drawn by scikit-learn's `make_classification` with two clusters per class; the paper validates on
-    the last 200 of the labelled ones. Errors follow a normal(.1, .1) cut to [.01, .5], whose mean is .133: one for each
-    worker, as the paper says, or one for each item with `error_of="item"`, which is closer to the released file.
+    Items are drawn by scikit-learn's `make_classification` with two clusters per class and informative features only;
+    the paper validates on the last 200 of the labelled items. Error rates follow a normal distribution N(.1, .1)
+    truncated to [.01, .5], whose mean is .133.
+
+    Parameters
+    ----------
+    n_workers : int, default=7
+        Number of workers; all label all items.
+    n_features : int, default=1200
+        Number of features.
+    error_of : {"worker", "item"}, default="worker"
+        One error rate for each worker, as in the paper, or one for each item, which is closer to the released file.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    FeatureCrowd
+        Features, labels and test set.
+
+    References
+    ----------
+    Hao et al. (2022), "NeuCrowd: neural sampling network for representation learning with crowdsourced labels".
 
     Examples
     --------
@@ -104,11 +154,23 @@ def make_neucrowd(
 
 
 def make_difficulty_gaussians(data_seed: int = 1228, label_seed: int = 1234) -> FeatureCrowd:
-    """The two-Gaussians data of difficulty EM, to the last label; other seeds give other data of the same kind.
+    """Reproduce the two-Gaussians data of difficulty EM exactly; other seeds give other data of the same model.
 
     Classes N((1, 1), I) and N((-1, -1), I), 500 items each in training and test; five workers with structural labels
-    and p = sigma(x0 + x1). The reference drew from NumPy's global generator; here two legacy generators of
-    our own give the same numbers and leave that one alone.
+    and p = sigma(x0 + x1). The reference implementation uses NumPy's global generator; here two separate legacy
+    generators with the same seeds give the same numbers.
+
+    Parameters
+    ----------
+    data_seed : int, default=1228
+        Seed of the features.
+    label_seed : int, default=1234
+        Seed of the labels.
+
+    Returns
+    -------
+    FeatureCrowd
+        Features, labels and test set.
 
     Examples
     --------
@@ -126,22 +188,23 @@ def make_difficulty_gaussians(data_seed: int = 1228, label_seed: int = 1234) -> 
 
 
 def _two_gaussians(rng: np.random.RandomState) -> Array:
-    """(1000, 2): the reference draws 500 numbers at a time, first column before second, positive items first."""
+    """(1000, 2) features in the order of draws of the reference: 500 at a time, first column first, class 1 first."""
     return np.vstack([np.column_stack([rng.randn(500) + mean, rng.randn(500) + mean]) for mean in (1, -1)])
 
 
 def _neucrowd_labels(truth: Codes, n_workers: int, error_of: str, rng: np.random.Generator) -> Crowd:
+    """Labels of all workers on all items, with error rates by worker or by item."""
     if error_of == "worker":
-        return label_items(truth, one_coin(1 - _cut_normal(n_workers, rng), 2), random_state=rng)
-    error = _cut_normal(len(truth), rng)
+        return label_items(truth, one_coin(1 - _truncated_normal(n_workers, rng), 2), random_state=rng)
+    error = _truncated_normal(len(truth), rng)
     item, worker = np.divmod(np.arange(len(truth) * n_workers, dtype=np.int32), n_workers)
     label = draw_right_or_wrong(1 - error[item], truth[item], 2, rng)
     annotations = make_annotations(item, worker, label, len(truth), n_workers, 2)
     return Crowd(annotations, truth, None, np.zeros(n_workers, bool), difficulty=error)
 
 
-def _cut_normal(n: int, rng: np.random.Generator) -> Array:
-    """N draws of a normal(.1, .1) cut to [.01, .5], by the inverse of its distribution function."""
+def _truncated_normal(n: int, rng: np.random.Generator) -> Array:
+    """(n,) draws from a normal distribution N(.1, .1) truncated to [.01, .5], by its inverse distribution function."""
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((0.01 - 0.1) / 0.1), ndtr((0.5 - 0.1) / 0.1)

@@ -1,8 +1,8 @@
-"""Imbalanced and sparse crowds: a long tail of classes, few labels on each item, workers as mixed as LabelMe's.
+"""Imbalanced and sparse crowds: long-tailed classes, few labels per item, workers as heterogeneous as LabelMe's.
 
 shares of K classes   ratio ** (-k / (K - 1)),  k = 0 .. K - 1:  the first is `ratio` times the last
-workers               accuracies N(.69, .18) within [.2, .98], as LabelMe's 59; each with habits of his own
-activity              very uneven, a Dirichlet draw
+workers               accuracies N(.69, .18) clipped to [.2, .98], as of LabelMe's 59; a random confusion matrix each
+activity              very unequal, a Dirichlet draw
 """
 
 from __future__ import annotations
@@ -22,14 +22,28 @@ from manyhands.validation import Boolean, Constraint, Number, RandomState, check
 
 Array = npt.NDArray[np.float64]
 
-_ACCURACY = (0.69, 0.18)  # mean and spread of LabelMe's workers
+_ACCURACY = (0.69, 0.18)  # mean and standard deviation of LabelMe's workers
 _WITHIN = (0.2, 0.98)
 _WHOLE = Number(whole=True, least=1)
 
 
 def long_tail_shares(n_classes: int, ratio: float = 10.0) -> Array:
-    """(n_classes,) what part of the items each class has, the first being `ratio` times as large as the last.
+    """Share of each class in a long-tailed distribution.
 
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, at least 2.
+    ratio : float, default=10.0
+        Size of the first class divided by that of the last; sizes in between form a geometric sequence.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The shares, descending; they sum to 1.
+
+    Examples
+    --------
     >>> (long_tail_shares(3, 100) / long_tail_shares(3, 100)[-1]).round(6).tolist()
     [100.0, 10.0, 1.0]
     """
@@ -40,13 +54,27 @@ def long_tail_shares(n_classes: int, ratio: float = 10.0) -> Array:
 
 
 def class_sizes(n: int, share: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """How many of n items each class has by its share; each has one at least.
+    """Distribute items over classes in proportion to their shares, with at least one item for each class.
 
+    Parameters
+    ----------
+    n : int
+        Number of items, at least that of the classes.
+    share : array-like of shape (n_classes,)
+        Share of each class; need not sum to 1.
+
+    Returns
+    -------
+    ndarray of int of shape (n_classes,)
+        Number of items of each class; they sum to n.
+
+    Examples
+    --------
     >>> class_sizes(110, [10, 1]).tolist()
     [100, 10]
     """
     if n < np.size(share):
-        raise ParameterError(f"{n} items are too few for {np.size(share)} classes; give each class one.")
+        raise ParameterError(f"{n} items are too few for {np.size(share)} classes; every class needs at least one.")
     return share_out(n, share)
 
 
@@ -57,9 +85,28 @@ def label_sparsely(
     labels_per_item: float = 2.5,
     random_state: Seed = None,
 ) -> Crowd:
-    """Few labels on each item, by workers as mixed and as unevenly busy as LabelMe's.
+    """Simulate few labels per item, by workers with accuracies and activities like those of LabelMe.
 
-    Accuracies are drawn from N(.69, .18) within [.2, .98], and each worker's confusion matrix around that.
+    Accuracies are drawn from N(.69, .18) clipped to [.2, .98], each worker has a random confusion matrix around the
+    one-coin model, and activities are a Dirichlet draw.
+
+    Parameters
+    ----------
+    truth : array-like of int of shape (n_items,)
+        True class of each item.
+    n_classes : int
+        Number of classes.
+    n_workers : int, default=59
+        Number of workers.
+    labels_per_item : float, default=2.5
+        Mean number of labels of an item.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    Crowd
+        The labels with truth and confusion matrices.
 
     Examples
     --------
@@ -88,16 +135,35 @@ def make_long_tail(
     balanced_test: bool = True,
     random_state: Seed = None,
 ) -> FeatureCrowd:
-    """An imbalanced and sparse crowd on overlapping Gaussian classes.
+    """Simulate an imbalanced and sparse crowd on overlapping Gaussian classes.
 
     Parameters
     ----------
-    n_items, n_classes, n_workers : int
-    ratio : how many times as large class 0 is as the last one; in between, sizes fall by the same factor
-    labels_per_item : 2.5 gives two labels to one half of the items and three to the other
-    n_features, separation : dimensions, and the standard deviation of the class centres in each; items have 1
-    n_test, balanced_test : how many test items; with as many of each class, or with the sizes of the training classes
-    random_state : int, Generator or None
+    n_items : int, default=1000
+        Number of items.
+    n_classes : int, default=8
+        Number of classes.
+    ratio : float, default=10.0
+        Size of class 0 divided by that of the last class; sizes in between form a geometric sequence.
+    n_workers : int, default=59
+        Number of workers.
+    labels_per_item : float, default=2.5
+        Mean number of labels of an item; 2.5 gives two labels to half of the items and three to the others.
+    n_features : int, default=10
+        Number of features.
+    separation : float, default=0.8
+        Standard deviation of the class centres in each dimension; that of the items around their centre is 1.
+    n_test : int, default=1000
+        Number of test items.
+    balanced_test : bool, default=True
+        Whether the test set has equally many items of each class, or the class shares of the training set.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    FeatureCrowd
+        Features, labels and test set.
 
     Examples
     --------

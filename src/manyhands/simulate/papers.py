@@ -1,7 +1,7 @@
-"""The crowds of the papers, for given items: how each study made its labels from the truth.
+"""Crowds as simulated in the papers of the methods, for items with given truth.
 
 ICED (Wang et al.), difficulty EM ("Data Difficulty Specified Crowdsourcing"), MBEM (Khetan et al. 2018) and
-Max-MIG (Cao et al. 2019). Those that come with features of their own are in `features`.
+Max-MIG (Cao et al. 2019). Those with features are in `feature_crowds`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate.assignment import assign
 from manyhands.simulate.crowds import Crowd, check_truth, label_items, make_annotations
+from manyhands.simulate.label_draws import draw_right_or_wrong
 from manyhands.simulate.workers import (
     accuracy_to_ability,
     difficulty_accuracy,
-    draw_right_or_wrong,
     hammer_spammer,
     one_coin,
     two_coin,
@@ -31,21 +31,31 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ICEDSetting:
-    """Items of the two classes, workers, and the range of their error rates."""
+    """Simulation setting of one data set of ICED.
+
+    Attributes
+    ----------
+    n_of_class : tuple of (int, int)
+        Number of items of class 0 and of class 1.
+    n_workers : int
+        Number of workers.
+    error : tuple of (float, float)
+        Range of the uniform distribution of the workers' error rates.
+    """
 
     n_of_class: tuple[int, int]
     n_workers: int
     error: tuple[float, float]
 
 
-# The paper's appendix with the error rates is lost; these ranges give its counts of items by certainty.
+# The appendix of the paper with the error rates is not available; these ranges reproduce its counts by certainty.
 ICED_SETTINGS = {
     "gisette": ICEDSetting((2800, 280), 7, (0.20, 0.40)),
     "usps": ICEDSetting((668, 66), 9, (0.25, 0.42)),
     "gsad": ICEDSetting((2341, 234), 11, (0.25, 0.45)),
 }
 
-# Gaussian data of difficulty EM: what the five workers know of class 1 and of class 0, on the easiest items.
+# Gaussian data of difficulty EM: sensitivity and specificity of the five workers on the easiest items.
 SENSITIVITY = (0.8, 0.6, 0.6, 0.7, 0.6)
 SPECIFICITY = (0.6, 0.7, 0.6, 0.7, 0.7)
 
@@ -64,10 +74,23 @@ def make_iced(
     random_state: Seed = None,
     error: Sequence[float] | None = None,
 ) -> Crowd:
-    """ICED's imbalanced crowds: one-coin workers who label everything, ten items of class 0 to one of class 1.
+    """Simulate the imbalanced crowds of ICED: one-coin workers who label all items, class sizes of ten to one.
 
-    `truth` gives the classes of real items; without it there are as many of each as in the paper's data set. `error` is
-    the range from which the workers' error rates are drawn, if not that of the setting.
+    Parameters
+    ----------
+    setting : {"gisette", "usps", "gsad"}, default="gisette"
+        Data set of the paper, a key of :data:`ICED_SETTINGS`.
+    truth : array-like of int of shape (n_items,), default=None
+        True classes of real items; if None, as many items of each class as in the paper, in random order.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+    error : tuple of (low, high), default=None
+        Range of the workers' error rates; that of the setting if None.
+
+    Returns
+    -------
+    Crowd
+        The labels with truth and confusion matrices.
 
     Examples
     --------
@@ -87,6 +110,7 @@ def make_iced(
 
 
 def _checked_range(error: Sequence[float]) -> Sequence[float]:
+    """The range of error rates, if it is one."""
     share = Number(least=0, most=1)
     if len(error) != 2 or not all(map(share.allows, error)) or error[0] > error[1]:
         raise ParameterError(f"error must be a pair (low, high) of shares, such as (0.1, 0.3). Got {error!r}.")
@@ -100,10 +124,26 @@ def make_structural(
     specificity: npt.ArrayLike = SPECIFICITY,
     random_state: Seed | np.random.RandomState = None,
 ) -> Crowd:
-    """Difficulty EM's structural labels: right with sigma(ability * (p - 1/2)^2), whoever labels whatever.
+    """Simulate the structural labels of difficulty EM: right with probability sigma(ability * (p - 1/2)^2).
 
-    Sensitivity and specificity are those on the easiest items, where a good classifier's p is 0 or 1. A legacy
-    `RandomState` is accepted, because the reference data were drawn with one.
+    Parameters
+    ----------
+    truth : array-like of int of shape (n_items,)
+        True class of each item, 0 or 1.
+    p : array-like of shape (n_items,)
+        Probability of class 1 given the features; items with p = 1/2 are the most difficult.
+    sensitivity : array-like of shape (n_workers,), default=(0.8, 0.6, 0.6, 0.7, 0.6)
+        Accuracy of each worker on the easiest items (p = 0 or 1) of class 1.
+    specificity : array-like of shape (n_workers,), default=(0.6, 0.7, 0.6, 0.7, 0.7)
+        Accuracy of each worker on the easiest items of class 0.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed or generator of all random draws; a legacy ``RandomState`` is accepted because the reference data were
+        drawn with one.
+
+    Returns
+    -------
+    Crowd
+        Labels of all workers on all items, with difficulty and expertise.
 
     Examples
     --------
@@ -121,10 +161,9 @@ def make_structural(
     expertise = two_coin(sensitivity, specificity)  # (n_workers, truth, label)
     ability = accuracy_to_ability(np.stack([expertise[:, 0, 0], expertise[:, 1, 1]]))  # (truth, n_workers)
     right = difficulty_accuracy(ability[codes], easiness[:, None])  # (n_items, n_workers): the data are dense
-    says_one = np.where(codes[:, None] == 1, right, 1 - right)
-    label = (rng.random(right.shape) >= 1 - says_one).astype(
-        np.int32
-    )  # as RandomState.choice turns a draw into a label
+    p_one = np.where(codes[:, None] == 1, right, 1 - right)
+    is_one = rng.random(right.shape) >= 1 - p_one  # as RandomState.choice converts a draw to a label
+    label = is_one.astype(np.int32)
     own = np.diagonal(expertise, axis1=1, axis2=2)
     return replace(_dense(codes, label), difficulty=1 - 4 * easiness, expertise=own)
 
@@ -132,10 +171,28 @@ def make_structural(
 def make_nonstructural(
     truth: npt.ArrayLike, n_workers: int = 5, most: int = 5, n_classes: int = 2, random_state: Seed = None
 ) -> Crowd:
-    """Difficulty EM's labels without structure: wrong with 1 / (3 + k), k drawn from 0 to `most` for every label.
+    """Simulate the non-structural labels of difficulty EM: wrong with probability 1 / (3 + k), k random per label.
 
-    The paper's text has `most` = 5, its code 4. As k is drawn anew each time, the crowd cannot be told
-    from one-coin workers whose error is the mean of 1 / (3 + k), which is what `confusion` holds.
+    As k is drawn for every label, the crowd is equivalent to one-coin workers whose error rate is the mean of
+    1 / (3 + k); this is what `confusion` contains.
+
+    Parameters
+    ----------
+    truth : array-like of int of shape (n_items,)
+        True class of each item.
+    n_workers : int, default=5
+        Number of workers; all label all items.
+    most : int, default=5
+        Largest k, which is uniform from 0; the text of the paper has 5, its code 4.
+    n_classes : int, default=2
+        Number of classes.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    Crowd
+        The labels with truth and confusion matrices.
 
     Examples
     --------
@@ -170,9 +227,36 @@ def make_mbem(
     class_wise: bool = False,
     random_state: Seed = None,
 ) -> Crowd:
-    """MBEM's crowd of hammers, who are always right, and spammers, who guess; each item goes to a few of them.
+    """Simulate the crowd of MBEM: hammers, who are always right, and spammers with random labels; few labels per item.
 
-    The released code lets spammers lean toward the truth by a hundredth, against zeros; here they guess.
+    In the released code the labels of spammers are right slightly more often than at random (by 0.01, to avoid zeros);
+    here they are uniform.
+
+    Parameters
+    ----------
+    truth : array-like of int of shape (n_items,)
+        True class of each item.
+    n_classes : int
+        Number of classes.
+    n_workers : int, default=100
+        Number of workers.
+    hammers : float, default=0.4
+        Probability that a worker is a hammer.
+    labels_per_item : float, default=1
+        Number of labels of each item.
+    class_wise : bool, default=False
+        Whether hammer or spammer is drawn for each true class of a worker.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    Crowd
+        The labels with truth and confusion matrices; bad workers are those who are hammers in no class.
+
+    References
+    ----------
+    Khetan, Lipton and Anandkumar (2018), "Learning from noisy singly-labeled data".
 
     Examples
     --------
@@ -188,16 +272,28 @@ def make_mbem(
 
 
 def make_max_mig(truth: npt.ArrayLike, case: int = 1, expertise: str = "high", random_state: Seed = None) -> Crowd:
-    """Max-MIG's seniors and juniors on two classes, all labelling everything.
+    """Simulate the senior and junior workers of Max-MIG on two classes; all label all items.
 
     Parameters
     ----------
-    truth : (n_items,) codes 0 and 1
-    case : {1, 2, 3}
-        1: the seniors alone, independent. 2: juniors join who always say class 0. 3: juniors join who copy a senior.
-    expertise : {"high", "low"}
-        Five seniors of mixed skill and five juniors, or ten seniors who are right in .55 of the cases and fifteen
-        juniors (two in case 3).
+    truth : array-like of int of shape (n_items,)
+        True class of each item, 0 or 1.
+    case : {1, 2, 3}, default=1
+        1: independent seniors only. 2: also juniors who always label class 0. 3: also juniors who copy a senior.
+    expertise : {"high", "low"}, default="high"
+        ``"high"``: five seniors of different accuracies and five juniors. ``"low"``: ten seniors of accuracy .55 and
+        fifteen juniors (two in case 3).
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    Crowd
+        The labels with truth and confusion matrices; juniors are the bad workers.
+
+    References
+    ----------
+    Cao, Xu, Kong and Wang (2019), "Max-MIG: an information theoretic approach for joint learning from crowds".
 
     Examples
     --------
@@ -213,20 +309,20 @@ def make_max_mig(truth: npt.ArrayLike, case: int = 1, expertise: str = "high", r
     seniors = label_items(truth, two_coin(*_SENIORS[expertise]), random_state=random_state)
     if case == 1:
         return seniors
-    said = seniors.annotations.label.reshape(len(seniors.truth), -1)  # (n_items, n_seniors): dense
+    of_seniors = seniors.annotations.label.reshape(len(seniors.truth), -1)  # (n_items, n_seniors): dense
     assert seniors.confusion is not None
     if case == 2:
-        juniors = np.zeros((len(said), _N_JUNIORS[expertise]), np.int32)
-        habit = np.tile([1.0, 0.0], (juniors.shape[1], 2, 1))
+        juniors = np.zeros((len(of_seniors), _N_JUNIORS[expertise]), np.int32)
+        confusion = np.tile([1.0, 0.0], (juniors.shape[1], 2, 1))
     else:
-        juniors, habit = said[:, _COPIED[expertise]], seniors.confusion[list(_COPIED[expertise])]
-    is_bad = np.repeat([False, True], [said.shape[1], juniors.shape[1]])
-    crowd = _dense(seniors.truth, np.hstack([said, juniors]))
-    return replace(crowd, confusion=np.concatenate([seniors.confusion, habit]), is_bad=is_bad)
+        juniors, confusion = of_seniors[:, _COPIED[expertise]], seniors.confusion[list(_COPIED[expertise])]
+    is_bad = np.repeat([False, True], [of_seniors.shape[1], juniors.shape[1]])
+    crowd = _dense(seniors.truth, np.hstack([of_seniors, juniors]))
+    return replace(crowd, confusion=np.concatenate([seniors.confusion, confusion]), is_bad=is_bad)
 
 
 def _dense(truth: npt.NDArray[np.int32], label: npt.NDArray[np.int32]) -> Crowd:
-    """The crowd of two classes in which everybody labelled everything; `label` is (n_items, n_workers)."""
+    """A crowd of two classes in which every worker labelled every item; `label` is (n_items, n_workers)."""
     n_items, n_workers = label.shape
     item, worker = np.divmod(np.arange(label.size, dtype=np.int32), n_workers)
     annotations = make_annotations(item, worker, label.ravel(), n_items, n_workers, 2)

@@ -1,10 +1,11 @@
-"""How workers err: confusion matrices indexed [worker, truth, label], and accuracies that depend on the item.
+"""Models of label noise: confusion matrices indexed [worker, truth, label], and accuracies that depend on the item.
 
-    table        p(label | truth) = confusion[worker, truth, label]
+    confusion    p(label | truth) = confusion[worker, truth, label]
     GLAD         p(right) = sigma(ability * easiness)
     difficulty   p(right) = sigma(ability * d),  d = (p - 1/2)^2  in [0, 1/4]
 
-For K classes sigma(s) becomes exp(s) / (exp(s) + K - 1) in the last model, and a wrong label is any other class.
+For K classes sigma(s) becomes exp(s) / (exp(s) + K - 1) in the last model, and a wrong label is uniform over the other
+classes.
 """
 
 from __future__ import annotations
@@ -14,21 +15,34 @@ import numpy.typing as npt
 
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
-from manyhands.sorting import Codes
 from manyhands.validation import Constraint, Number, RandomState, check_parameters
 
 Array = npt.NDArray[np.float64]
 Accuracy = float | tuple[float, float] | npt.ArrayLike
 
-_CHUNK = 1 << 20  # labels drawn at a time, so that ten million need little memory beyond themselves
-
 
 def draw_accuracy(n_workers: int, accuracy: Accuracy = 0.8, spread: float = 0.0, random_state: Seed = None) -> Array:
-    """(n_workers,) one accuracy for each worker.
+    """Draw the accuracy of each worker.
 
-    `accuracy` is one number for all (with `spread` the mean of a normal, cut off at 0.02 and 0.98), a pair
-    (low, high) for a uniform draw, or one number for each worker.
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    accuracy : float, tuple of (low, high) or array-like of shape (n_workers,), default=0.8
+        One accuracy for all workers, the range of a uniform distribution, or one accuracy for each worker.
+    spread : float, default=0.0
+        Standard deviation of a normal distribution around a single `accuracy`, clipped to [0.02, 0.98]; not used with
+        a range or with one accuracy for each worker.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
 
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        The accuracies.
+
+    Examples
+    --------
     >>> draw_accuracy(3, 0.8).tolist()
     [0.8, 0.8, 0.8]
     >>> bool(np.all(draw_accuracy(50, (0.6, 0.7), random_state=0) >= 0.6))
@@ -53,8 +67,22 @@ def draw_accuracy(n_workers: int, accuracy: Accuracy = 0.8, spread: float = 0.0,
 
 
 def one_coin(accuracy: npt.ArrayLike, n_classes: int) -> Array:
-    """Confusion matrices of workers who are right equally often in every class and wrong anywhere else alike.
+    """Confusion matrices of the one-coin model: equal accuracy in every class, errors uniform over the other classes.
 
+    Parameters
+    ----------
+    accuracy : array-like of shape (n_workers,)
+        Accuracy of each worker.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices [worker, truth, label].
+
+    Examples
+    --------
     >>> one_coin([0.8], 3)[0].round(3).tolist()
     [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     """
@@ -65,8 +93,22 @@ def one_coin(accuracy: npt.ArrayLike, n_classes: int) -> Array:
 
 
 def two_coin(sensitivity: npt.ArrayLike, specificity: npt.ArrayLike) -> Array:
-    """Confusion matrices of two classes: right with `sensitivity` on class 1 and with `specificity` on class 0.
+    """Confusion matrices of the two-coin model: two classes with sensitivity and specificity of each worker.
 
+    Parameters
+    ----------
+    sensitivity : array-like of shape (n_workers,)
+        Accuracy on class 1.
+    specificity : array-like of shape (n_workers,)
+        Accuracy on class 0.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, 2, 2)
+        Confusion matrices [worker, truth, label].
+
+    Examples
+    --------
     >>> two_coin([0.9], [0.6])[0].round(3).tolist()
     [[0.6, 0.4], [0.1, 0.9]]
     """
@@ -82,8 +124,26 @@ def two_coin(sensitivity: npt.ArrayLike, specificity: npt.ArrayLike) -> Array:
 def random_confusion(
     accuracy: npt.ArrayLike, n_classes: int, strength: float = 10.0, random_state: Seed = None
 ) -> Array:
-    """Confusion matrices whose rows are Dirichlet draws around the one-coin rows; `strength` keeps them close.
+    """Confusion matrices whose rows are Dirichlet draws around those of the one-coin model.
 
+    Parameters
+    ----------
+    accuracy : array-like of shape (n_workers,)
+        Mean accuracy of each worker.
+    n_classes : int
+        Number of classes.
+    strength : float, default=10.0
+        Sum of the Dirichlet parameters; large values give matrices close to the one-coin model.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices [worker, truth, label].
+
+    Examples
+    --------
     >>> rows = random_confusion([0.8, 0.6], 3, random_state=0)
     >>> rows.shape, bool(np.allclose(rows.sum(-1), 1))
     ((2, 3, 3), True)
@@ -98,8 +158,33 @@ def random_confusion(
 def hammer_spammer(
     n_workers: int, n_classes: int, hammers: float, class_wise: bool = False, random_state: Seed = None
 ) -> Array:
-    """MBEM's workers: with probability `hammers` always right, otherwise guessing; class by class if `class_wise`.
+    """Confusion matrices of the hammer-spammer model: a worker is always right, or labels at random.
 
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    hammers : float
+        Probability that a worker is a hammer, who is always right; the others are spammers with uniform labels.
+    class_wise : bool, default=False
+        Whether hammer or spammer is drawn for each true class of a worker in place of once for each worker.
+    random_state : int, Generator or None, default=None
+        Seed or generator of all random draws.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices [worker, truth, label].
+
+    References
+    ----------
+    Karger, Oh and Shah (2014), "Budget-optimal task allocation for reliable crowdsourcing systems".
+    Khetan, Lipton and Anandkumar (2018), "Learning from noisy singly-labeled data" (MBEM).
+
+    Examples
+    --------
     >>> hammer_spammer(2, 2, hammers=1.0).tolist()
     [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
     """
@@ -111,8 +196,27 @@ def hammer_spammer(
 
 
 def glad_accuracy(ability: npt.ArrayLike, easiness: npt.ArrayLike) -> Array:
-    """GLAD's probability of a right label, sigma(ability * easiness); a negative ability means to deceive.
+    """Probability of a right label in GLAD: sigma(ability * easiness).
 
+    Parameters
+    ----------
+    ability : array-like
+        Ability of the worker; negative for an adversarial worker.
+    easiness : array-like
+        Easiness of the item, at least 0; 1 / easiness is the difficulty.
+
+    Returns
+    -------
+    ndarray
+        The probabilities, in the shape to which the arguments broadcast.
+
+    References
+    ----------
+    Whitehill et al. (2009), "Whose vote should count more: optimal integration of labels from labelers of unknown
+    expertise".
+
+    Examples
+    --------
     >>> glad_accuracy(2.0, [0.0, 1.0]).round(3).tolist()
     [0.5, 0.881]
     """
@@ -120,8 +224,26 @@ def glad_accuracy(ability: npt.ArrayLike, easiness: npt.ArrayLike) -> Array:
 
 
 def difficulty_accuracy(ability: npt.ArrayLike, easiness: npt.ArrayLike, n_classes: int = 2) -> Array:
-    """Difficulty EM's probability of a right label; a guess where `easiness` = (p - 1/2)^2 is 0.
+    """Probability of a right label in the model of difficulty EM.
 
+    It is 1 / (1 + (n_classes - 1) exp(-ability * easiness)): that of a random label where the easiness is 0.
+
+    Parameters
+    ----------
+    ability : array-like
+        Ability of the worker.
+    easiness : array-like
+        Easiness (p - 1/2)^2 of the item, where p is the probability of class 1 given its features.
+    n_classes : int, default=2
+        Number of classes.
+
+    Returns
+    -------
+    ndarray
+        The probabilities, in the shape to which the arguments broadcast.
+
+    Examples
+    --------
     >>> difficulty_accuracy(accuracy_to_ability(0.8), [0.0, 0.25]).round(3).tolist()
     [0.5, 0.8]
     """
@@ -130,54 +252,24 @@ def difficulty_accuracy(ability: npt.ArrayLike, easiness: npt.ArrayLike, n_class
 
 
 def accuracy_to_ability(accuracy: npt.ArrayLike, n_classes: int = 2) -> Array:
-    """The ability of a worker who has this accuracy on the easiest items, those with d = 1/4.
+    """Convert the accuracy on the easiest items, those with d = 1/4, to the ability of difficulty EM.
 
+    Parameters
+    ----------
+    accuracy : array-like
+        Accuracy on the easiest items.
+    n_classes : int, default=2
+        Number of classes.
+
+    Returns
+    -------
+    ndarray
+        The abilities.
+
+    Examples
+    --------
     >>> accuracy_to_ability([0.5, 0.8]).round(3).tolist()
     [0.0, 5.545]
     """
     right = np.clip(np.asarray(accuracy, float), 1e-6, 1 - 1e-6)
     return np.asarray(4 * np.log((n_classes - 1) * right / (1 - right)))
-
-
-def draw_labels(confusion: Array, worker: Codes, truth: Codes, random_state: Seed = None) -> Codes:
-    """Draw one label from `confusion[worker, truth]` for each annotation; `truth` is that of the item it is about.
-
-    >>> always_next = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    >>> draw_labels(always_next, np.zeros(3, np.int32), np.array([0, 1, 1], np.int32)).tolist()
-    [1, 0, 0]
-    """
-    rng = make_generator(random_state)
-    n_workers, n_classes, _ = confusion.shape
-    width = 1 << (n_classes - 1).bit_length()
-    upto = np.full((n_workers * n_classes, width), np.inf)  # no draw lies beyond the last class, whatever rounding does
-    upto[:, : n_classes - 1] = np.cumsum(confusion, axis=2).reshape(-1, n_classes)[:, :-1]
-    label = np.empty(len(worker), np.int32)
-    for first in range(0, len(worker), _CHUNK):
-        part = slice(first, first + _CHUNK)
-        row = worker[part].astype(np.int64) * n_classes + truth[part]
-        label[part] = _find(upto, row, rng.random(len(row)))
-    return label
-
-
-def _find(upto: Array, row: npt.NDArray[np.int64], u: Array) -> npt.NDArray[np.int64]:
-    """How many entries of `upto[row]` are at most u: a binary search in all rows at once."""
-    flat, width = upto.ravel(), upto.shape[1]
-    begin = row * width
-    found = begin.copy()
-    step = width // 2
-    while step:
-        found += step * (flat[found + step - 1] <= u)
-        step //= 2
-    return found - begin
-
-
-def draw_right_or_wrong(accuracy: Array, truth: Codes, n_classes: int, random_state: Seed = None) -> Codes:
-    """Draw the truth with probability `accuracy`, otherwise any of the other classes; one entry per annotation.
-
-    >>> draw_right_or_wrong(np.array([1.0, 0.0]), np.array([1, 1]), n_classes=2).tolist()
-    [1, 0]
-    """
-    rng = make_generator(random_state)
-    is_wrong = rng.random(len(truth)) >= accuracy
-    step = 1 + rng.integers(max(n_classes - 1, 1), size=len(truth))
-    return np.asarray((truth + is_wrong * step) % n_classes, np.int32)

@@ -1,4 +1,4 @@
-"""What makes a classifier an estimator beyond that: searches and pipelines."""
+"""Classifiers in scikit-learn: grid search and pipelines."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import numpy as np
 
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import brief
+from manyhands.testing.learners import brief_copy
 from manyhands.testing.small_crowds import feature_crowd
 
 
-def check_search_and_pipeline(classifier: CrowdClassifier) -> None:
-    """`GridSearchCV` with `cv=KFold` and a `Pipeline` take it, with no truth in sight."""
+def check_grid_search_and_pipeline(classifier: CrowdClassifier) -> None:
+    """The classifier works in a `Pipeline` and in `GridSearchCV` with `cv=KFold`, without any truth.
+
+    Parameters
+    ----------
+    classifier : CrowdClassifier
+        An unfitted classifier; small copies of it are fitted.
+    """
     from sklearn.model_selection import GridSearchCV, KFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     X, votes, _ = feature_crowd(2)
-    pipeline = make_pipeline(StandardScaler(), brief(classifier))
+    pipeline = make_pipeline(StandardScaler(), brief_copy(classifier))
     step = pipeline.steps[-1][0]
     search = GridSearchCV(pipeline, {f"{step}__random_state": [0, 1]}, cv=KFold(2), error_score="raise")
     quietly(lambda: search.fit(X, votes))

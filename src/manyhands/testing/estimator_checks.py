@@ -1,15 +1,17 @@
-"""What makes a method an estimator: parameters, copies, pickles."""
+"""Aggregators as estimators of scikit-learn: parameters, clones, pickles, repeated fits."""
 
 from __future__ import annotations
 
 import pickle
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import fields
 from typing import Any
+from unittest.mock import patch
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import ParameterError
+from manyhands.options import OptionGroup, with_nested_options
 from manyhands.testing.assertions import (
     assert_equal,
     assert_same_results,
@@ -24,70 +26,113 @@ from manyhands.testing.assertions import (
 )
 from manyhands.testing.small_crowds import (
     easy_crowd,
-    with_silence,
+    with_unlabelled,
 )
 
 
 def check_clone_and_repr_round_trip(aggregator: Aggregator) -> None:
-    """scikit-learn can clone it, `repr` shows how to make it again, and `set_params` refuses what is unknown."""
+    """scikit-learn can clone the estimator, `repr` reproduces it, and `set_params` refuses unknown parameters.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        An unfitted aggregator; copies of it are fitted.
+    """
     others = (copy_of(aggregator, **{name: value}) for name, value in other_values(aggregator).items())
-    assert_clones_and_reprs_are_alike(fit(aggregator, easy_crowd(2)[0]), others)
+    assert_clones_and_reprs_are_equal(fit(aggregator, easy_crowd(2)[0]), others)
 
 
 def check_pickle_round_trip(aggregator: Aggregator) -> None:
-    """A fitted aggregator that was pickled and read again has the same results and predicts the same bits."""
-    votes = with_silence(easy_crowd(n_classes_for(aggregator, 3))[0])
+    """A pickled and unpickled aggregator has the same results and gives bit-identical predictions.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        An unfitted aggregator; copies of it are fitted.
+    """
+    votes = with_unlabelled(easy_crowd(n_classes_for(aggregator, 3))[0])
     fitted = fit(aggregator, votes, {votes.item_ids[0]: votes.classes[0]})
     again = pickle.loads(pickle.dumps(fitted))
-    assert_same_results(fitted, again, "a pickle loses results")
-    assert_equal(again.predict_proba(votes), fitted.predict_proba(votes), "a pickle predicts otherwise")
-    assert again.score(votes) == fitted.score(votes), "a pickle scores otherwise"
+    assert_same_results(fitted, again, "unpickled results differ")
+    assert_equal(again.predict_proba(votes), fitted.predict_proba(votes), "unpickled predictions differ")
+    assert again.score(votes) == fitted.score(votes), "the unpickled score differs"
 
 
-def check_a_second_fit_forgets_the_first(aggregator: Aggregator) -> None:
-    """Fitting again gives what a fresh aggregator gives, and nothing is left of the first fit."""
-    first, second = with_silence(easy_crowd(n_classes_for(aggregator, 3))[0]), easy_crowd(2)[0]
+def check_second_fit_is_independent_of_the_first(aggregator: Aggregator) -> None:
+    """A second fit gives the results of a fresh aggregator, and no attribute of the first fit is left.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        An unfitted aggregator; copies of it are fitted.
+    """
+    first, second = with_unlabelled(easy_crowd(n_classes_for(aggregator, 3))[0]), easy_crowd(2)[0]
     twice = fit(aggregator, first, {first.item_ids[0]: first.classes[0]})
-    twice.left_over_ = "a result that only the first fit had"
+    twice.left_over_ = "an attribute of the first fit only"
     quietly(lambda: twice.fit(second))
     once = fit(aggregator, second)
-    assert_same_results(once, twice, "the second fit remembers the first")
-    assert_equal(twice.predict_proba(second), once.predict_proba(second), "predictions remember the first fit")
-
-
-def check_every_parameter_is_documented(method: BaseEstimator) -> None:
-    """Every constructor parameter stands in the class docstring under Parameters, and no other does."""
-    documented, parameters = documented_parameters(type(method)), set(method.get_params(deep=False))
-    assert documented == parameters, f"documented: {sorted(documented)}; in the signature: {sorted(parameters)}"
+    assert_same_results(once, twice, "the second fit depends on the first")
+    assert_equal(twice.predict_proba(second), once.predict_proba(second), "predictions depend on the first fit")
 
 
 def check_every_parameter_is_validated(aggregator: Aggregator) -> None:
-    """Every constructor parameter has a constraint, and `fit` refuses what the constraint forbids, by its name."""
+    """Every constructor parameter has a constraint, and `fit` raises a ParameterError that names the parameter.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        An unfitted aggregator; copies of it are fitted.
+    """
     assert_bad_values_are_refused(copy_of(aggregator), easy_crowd(2)[0])
 
 
 def check_every_parameter_is_read(aggregator: Aggregator) -> None:
-    """`fit` reads every constructor parameter, beyond the check that its value is legal."""
+    """`fit` reads every constructor parameter, apart from its validation.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        An unfitted aggregator; copies of it are fitted.
+    """
     assert_parameters_are_read(copy_of(aggregator), easy_crowd(2)[0])
 
 
-def assert_clones_and_reprs_are_alike(fitted: Any, variants: Iterable[Any]) -> None:
-    """A clone and what `repr` shows have the same parameters, of a fitted one and of every variant."""
+def assert_clones_and_reprs_are_equal(fitted: Any, variants: Iterable[Any]) -> None:
+    """Assert that a clone and the evaluated `repr` have the same parameters.
+
+    Parameters
+    ----------
+    fitted : BaseEstimator
+        A fitted estimator.
+    variants : iterable of BaseEstimator
+        Further estimators, with other parameters.
+    """
     from sklearn.base import clone
 
     for original in (fitted, *variants):
-        assert repr(clone(original).get_params()) == repr(original.get_params()), f"clone changes {original}"
-        again = eval(repr(original), {type(original).__name__: type(original)})
-        assert repr(again.get_params()) == repr(original.get_params()), f"{original!r} does not make itself again"
-    assert not results_of(clone(fitted)), "a clone keeps results"
+        assert repr(clone(original).get_params()) == repr(original.get_params()), (
+            f"clone changes the parameters of {original}"
+        )
+        groups = [type(value) for value in original.get_params(deep=False).values() if isinstance(value, OptionGroup)]
+        again = eval(repr(original), {cls.__name__: cls for cls in (type(original), *groups)})
+        assert repr(again.get_params()) == repr(original.get_params()), f"{original!r} does not reproduce itself"
+    assert not results_of(clone(fitted)), "a clone has fitted attributes"
     error_of(lambda: clone(fitted).set_params(no_such_parameter=1), ParameterError)
 
 
 def assert_bad_values_are_refused(method: Any, *data: Any) -> None:
-    """`fit(*data)` refuses what constraints forbid, by the parameter's name and before anything is stored."""
-    constraints = method._constraints
-    assert set(constraints) == set(method.get_params(deep=False)), "constraints and constructor parameters differ"
-    for name, constraint in constraints.items():
+    """Assert that `fit` refuses values that a constraint forbids, naming the parameter and before storing results.
+
+    Parameters
+    ----------
+    method : BaseEstimator
+        An unfitted estimator.
+    *data : object
+        Arguments of `fit`.
+    """
+    parameters = method.get_params(deep=False)
+    assert set(method._constraints) == set(parameters), "constraints and constructor parameters differ"
+    for name, constraint in with_nested_options(parameters, method._constraints)[1].items():
         for bad in bad_values(constraint):
             broken = copy_of(method, **{name: bad})
             error = error_of(lambda: broken.fit(*data), ParameterError, f"{name}={bad!r}")  # noqa: B023
@@ -96,7 +141,15 @@ def assert_bad_values_are_refused(method: Any, *data: Any) -> None:
 
 
 def assert_parameters_are_read(method: Any, *data: Any) -> None:
-    """`fit(*data)` asks for every parameter of the method."""
+    """Assert that `fit` reads every constructor parameter, and every option of a group.
+
+    Parameters
+    ----------
+    method : BaseEstimator
+        An unfitted estimator.
+    *data : object
+        Arguments of `fit`.
+    """
     read: set[str] = set()
 
     class Spy(type(method)):  # type: ignore[misc]
@@ -108,14 +161,19 @@ def assert_parameters_are_read(method: Any, *data: Any) -> None:
             read.add(name)
             return super().__getattribute__(name)
 
+    def watch(parameter: str) -> Callable[[Any, str], Any]:
+        def get(self: Any, name: str) -> Any:
+            read.add(f"{parameter}__{name}")
+            return object.__getattribute__(self, name)
+
+        return get
+
     parameters = method.get_params(deep=False)
-    quietly(lambda: Spy(**parameters).fit(*data))
-    unread = set(parameters) - read
+    groups = {name: type(value) for name, value in parameters.items() if isinstance(value, OptionGroup)}
+    with ExitStack() as stack:
+        for name, group in groups.items():
+            stack.enter_context(patch.object(group, "__getattribute__", watch(name)))
+        quietly(lambda: Spy(**parameters).fit(*data))
+    options = {f"{name}__{field.name}" for name, group in groups.items() for field in fields(group)}  # type: ignore[arg-type]
+    unread = (set(parameters) | options) - read
     assert not unread, f"fit never reads {sorted(unread)}"
-
-
-def documented_parameters(cls: type[Any]) -> set[str]:
-    """The names under Parameters in a class docstring."""
-    section = re.search(r"Parameters\n\s*-+\n(.*?)(\n\s*\n|\Z)", cls.__doc__ or "", re.DOTALL)
-    named = re.findall(r"^\s*([\w, ]+?) :", section.group(1), re.MULTILINE) if section else []
-    return {name.strip() for names in named for name in names.split(",")}

@@ -1,4 +1,4 @@
-"""What makes a learner of representations an estimator beyond that: pipelines and searches."""
+"""Representation learners in scikit-learn: pipelines and grid search."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from manyhands.representation.base import RepresentationLearner
 from manyhands.testing.assertions import quietly
-from manyhands.testing.learners import brief
+from manyhands.testing.learners import brief_copy
 from manyhands.testing.small_crowds import feature_crowd
 
 
-def check_pipeline_and_search(learner: RepresentationLearner) -> None:
-    """A `Pipeline` takes it before `two-stage`, and `GridSearchCV` with `cv=KFold` sets its parameters by score."""
+def check_pipeline_and_grid_search(learner: Any) -> None:
+    """The learner works in a `Pipeline` before `two-stage`, and `GridSearchCV` with `cv=KFold` tunes its parameters.
+
+    Parameters
+    ----------
+    learner : Embedder
+        An unfitted representation learner; small copies of it are fitted.
+    """
     from sklearn.model_selection import GridSearchCV, KFold
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
@@ -22,7 +27,7 @@ def check_pipeline_and_search(learner: RepresentationLearner) -> None:
 
     X, votes, _ = feature_crowd(2)
     last = TwoStage("majority-vote", "logistic-regression")
-    steps: Any = [("scale", StandardScaler()), ("embed", brief(learner)), ("classify", last)]
+    steps: Any = [("scale", StandardScaler()), ("embed", brief_copy(learner)), ("classify", last)]
     search = GridSearchCV(Pipeline(steps), {"embed__embedding_size": [2, 8]}, cv=KFold(2), error_score="raise")
     quietly(lambda: search.fit(X, votes))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,10 +1,10 @@
-"""Files that appear whole or not at all, and the files of one run all together.
+"""Atomic writing: files appear complete or not at all, and the files of one run all together.
 
-checks     what can be refused before any work begins
+checks     checks of the output folder before any work begins
 locks      one writer at a time; the lock ends with the process that holds it
-staging    files are written aside and then moved into place; what a killed run left is completed or removed
-manifest   which files are of which run, with their sizes and checksums
-output     Output: the place of a run's files, held from the beginning of the run to its end
+staging    files are written to a temporary folder and then moved into place; interrupted runs are completed or removed
+manifest   which files belong to which run, with their sizes and checksums
+output     Output: the place of a run's files, locked from the beginning of the run to its end
 """
 
 from manyhands.writing.checks import refuse_present, refuse_unwritable

@@ -1,4 +1,4 @@
-"""What can be refused before any work begins."""
+"""Checks of the output folder before any work begins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from manyhands.exceptions import OutputExistsError, ParameterError
 
 
 def refuse_present(folder: str | Path, names: Iterable[str]) -> None:
-    """Refuse to begin what would end in a file, or in a symbolic link, that is there already.
+    """Refuse to start a run whose output files, or symbolic links in their place, exist already.
 
     Parameters
     ----------
@@ -19,21 +19,27 @@ def refuse_present(folder: str | Path, names: Iterable[str]) -> None:
         Where the files are to be written.
     names : iterable of str
         Their names.
+
+    Raises
+    ------
+    OutputExistsError
+        Where one of them exists.
     """
     folder = Path(folder)
     present = [name for name in names if os.path.lexists(folder / name)]
     if present:
-        said = f"{folder} already has {', '.join(present)}. Add --force to replace them."
+        message = f"{folder} already has {', '.join(present)}. Add --force to replace them."
         links = [name for name in present if (folder / name).is_symlink()]
         if links:
-            said += f" Of {', '.join(links)}, the symbolic link is replaced then, and not the file that it points to."
-        raise OutputExistsError(said)
+            message += f" Of {', '.join(links)}, the symbolic link itself is replaced, not the file that it points to."
+        raise OutputExistsError(message)
 
 
 def refuse_unwritable(folder: str | Path, names: Iterable[str] = ()) -> None:
-    """Refuse to begin what would end in a folder that cannot be made or written to; nothing is left behind.
+    """Refuse to start a run whose output folder cannot be created or written to; nothing is left behind.
 
-    Only an attempt tells: a superuser has the permission to write even where no file can be.
+    A temporary file is created as a test, because permissions alone are not reliable: a superuser has them even where
+    no file can be written.
 
     Parameters
     ----------
@@ -41,6 +47,11 @@ def refuse_unwritable(folder: str | Path, names: Iterable[str] = ()) -> None:
         Where files are to be written; it need not exist.
     names : iterable of str, default=()
         Their names, none of which may be a folder.
+
+    Raises
+    ------
+    ParameterError
+        Where the folder cannot be written to.
     """
     folder = Path(folder)
     for name in names:
@@ -62,5 +73,17 @@ def refuse_unwritable(folder: str | Path, names: Iterable[str] = ()) -> None:
 
 
 def unwritable(folder: Path, error: OSError) -> ParameterError:
-    """The sentence for a folder in which the system lets nobody write."""
+    """The error for a folder that cannot be written to.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    error : OSError
+        The error of the operating system.
+
+    Returns
+    -------
+    ParameterError
+    """
     return ParameterError(f"Nothing can be written to {folder}: {error.strerror}. Give another folder.")

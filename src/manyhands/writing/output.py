@@ -1,4 +1,4 @@
-"""The place of a run's files, held from the beginning of the run to its end."""
+"""The place of a run's files, locked from the beginning of the run to its end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,28 @@ from manyhands.writing.locks import held
 from manyhands.writing.manifest import MANIFEST, make_manifest, refuse_foreign_manifest
 from manyhands.writing.staging import checksum, place, recover
 
-_FOLDER_KEY = "manyhands"  # of the lock and the temporary files of a set; one file has those of its own name
-_LONGEST_KEY = 100  # bytes of a file's name that go into the name of its lock
-_PATIENCE = 10.0  # seconds; files that are ready are written within that
+_FOLDER_KEY = "manyhands"  # key of the lock and the temporary files of a set; a single file uses its own name
+_LONGEST_KEY = 100  # bytes; a longer file name is replaced by its checksum in the name of the lock
+_PATIENCE = 10.0  # seconds to wait for another run; writing finished files takes less
 
 
 @dataclass(frozen=True)
 class Output:
-    """A folder, or one file in it, that this run alone may write; made by `claim`."""
+    """A folder, or one file in it, that this run alone may write; created by `claim`.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder.
+    names : collection of str
+        The files that will be written.
+    force : bool
+        Whether existing files may be replaced.
+    manifest : bool
+        Whether a manifest is written.
+    key : str
+        Key of the lock and the temporary files.
+    """
 
     folder: Path
     names: Collection[str]
@@ -40,7 +54,7 @@ class Output:
         Returns
         -------
         list of str
-            Files of an earlier run, some of whose files were replaced, that this run did not write and left.
+            Files of an earlier run that this run did not replace, where it replaced others of that run.
         """
         self._refuse(files)
         contents = dict(files)
@@ -51,6 +65,7 @@ class Output:
         return stale
 
     def _refuse(self, names: Collection[str]) -> None:
+        """Refuse to replace existing files without permission."""
         if not self.force:
             refuse_present(self.folder, names)
             if self.manifest:
@@ -61,22 +76,34 @@ class Output:
 def claim(
     folder: str | Path, names: Collection[str], *, force: bool = False, manifest: bool = True, wait: float = 0.0
 ) -> Iterator[Output]:
-    """Check a place for files, hold it while the block runs, and leave no trace where nothing was written.
+    """Context manager that checks and locks a place for files, and leaves no trace where nothing was written.
 
-    What a killed run left there is completed or removed first.
+    Files that a killed run left there are completed or removed first.
 
     Parameters
     ----------
     folder : str or Path
-        The folder of the files; it is made.
+        The folder of the files; it is created.
     names : collection of str
         The files that will be written.
     force : bool, default=False
-        Replace files that are there already.
+        Replace existing files.
     manifest : bool, default=True
-        Write a manifest with the files. Without one, a single file is held alone, and not its folder.
+        Write a manifest with the files. Without one, a single file is locked alone, and not its folder.
     wait : float, default=0.0
         Seconds to wait for another run that is writing there.
+
+    Yields
+    ------
+    Output
+        The locked place.
+
+    Raises
+    ------
+    OutputExistsError
+        Where files exist already, or another run writes there.
+    ParameterError
+        Where the folder cannot be written to.
     """
     folder = Path(folder)
     refuse_unwritable(folder, [*names, *([MANIFEST] if manifest else [])])
@@ -91,14 +118,14 @@ def claim(
             output._refuse(names)
             yield output
     finally:
-        for path in new:  # the deepest first; what has files in it stays
+        for path in new:  # deepest first; folders with files stay
             with suppress(OSError):
                 path.rmdir()
 
 
 @contextmanager
 def _held(lock: Path, what: Path, wait: float) -> Iterator[None]:
-    """The lock, where a file can be made for it."""
+    """Hold the lock; an error of the operating system becomes that of an unwritable folder."""
     begun = False
     try:
         with held(lock, what, wait):
@@ -111,6 +138,7 @@ def _held(lock: Path, what: Path, wait: float) -> Iterator[None]:
 
 
 def _key(names: Collection[str], manifest: bool) -> str:
+    """Key of the lock: that of the folder, or of a single file without a manifest."""
     if manifest or len(names) != 1:
         return _FOLDER_KEY
     name = next(iter(names))
@@ -118,20 +146,20 @@ def _key(names: Collection[str], manifest: bool) -> str:
 
 
 def write_files(folder: str | Path, files: Mapping[str, bytes], *, force: bool = False, manifest: bool = False) -> None:
-    """Write files that appear whole or not at all; refuse to replace any without `force`.
+    """Write files atomically: they appear complete or not at all; existing ones are replaced only with `force`.
 
     All contents are on disk under temporary names before the first one is moved into place, so a run that is killed
-    leaves what was there before, or files that are whole; the next run completes the set. A symbolic link in the place
-    of a file is replaced only with `force`, and never followed.
+    leaves the previous files or complete new ones; the next run completes the set. A symbolic link in the place of a
+    file is replaced only with `force`, and never followed.
 
     Parameters
     ----------
     folder : str or Path
-        Where to write; it is made.
+        Where to write; it is created.
     files : mapping of str to bytes
         The content of each file by its name.
     force : bool, default=False
-        Replace files that are there already.
+        Replace existing files.
     manifest : bool, default=False
         Also write `manifest.json`, with the run, size and checksum of each file; `verify_folder` reads it.
     """

@@ -1,7 +1,7 @@
-"""Files are written aside, in a folder with a random name, and moved into place once all of them are on disk.
+"""Staging: files are written to a temporary folder and moved into place once all of them are on disk.
 
-A journal lies beside them. A run that is killed before the first file is moved leaves everything as it was; one that
-is killed later leaves a mixed set, which the next run completes from the journal.
+A journal is written with them. A run that is killed before the first file is moved leaves everything unchanged; one
+that is killed later leaves a mixed set, which the next run completes from the journal.
 """
 
 from __future__ import annotations
@@ -24,13 +24,33 @@ _NEW |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os,
 
 
 def checksum(content: bytes) -> str:
+    """SHA-256 of a content, in hexadecimal digits.
+
+    Parameters
+    ----------
+    content : bytes
+        The content.
+
+    Returns
+    -------
+    str
+    """
     return hashlib.sha256(content).hexdigest()
 
 
 def place(folder: Path, key: str, files: Mapping[str, bytes]) -> None:
-    """Write `files` into `folder`, replacing what is there; the lock of `key` is held.
+    """Write files into a folder, replacing existing ones; the lock of `key` must be held.
 
-    An interruption while files are moved waits until all of them are.
+    An interruption by the keyboard while files are moved takes effect once all of them are moved.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    key : str
+        Key in the name of the temporary folder.
+    files : mapping of str to bytes
+        The content of each file by its name.
     """
     staging = _made(folder, key)
     moving = False
@@ -51,12 +71,20 @@ def place(folder: Path, key: str, files: Mapping[str, bytes]) -> None:
             moving = any((staging / name).exists() for name in files)
         _sync(folder)
     finally:
-        if not moving:  # else the next run completes it
+        if not moving:  # otherwise the next run completes it
             shutil.rmtree(staging, ignore_errors=True)
 
 
 def recover(folder: Path, key: str) -> None:
-    """Complete what killed runs had begun to move into place, and remove what they had not; the lock is held."""
+    """Complete what killed runs had begun to move into place, and remove the rest; the lock must be held.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    key : str
+        Key in the name of the temporary folders.
+    """
     for staging in _leftovers(folder, key):
         journal = _journal(staging)
         if journal and _is_begun(staging, folder, journal):
@@ -66,14 +94,14 @@ def recover(folder: Path, key: str) -> None:
 
 
 def _made(folder: Path, key: str) -> Path:
-    """A new folder that nobody else may enter, under a name that nobody could know."""
-    path = folder / f".{key}-{secrets.token_hex(8)}.tmp"  # known to _leftovers
+    """A new temporary folder with a random name and access for this user only."""
+    path = folder / f".{key}-{secrets.token_hex(8)}.tmp"  # the pattern of _leftovers
     path.mkdir(mode=0o700)
     return path
 
 
 def _write_through(path: Path, content: bytes, shown: Path) -> None:
-    """Write a new file and wait for the disk; an error names the file as it is to be called."""
+    """Write a new file and wait for the disk; an error names the final file."""
     try:
         with open(os.open(path, _NEW, 0o666), "wb") as file:
             file.write(content)
@@ -84,13 +112,14 @@ def _write_through(path: Path, content: bytes, shown: Path) -> None:
 
 
 def _move(staging: Path, folder: Path, names: Iterable[str]) -> None:
+    """Move files into place, skipping those already moved."""
     for name in names:
-        with suppress(FileNotFoundError):  # it was moved before
+        with suppress(FileNotFoundError):  # it has been moved already
             os.replace(staging / name, folder / name)
 
 
 def _sync(folder: Path) -> None:
-    """Make the new names survive a power cut, where the system lets a folder be opened."""
+    """Flush the folder to disk, where the system supports it, so that the new names survive a power failure."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -101,7 +130,7 @@ def _sync(folder: Path) -> None:
 
 
 def _leftovers(folder: Path, key: str) -> Iterator[Path]:
-    """The staging folders of killed runs: this user's own, so that nobody else can have files put into place."""
+    """The temporary folders of killed runs of this user; those of other users are ignored for security."""
     name = re.compile(rf"\.{re.escape(key)}-[0-9a-f]{{16}}\.tmp")
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
@@ -112,16 +141,16 @@ def _leftovers(folder: Path, key: str) -> Iterator[Path]:
 
 
 def _journal(staging: Path) -> dict[str, str]:
-    """Names and checksums of a set; empty where it was not yet whole when the run was killed."""
+    """Names and checksums of a set; empty where the journal is missing or incomplete."""
     try:
-        told = json.loads((staging / _JOURNAL).read_bytes())
-        return {str(name): str(value) for name, value in told.items() if Path(name).name == name}
+        parsed = json.loads((staging / _JOURNAL).read_bytes())
+        return {str(name): str(value) for name, value in parsed.items() if Path(name).name == name}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}
 
 
 def _is_begun(staging: Path, folder: Path, journal: Mapping[str, str]) -> bool:
-    """Whether some of the files were moved, and are all still what they were."""
+    """Whether some of the files were moved, and all still have their checksums."""
     moved = [name for name in journal if not (staging / name).exists()]
     try:
         return bool(moved) and all(

@@ -13,7 +13,7 @@ from manyhands.nn.backbones import Ensemble
 from manyhands.simulate import thin
 from manyhands.testing.assertions import quietly
 from manyhands.testing.learners import global_states
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from small_crowding import NETWORK, quick, sparse_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -117,7 +117,7 @@ def test_worker_features_are_used_and_validated():
     alike = [model.explain_worker(w, X) for w in votes.worker_ids.tolist()]
     np.testing.assert_allclose(alike[1], alike[2], atol=1e-7)
     assert not np.allclose(alike[0], alike[1], atol=1e-4)
-    wider = with_silence(votes)[: votes.n_items]  # a worker without labels is described by features alone
+    wider = with_unlabelled(votes)[: votes.n_items]  # a worker without labels is described by features alone
     inactive = np.flatnonzero(np.bincount(wider.worker, minlength=wider.n_workers) == 0)[0]
     described = np.zeros((wider.n_workers, 1))
     described[[*wider.worker_ids].index(votes.worker_ids[1]) :] = 1.0
@@ -245,7 +245,7 @@ def test_a_saved_model_generates_the_same(tmp_path):
 def test_sparse_and_complete_crowds_give_finite_results(pairs_per_label):
     """Complete labels, few labels, workers without labels, a single worker; with gold."""
     X, votes, truth = feature_crowd(3, n_items=20, accuracy=0.8)
-    crowds = [votes, thin(votes, 0.2, random_state=0), with_silence(votes)[:20], votes.keep(votes.worker == 0)]
+    crowds = [votes, thin(votes, 0.2, random_state=0), with_unlabelled(votes)[:20], votes.keep(votes.worker == 0)]
     for crowd in crowds:
         gold = {votes.item_ids[0]: votes.classes[truth[0]]}
         model = quietly(

@@ -11,12 +11,12 @@ from manyhands import Annotations, DifficultyEM, FixedDifficultyEM, Raykar, load
 from manyhands.classifiers.difficulty import regression_view
 from manyhands.classifiers.difficulty.regression_view import Regression
 from manyhands.em import driver as em
-from manyhands.em.ability_em import DifficultySteps, ability_model, posterior_of
+from manyhands.em.ability_em import DifficultySteps, ability_model, posterior_from_joint
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import vote_share
 from manyhands.exceptions import ParameterError
 from manyhands.noise.difficulty import Abilities, easiness, log_votes
-from manyhands.testing.small_crowds import feature_crowd, with_silence
+from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
 from reference import slow_difficulty as slow
 
 
@@ -69,7 +69,7 @@ def test_one_em_step_equals_plain_loops(difficulty):
     steps = DifficultySteps(model, Regression(X, 0.1, 5, 3), None, model.start(start), difficulty, method.floor)
     params = steps.maximise(start.ravel(), None)
     posterior, _ = steps.expect(params)
-    proba = np.exp(steps.view.log_proba(params.view))
+    proba = np.exp(steps.item_prior.log_proba(params.item_prior))
     share = (vote_share(votes) * votes.n_labels[:, None] + 1 / 3) / (votes.n_labels[:, None] + 1)
     q = {"classifier": proba, "votes": share, "posterior": start, "constant": np.eye(3)[[0] * 30]}[difficulty]
     d = [0.25 * 0.25 + 0.75 * slow.easiness(row) for row in q]
@@ -78,7 +78,7 @@ def test_one_em_step_equals_plain_loops(difficulty):
         np.full((6, 3, 3), 0.5),
         list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist())),
     )
-    expected, evidence = slow.posterior_of(np.log(proba), triples, model.start(start).ability, uniform, d)
+    expected, evidence = slow.posterior_from_joint(np.log(proba), triples, model.start(start).ability, uniform, d)
     np.testing.assert_allclose(posterior.reshape(-1, 3), expected, rtol=1e-8)
     assert steps.likelihood[-1] == pytest.approx(evidence, rel=1e-10)
 
@@ -102,7 +102,7 @@ def test_the_likelihood_is_exact():
     d = (1 - model.difficulty_) / 4
     log_f = np.log(model.predict_proba(X))
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
-    posterior, evidence = slow.posterior_of(log_f, triples, model.ability_, np.full((6, 3, 3), 0.5), d)
+    posterior, evidence = slow.posterior_from_joint(log_f, triples, model.ability_, np.full((6, 3, 3), 0.5), d)
     assert model.log_likelihood_[-1] == pytest.approx(evidence, rel=1e-9)
     np.testing.assert_allclose(model.posterior_, posterior, atol=1e-8)
     np.testing.assert_allclose(d, easiness(model.predict_proba(X)), atol=1e-9)
@@ -125,7 +125,7 @@ def test_items_without_labels_have_a_difficulty(method):
     """From the classifier, or the mean of the other items; and the expected accuracy of the crowd."""
     X, votes, _ = feature_crowd(3)
     X = np.vstack([X, X[:1]])
-    model = method().fit(X, with_silence(votes))
+    model = method().fit(X, with_unlabelled(votes))
     d = (1 - model.difficulty_) / 4
     expected = d[:-1].mean() if method is FixedDifficultyEM else d[0]
     assert d[-1] == pytest.approx(expected) and 1 / 3 < model.item_accuracy_[-1] <= 1
@@ -159,8 +159,8 @@ def test_log_likelihoods_are_those_of_accepted_iterations(monkeypatch):
     for n_iter in range(2, 11):
         turns = itertools.count()
         found, likelihood = steps.run(start, max_iter=n_iter, tol=0, what="difficulty EM")
-        view, workers, d = found.params.view, found.params.workers, found.params.d
-        again = posterior_of(steps.log_prior(view) + log_votes(votes, workers, d), None)[1]
+        item_prior, workers, d = found.params.item_prior, found.params.workers, found.params.d
+        again = posterior_from_joint(steps.log_prior(item_prior) + log_votes(votes, workers, d), None)[1]
         assert likelihood[-1] == pytest.approx(again, rel=1e-12)
         assert len(likelihood) == len(found.history) and len(steps.likelihood) == found.n_iter
         if n_iter > 2:  # the third iteration is the first extrapolation
@@ -189,10 +189,10 @@ def test_more_starts_never_give_a_lower_objective():
 
 def test_attributes_of_workers_and_items_are_saved(tmp_path):
     X, votes, _ = overlapping(3)
-    model = FixedDifficultyEM(most_ability=50.0).fit(X, votes)
+    model = FixedDifficultyEM(max_ability=50.0).fit(X, votes)
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
-    assert type(again) is FixedDifficultyEM and again.most_ability == 50.0 and again.floor_ == model.floor_
+    assert type(again) is FixedDifficultyEM and again.max_ability == 50.0 and again.floor_ == model.floor_
     for name in ("ability_", "expertise_", "expertise_low_", "difficulty_", "item_accuracy_", "log_likelihood_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
 
@@ -218,5 +218,5 @@ def test_extreme_abilities_give_finite_results():
     """A thousand labels on one item, by workers at both bounds of the ability."""
     votes = Annotations.from_matrix(np.tile([0, 1], (1, 500)))
     workers = Abilities(np.tile([0.0, 1000.0], (1000, 1)), None)
-    posterior, evidence = posterior_of(np.log([[0.5, 0.5]]) + log_votes(votes, workers, np.array([0.25])), None)
+    posterior, evidence = posterior_from_joint(np.log([[0.5, 0.5]]) + log_votes(votes, workers, np.array([0.25])), None)
     assert np.isfinite(evidence) and posterior.sum() == pytest.approx(1)

@@ -34,7 +34,7 @@ def test_an_update_is_an_e_step_and_an_m_step_of_abilities(difficulty):
     ability, before = state.workers().ability.copy(), state.posterior.numpy().copy()
     d = state.easiness(proba)
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
-    posterior, evidence = slow.posterior_of(np.log(proba), triples, ability, np.full((10, 3, 3), 0.5), d)
+    posterior, evidence = slow.posterior_from_joint(np.log(proba), triples, ability, np.full((10, 3, 3), 0.5), d)
     state.update(proba)
     assert state.log_likelihoods().tolist() == [pytest.approx(evidence)]
     np.testing.assert_array_equal(state.posterior.numpy(), before)

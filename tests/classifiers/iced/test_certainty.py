@@ -5,42 +5,42 @@ import pytest
 
 from manyhands import Annotations
 from manyhands.classifiers.iced.certainty import certainty_groups, label_certainty
-from manyhands.testing.small_crowds import easy_crowd, with_silence
+from manyhands.testing.small_crowds import easy_crowd, with_unlabelled
 from reference.slow_synthesis import slow_certainty
 
 
 def test_two_classes_are_the_variance_of_the_papers_binary_labels():
-    """1 / (p (1 - p) + floor), with and without a floor to speak of."""
+    """1 / (p (1 - p) + epsilon), with a small and a tiny epsilon."""
     votes = Annotations.from_matrix([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]])
     p = np.array([1.0, 0.75, 0.5])
-    for floor in (0.01, 1e-6):
-        expected = 1 / (p * (1 - p) + floor)
-        np.testing.assert_allclose(label_certainty(votes, floor=floor, smoothing=0), expected)
+    for epsilon in (0.01, 1e-6):
+        expected = 1 / (p * (1 - p) + epsilon)
+        np.testing.assert_allclose(label_certainty(votes, epsilon=epsilon, smoothing=0), expected)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("smoothing", [0.0, 0.5, 2.0])
 def test_is_the_slow_one(n_classes, smoothing):
-    """On sparse crowds, whatever is added."""
+    """On sparse crowds, with any pseudo-count."""
     votes, _ = easy_crowd(n_classes, n_items=25, n_workers=6, per_item=3, accuracy=0.5)
     votes = votes.keep(np.arange(votes.n_annotations) % 5 > 0)
     labels = [votes.label[votes.item == i].tolist() for i in range(25)]
-    expected = [slow_certainty(said, n_classes, 0.01, smoothing) for said in labels]
+    expected = [slow_certainty(given, n_classes, 0.01, smoothing) for given in labels]
     np.testing.assert_allclose(label_certainty(votes, smoothing=smoothing), expected)
 
 
 def test_limits():
-    """Between those of an even vote and of a unanimous one; more voices that agree are more certain."""
+    """Between those of an even vote and of a unanimous one; more labels that agree are more certain."""
     agreeing = Annotations.from_matrix([[2, -1, -1], [2, 2, -1], [2, 2, 2], [0, 1, 2]], classes=[0, 1, 2])
-    one, two, three, split = label_certainty(agreeing, floor=0.01)
+    one, two, three, split = label_certainty(agreeing, epsilon=0.01)
     assert split < one < two < three < 100
     assert split == pytest.approx(1 / (1 / 3 + 0.01))
     np.testing.assert_allclose(label_certainty(agreeing, smoothing=0)[:3], 100)
 
 
-def test_silence_and_gold():
-    """Nothing is less certain than an item without labels, and nothing more certain than gold."""
-    votes = with_silence(easy_crowd(3)[0])
+def test_unlabelled_items_and_gold():
+    """An item without labels has the lowest certainty, gold the highest."""
+    votes = with_unlabelled(easy_crowd(3)[0])
     for smoothing in (0.0, 0.5):
         certainty = label_certainty(votes, smoothing=smoothing)
         assert certainty[-1] == pytest.approx(1 / (1 / 3 + 0.01)) and certainty[-1] <= certainty.min() + 1e-12
@@ -51,7 +51,7 @@ def test_silence_and_gold():
 
 
 def test_one_class_is_certain():
-    """Where there is one class only, there is no doubt."""
+    """With a single class every item has the highest certainty."""
     np.testing.assert_allclose(label_certainty(Annotations.from_matrix(np.zeros((4, 3), int))), 100)
 
 
@@ -73,7 +73,7 @@ def test_many_levels_are_cut_into_quarters():
 
 
 def test_all_equally_certain_is_one_group_and_the_highest():
-    """Nothing is left out of a warm-up where all are certain, or all are tied."""
+    """No item is left out of a warm-up where all certainties are equal."""
     assert certainty_groups(np.full(5, 100.0)).tolist() == [3] * 5
     assert certainty_groups(np.full(5, 100.0) + np.arange(5) * 1e-14).tolist() == [3] * 5
     assert certainty_groups(np.zeros(0)).tolist() == []

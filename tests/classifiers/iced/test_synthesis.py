@@ -1,24 +1,25 @@
-"""Synthetic items lie where Eq. 2.5 puts them, and their labels are those of their neighbours."""
+"""Synthetic items: positions as in Eq. 2.5, numbers per class, and labels from their nearest real items."""
 
 import numpy as np
 import pytest
 
 from manyhands import Annotations, neighbours
 from manyhands.classifiers.iced import synthesis
+from manyhands.classifiers.iced.options import Synthesis
 from manyhands.classifiers.iced.synthesis import (
-    Recipe,
     augment,
     interpolate,
-    numbers_wanted,
-    plan,
-    some,
-    step_lengths,
-    synthetic_labels,
+    interpolation_weights,
+    random_subset,
+    synthesis_counts,
+    synthesis_plan,
+    synthesise,
     synthetic_points,
 )
+from manyhands.classifiers.iced.synthetic_labels import synthetic_labels
 from manyhands.neighbours import nearest, nearest_others
 from manyhands.testing.small_crowds import easy_crowd
-from reference.slow_synthesis import slow_interpolate, slow_labels_of, slow_mode, slow_nearest
+from reference.slow_synthesis import slow_interpolate, slow_labels, slow_mode, slow_nearest
 
 
 def draws(seed=0):
@@ -36,7 +37,7 @@ def test_a_point_lies_near_the_more_certain_item():
     certainty, other = np.array([9.0, 1.0, 3.0]), np.array([1.0, 9.0, 3.0])
     point, end = cloud(3), cloud(3, seed=1)
     for rule, expected in (("intent", [0.1, 0.9, 0.5]), ("paper", [0.9, 0.1, 0.5])):
-        delta = step_lengths(rule, certainty, other, 0.0, draws())
+        delta = interpolation_weights(rule, certainty, other, 0.0, draws())
         np.testing.assert_allclose(delta, expected)
         made = interpolate(point, end, delta)
         near = np.linalg.norm(made - point, axis=1) < np.linalg.norm(made - end, axis=1)
@@ -48,11 +49,11 @@ def test_a_point_lies_near_the_more_certain_item():
 def test_noise_moves_points_along_the_line_and_no_further():
     """Within the noise of where they would be, and never beyond either item; SMOTE's are anywhere between."""
     even = np.ones(500)
-    delta = step_lengths("intent", even, even, 0.2, draws())
+    delta = interpolation_weights("intent", even, even, 0.2, draws())
     assert delta.min() >= 0.3 and delta.max() <= 0.7 and delta.std() > 0.1
-    sure = step_lengths("intent", even * 99, even, 0.2, draws())
+    sure = interpolation_weights("intent", even * 99, even, 0.2, draws())
     assert sure.min() == 0 and 0.2 < sure.max() <= 0.21
-    anywhere = step_lengths("smote", even * 99, even, 0.2, draws())
+    anywhere = interpolation_weights("smote", even * 99, even, 0.2, draws())
     assert anywhere.min() < 0.02 and anywhere.max() > 0.98
 
 
@@ -102,39 +103,37 @@ def test_of_one_candidate_or_none_nothing_is_made():
 
 
 def test_many_candidates_are_sampled(monkeypatch):
-    """Of more than the bound, some are drawn, without repeats and in order."""
-    assert some(5, 5, draws()).tolist() == [0, 1, 2, 3, 4]
-    found = some(100, 7, draws())
+    """Of more than the bound, a subset is drawn, without repeats and in order."""
+    assert random_subset(5, 5, draws()).tolist() == [0, 1, 2, 3, 4]
+    found = random_subset(100, 7, draws())
     assert len(set(found.tolist())) == 7 and (np.diff(found) > 0).all()
-    monkeypatch.setattr(synthesis, "MOST_CANDIDATES", 4)
+    monkeypatch.setattr(synthesis, "MAX_CANDIDATES", 4)
     asked = []
     for module in (synthesis, neighbours):
         monkeypatch.setattr(module, "nearest", lambda points, *a: asked.append(len(points)) or nearest(points, *a))
     votes, _ = easy_crowd(2, n_items=30)
     wanted = np.array([0, 9])
     candidates = [np.arange(15), np.arange(15, 30)]
-    Recipe().make(votes, cloud(30), np.ones(30), candidates, wanted, draws())
+    synthesise(Synthesis(), votes, cloud(30), np.ones(30), candidates, wanted, draws())
     assert asked == [4, 4]
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_mode_is_the_slow_one(n_classes):
-    """What a worker said most often of the neighbours, of equals that of the nearest; on every worker and point."""
+    """The most frequent label of a worker on the neighbours; ties go to the nearest; for every worker and point."""
     votes, _ = easy_crowd(n_classes, n_items=30, n_workers=6, per_item=6, accuracy=0.5)
     neighbours = draws(1).integers(0, 30, (40, 5))
     labels = synthetic_labels(votes, neighbours, "mode", draws())
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     found = dict(zip(zip(labels.point.tolist(), labels.worker.tolist()), labels.label.tolist()))
     expected = {
-        (p, w): slow_mode(slow_labels_of(triples, row, w))
-        for p, row in enumerate(neighbours.tolist())
-        for w in range(6)
+        (p, w): slow_mode(slow_labels(triples, row, w)) for p, row in enumerate(neighbours.tolist()) for w in range(6)
     }
     assert found == expected  # all workers labelled everything, so that nothing is missing
 
 
 def test_a_label_is_one_that_the_worker_gave_to_a_neighbour():
-    """Also of a sample, also where labels are sparse; without a labelled neighbour there is none."""
+    """With both rules and sparse labels; without a labelled neighbour there is no label."""
     votes, _ = easy_crowd(4, n_items=40, n_workers=12, per_item=3, accuracy=0.5)
     neighbours = draws(1).integers(0, 40, (60, 5))
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
@@ -143,11 +142,11 @@ def test_a_label_is_one_that_the_worker_gave_to_a_neighbour():
         pairs = list(zip(labels.point.tolist(), labels.worker.tolist()))
         assert len(set(pairs)) == len(pairs) > 60
         for (point, worker), label in zip(pairs, labels.label.tolist()):
-            assert label in slow_labels_of(triples, neighbours[point].tolist(), worker)
+            assert label in slow_labels(triples, neighbours[point].tolist(), worker)
 
 
 def test_samples_follow_the_frequencies():
-    """A worker who said 1 of one neighbour in five says 1 of one point in five; the mode never does."""
+    """A worker with label 1 on one of five neighbours gives label 1 to a fifth of the points; the mode to none."""
     votes = Annotations.from_matrix([[0], [0], [0], [0], [1]])
     neighbours = np.tile(np.arange(5), (4000, 1))
     assert synthetic_labels(votes, neighbours, "sample", draws()).label.mean() == pytest.approx(0.2, abs=0.03)
@@ -173,18 +172,18 @@ def test_neighbours_without_labels_give_none():
 
 
 def test_a_worker_may_label_an_item_twice():
-    """Both answers count, and a point still has one label of his at most."""
+    """Both labels count, and a point has at most one label of the worker."""
     votes = Annotations.from_triples([0, 0, 1], ["w"] * 3, [0, 1, 1], item_ids=[0, 1])
     labels = synthetic_labels(votes, np.array([[0, 1]]), "mode", draws())
     assert labels.label.tolist() == [1] and labels.point.tolist() == [0]
 
 
 def test_the_augmented_crowd_has_the_points_behind_the_items():
-    """Real labels first and as they were; every class is filled up as wanted, from its own candidates."""
+    """Real labels first and unchanged; each class gets the wanted number of points, from its own candidates."""
     votes, truth = easy_crowd(3, n_items=60, accuracy=1.0)
     centres = np.eye(3, dtype=np.float32)[truth] * 10 + cloud(60) * 0.1
     candidates = [np.flatnonzero(truth == k) for k in range(3)]
-    made = Recipe().make(votes, centres, np.ones(60), candidates, np.array([0, 7, 20]), draws())
+    made = synthesise(Synthesis(), votes, centres, np.ones(60), candidates, np.array([0, 7, 20]), draws())
     assert made.n_of_class.tolist() == [0, 7, 20]
     wider = augment(votes, made)
     assert wider.n_items == 87 and wider.n_workers == votes.n_workers and wider.n_classes == 3
@@ -194,47 +193,55 @@ def test_the_augmented_crowd_has_the_points_behind_the_items():
     np.testing.assert_array_equal(wider.label[votes.n_annotations :], np.where(point < 7, 1, 2))
 
 
-ITEMS, ANSWER = np.array([0, 1, 2, 4, 5, 6, 7]), np.array([0, 0, 0, 0, 1, 1, 2])  # of item 3 nothing is known
+ITEMS, ANSWER = np.array([0, 1, 2, 4, 5, 6, 7]), np.array([0, 0, 0, 0, 1, 1, 2])  # item 3 has no label
 BY_VOTE = np.array([5, 1, 1])
 
 
 @pytest.mark.parametrize(("size", "wanted"), [("balance", [0, 2, 3]), ("fixed", [0, 4, 4]), ("repeat", [0, 8, 4])])
 def test_a_plan_by_hand(size, wanted):
-    """Candidates are all of a class; up to the largest as they are now or were by the vote, or R = 4 of each."""
-    candidates, found = plan(size, ITEMS, ANSWER, BY_VOTE)
+    """All items of a class are candidates; up to the largest class now or by the vote, or R = 4 per candidate."""
+    candidates, found = synthesis_plan(size, ITEMS, ANSWER, BY_VOTE)
     assert [own.tolist() for own in candidates] == [[0, 1, 2, 4], [5, 6], [7]]
     assert found.tolist() == wanted
 
 
 def test_candidates_agree_where_two_do():
-    """Of a class in which fewer than two agree, all are candidates; R counts candidates and not items."""
-    said = np.array([0, 0, 1, 0, 2, 1, 2, 2])  # item 3 agrees with nothing
-    candidates, found = plan("repeat", ITEMS, ANSWER, BY_VOTE, said)
+    """In a class with fewer than two agreeing items all are candidates; R is per candidate, not per item."""
+    predicted = np.array([0, 0, 1, 0, 2, 1, 2, 2])
+    candidates, found = synthesis_plan("repeat", ITEMS, ANSWER, BY_VOTE, predicted)
     assert [own.tolist() for own in candidates] == [[0, 1], [5, 6], [7]]
     assert found.tolist() == [0, 8, 4]
-    said[6] = 1
-    said[2] = 0
-    assert [own.tolist() for own in plan("fixed", ITEMS, ANSWER, BY_VOTE, said)[0]] == [[0, 1, 2], [5, 6], [7]]
+    predicted[6] = 1
+    predicted[2] = 0
+    assert [own.tolist() for own in synthesis_plan("fixed", ITEMS, ANSWER, BY_VOTE, predicted)[0]] == [
+        [0, 1, 2],
+        [5, 6],
+        [7],
+    ]
 
 
 def test_repeats_are_rounded_and_need_a_vote():
     """R = round(largest / own) - 1; of a class without a vote there is no R."""
-    assert numbers_wanted("repeat", np.array([8, 3, 0]), np.array([5, 5, 1]), np.array([5, 4, 1])).tolist() == [0, 8, 0]
-    assert numbers_wanted("repeat", np.array([8, 6]), np.array([9, 5]), np.array([9, 5])).tolist() == [0, 0]
+    assert synthesis_counts("repeat", np.array([8, 3, 0]), np.array([5, 5, 1]), np.array([5, 4, 1])).tolist() == [
+        0,
+        8,
+        0,
+    ]
+    assert synthesis_counts("repeat", np.array([8, 6]), np.array([9, 5]), np.array([9, 5])).tolist() == [0, 0]
 
 
 def test_labels_come_from_the_nearest_item_with_a_label():
-    """An item without any, however near, has nothing to say of a point."""
+    """An item without labels, however near, is not used."""
     votes = Annotations.from_matrix([[1, 1], [1, 1], [-1, -1], [0, 0]])
     where = np.array([[0.0], [1.0], [0.5], [9.0]], np.float32)
-    made = Recipe(k=1).make(votes, where, np.ones(4), [np.array([0, 1])], np.array([6]), draws())
-    assert len(made.points) == 6 and np.all(np.abs(made.points - 0.5) < 0.25)  # nearer to the silent item
+    made = synthesise(Synthesis(n_neighbors=1), votes, where, np.ones(4), [np.array([0, 1])], np.array([6]), draws())
+    assert len(made.points) == 6 and np.all(np.abs(made.points - 0.5) < 0.25)  # nearer to the unlabelled item
     assert made.labels.point.tolist() == np.repeat(np.arange(6), 2).tolist() and set(made.labels.label.tolist()) == {1}
 
 
 def test_nothing_to_make():
-    """Without candidates the crowd stays as it is."""
+    """Without candidates the annotations are unchanged."""
     votes, _ = easy_crowd(2)
-    nobody = [np.zeros(0, np.intp)] * 2
-    made = Recipe().make(votes, cloud(60), np.ones(60), nobody, np.array([5, 5]), draws())
+    none = [np.zeros(0, np.intp)] * 2
+    made = synthesise(Synthesis(), votes, cloud(60), np.ones(60), none, np.array([5, 5]), draws())
     assert len(made.points) == 0 and augment(votes, made).n_annotations == votes.n_annotations

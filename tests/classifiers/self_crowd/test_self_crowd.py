@@ -15,7 +15,7 @@ from manyhands.nn.inference import probabilities
 from manyhands.simulate import make_self_crowd, thin
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of
-from manyhands.testing.training_invariances import check_a_killed_fit_goes_on_with_the_same_result
+from manyhands.testing.training_invariances import check_resumed_fit_equals_uninterrupted_fit
 from reference.slow_selection import slow_choice, slow_pseudo_annotations, slow_quotas
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -399,4 +399,4 @@ def test_bases_with_a_seed_or_equal_parameters_are_accepted():
 
 def test_an_interrupted_fit_with_warm_starts_resumes():
     """The network that is trained from round to round is restored as each round left it."""
-    check_a_killed_fit_goes_on_with_the_same_result(SelfCrowd(warm_start=True, warm_epochs=4, round_patience=None))
+    check_resumed_fit_equals_uninterrupted_fit(SelfCrowd(warm_start=True, warm_epochs=4, round_patience=None))

@@ -1,4 +1,4 @@
-"""Logistic regression behind an embedding: beside scikit-learn's, its C, and the layer that it becomes."""
+"""Logistic regression on an embedding: against scikit-learn's, the choice of C, and the layer."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from manyhands.features import as_rows
 from manyhands.linear.softmax_regression import log_proba
 from manyhands.representation.neucrowd.linear_head import (
     CS,
-    Classified,
-    Seen,
+    EmbeddingClassifier,
+    HeadInput,
     Split,
-    choose_strength,
-    folds,
+    choose_C,
+    cross_validation_splits,
     regressions,
 )
 from strategies import probability_rows
@@ -37,7 +37,7 @@ def scaled(embedding):
 
 
 def proba(embedding, weights):
-    """What a regression says of these rows."""
+    """Class probabilities of these rows by a regression."""
     return np.exp(log_proba(embedding, weights, weights.shape[1]))
 
 
@@ -74,18 +74,18 @@ def test_the_size_and_place_of_an_embedding_do_not_matter():
 
 
 @pytest.mark.parametrize("place", [0.0, 0.1, 5.001])
-def test_an_embedding_in_one_place_says_how_frequent_classes_are(place):
-    """Items that cannot be told apart, wherever they are; rounding is no spread."""
+def test_a_constant_embedding_gives_the_class_shares(place):
+    """Identical items, wherever they are; rounding errors are no variance."""
     embedding, target = np.full((10, 4), place), np.eye(2)[[0] * 7 + [1] * 3]
     for C in (CS[0], 1.0, CS[-1]):
-        network = Classified(Seen(nn.Identity(), 0), 4, 2)
-        network.classify_by(regressions(embedding, target, (C,))[0])
+        network = EmbeddingClassifier(HeadInput(nn.Identity(), 0), 4, 2)
+        network.set_head(regressions(embedding, target, (C,))[0])
         found = network(torch.from_numpy(embedding).float()).softmax(1).detach().numpy()
         np.testing.assert_allclose(found, np.tile([0.7, 0.3], (10, 1)), atol=1e-3)
 
 
-def test_a_class_never_met_has_no_probability():
-    """Exactly 0, also far away from all that was seen; the others are as without it."""
+def test_a_class_without_targets_has_no_probability():
+    """Exactly 0, also far from the training items; the others are as without it."""
     embedding, target = cloud(2)
     wider = np.zeros((90, 4))
     wider[:, [0, 2]] = target
@@ -105,7 +105,7 @@ def test_a_single_class_is_certain():
 
 
 def test_a_path_of_strengths_is_each_of_them_alone():
-    """Where the regression of one C begins does not show; the larger C is, the more it says and the better it fits."""
+    """The start of a regression does not matter; larger C gives larger weights and a better fit."""
     embedding, target = cloud(3, apart=0.7)
     path = regressions(embedding, target, CS)
     for C, weights in zip(CS, path, strict=True):
@@ -117,77 +117,78 @@ def test_a_path_of_strengths_is_each_of_them_alone():
 
 
 def test_noise_asks_for_a_small_C_and_separated_classes_for_a_large_one():
-    """By the items left out: what cannot be foretold is not to be learnt."""
+    """By held-out items: noise is regularised away."""
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 1, (100, 10)), np.eye(2)[rng.integers(0, 2, 100)]
     clear = cloud(2, apart=8.0)
-    found = [choose_strength(folds(*data, rng), data[1]) for data in (noise, clear)]
+    found = [choose_C(cross_validation_splits(*data, rng), data[1]) for data in (noise, clear)]
     assert found[0] == CS[0] and found[1] in CS[-3:]
 
 
-def test_all_sights_are_asked():
-    """The C is the one of the largest sum of log-likelihoods, of soft targets, over all of them."""
+def test_all_splits_count():
+    """C maximises the sum of held-out log-likelihoods of soft targets over all of them."""
     rng = np.random.default_rng(2)
-    sights, target = [], probability_rows(rng, 90, 3)
+    splits, target = [], probability_rows(rng, 90, 3)
     for seed in range(3):
         embedding, _ = cloud(3, seed=seed, apart=0.5)
-        taught, asked = np.split(rng.permutation(90), [60])
-        sights.append(Split(embedding, taught, asked))
+        train, test = np.split(rng.permutation(90), [60])
+        splits.append(Split(embedding, train, test))
     target[:, :] = 0.7 * cloud(3)[1] + 0.3 * target
     total = []
     for c in range(len(CS)):
         total.append(0.0)
-        for embedding, taught, asked in sights:
-            weights = regressions(embedding[taught], target[taught], CS)[c]
-            total[c] += (target[asked] * log_proba(embedding[asked], weights, 3)).sum()
-    assert choose_strength(sights, target) == CS[int(np.argmax(total))]
-    one_by_one = {choose_strength([sight], target) for sight in sights}
-    assert len(one_by_one) > 1  # they do not agree, so that it matters that all are asked
+        for embedding, train, test in splits:
+            weights = regressions(embedding[train], target[train], CS)[c]
+            total[c] += (target[test] * log_proba(embedding[test], weights, 3)).sum()
+    assert choose_C(splits, target) == CS[int(np.argmax(total))]
+    one_by_one = {choose_C([split], target) for split in splits}
+    assert len(one_by_one) > 1  # they do not agree, so that it matters that all count
 
 
-def test_a_class_that_is_only_asked_for_does_not_decide():
-    """No C foretells it, and none is preferred for being less sure; nothing is infinite."""
+def test_a_class_without_training_items_does_not_decide():
+    """No C predicts it, and none is preferred for being less confident; nothing is infinite."""
     embedding, target = cloud(3, apart=2.0)
     wider = np.column_stack([target, np.zeros(90)])
-    taught = np.arange(45)
-    usual = choose_strength([Split(embedding, taught, np.arange(45, 60))], wider)
+    train = np.arange(45)
+    usual = choose_C([Split(embedding, train, np.arange(45, 60))], wider)
     wider[60:] = [0, 0, 0, 1]
-    assert choose_strength([Split(embedding, taught, np.arange(45, 90))], wider) == usual > CS[0]
+    assert choose_C([Split(embedding, train, np.arange(45, 90))], wider) == usual > CS[0]
 
 
 @pytest.mark.parametrize("sizes", [(50, 50), (40, 7, 3), (5, 1), (11, 1, 1)])
-def test_folds_leave_out_a_fifth_of_every_class(sizes):
-    """Every item is asked for once and teaches otherwise; of a class, no fold has two more than another."""
+def test_splits_hold_out_a_fifth_of_every_class(sizes):
+    """Every item is held out once; the folds of a class differ by at most one item."""
     code = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     target = 0.6 * np.eye(len(sizes))[code] + 0.4 / len(sizes)
     embedding = np.random.default_rng(1).normal(0, 1, (len(code), 2))
-    sights = folds(embedding, target, np.random.default_rng(2))
-    assert len(sights) == 5 and all(sight.embedding is embedding for sight in sights)
-    assert sorted(np.concatenate([sight.asked for sight in sights]).tolist()) == list(range(len(code)))
-    for sight in sights:
-        assert sorted([*sight.taught.tolist(), *sight.asked.tolist()]) == list(range(len(code)))
+    splits = cross_validation_splits(embedding, target, np.random.default_rng(2))
+    assert len(splits) == 5 and all(split.embedding is embedding for split in splits)
+    assert sorted(np.concatenate([split.test for split in splits]).tolist()) == list(range(len(code)))
+    for split in splits:
+        assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(len(code)))
     for own in range(len(sizes)):
-        asked = [(code[sight.asked] == own).sum() for sight in sights]
-        assert max(asked) - min(asked) <= 1
+        counts = [(code[split.test] == own).sum() for split in splits]
+        assert max(counts) - min(counts) <= 1
 
 
 def test_folds_are_drawn_by_the_generator():
     """The same seed gives the same folds, another one others: items of a class are shuffled."""
     embedding, target = cloud(2, n_items=20)
     first, again, other = (
-        [sight.asked.tolist() for sight in folds(embedding, target, np.random.default_rng(seed))] for seed in (0, 0, 1)
+        [split.test.tolist() for split in cross_validation_splits(embedding, target, np.random.default_rng(seed))]
+        for seed in (0, 0, 1)
     )
     assert first == again != other
 
 
 def test_fewer_items_than_folds():
-    """As many folds as there are items; of a single one nothing can be left out, and a C is chosen all the same."""
+    """As many splits as items; of a single item none, and a C is chosen all the same."""
     rng = np.random.default_rng(0)
     for n_items, n_folds in ((3, 3), (2, 2), (1, 0)):
         embedding, target = cloud(2, n_items=n_items)
-        sights = folds(embedding, target, rng)
-        assert len(sights) == n_folds and all(len(sight.asked) == 1 for sight in sights)
-        assert choose_strength(sights, target) in CS
+        splits = cross_validation_splits(embedding, target, rng)
+        assert len(splits) == n_folds and all(len(split.test) == 1 for split in splits)
+        assert choose_C(splits, target) in CS
 
 
 def embedder():
@@ -198,43 +199,45 @@ def embedder():
 
 
 @pytest.mark.parametrize("n_features", [0, 2])
-def test_the_layer_says_what_the_regression_says(n_features):
+def test_the_layer_is_the_regression(n_features):
     """Of the embedding of a network, which stays as it is, alone or with the features beside it."""
-    network = Classified(Seen(embedder(), n_features), 4, 3)
+    network = EmbeddingClassifier(HeadInput(embedder(), n_features), 4, 3)
     x = torch.tensor(np.random.default_rng(0).normal(0, 1, (30, 2)), dtype=torch.float32)
     before = embedder()(x).detach()
-    seen = network.seen(x).detach()
-    assert torch.equal(seen, torch.hstack([before, x[:, :n_features]]))
-    weights = regressions(seen.double().numpy(), np.eye(3)[np.arange(30) % 3], (1.0,))[0]
-    network.classify_by(weights)
-    assert torch.equal(network.seen.embedder(x), before)
+    inputs = network.inputs(x).detach()
+    assert torch.equal(inputs, torch.hstack([before, x[:, :n_features]]))
+    weights = regressions(inputs.double().numpy(), np.eye(3)[np.arange(30) % 3], (1.0,))[0]
+    network.set_head(weights)
+    assert torch.equal(network.inputs.embedder(x), before)
     found = network(x).softmax(1).detach().numpy()
-    np.testing.assert_allclose(found, proba(seen.numpy(), weights), atol=1e-5)
+    np.testing.assert_allclose(found, proba(inputs.numpy(), weights), atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [0.01, 1.0, 50.0])
 def test_features_beside_an_embedding_vary_as_much_as_it_does(size):
-    """However large they are; by the items that are named, of which the last ones count."""
+    """However large they are; by the given items, of the last call."""
     X = size * np.random.default_rng(0).normal(0, 1, (30, 2))
     X[20:] *= 9
     rows, items = as_rows(X), np.arange(20)
-    seen = Seen(embedder(), 2)
-    found = seen.balance(rows, items)
+    inputs = HeadInput(embedder(), 2)
+    found = inputs.fit_ratio(rows, items)
     variance = found.var(axis=0)
     assert found.shape == (20, 6) and variance[:4].sum() == pytest.approx(variance[4:].sum(), rel=1e-4)
     with torch.no_grad():
-        np.testing.assert_allclose(seen(torch.tensor(X[:20], dtype=torch.float32)).numpy(), found, rtol=1e-4, atol=1e-6)
-    others = seen.balance(rows, np.arange(20, 30))
+        np.testing.assert_allclose(
+            inputs(torch.tensor(X[:20], dtype=torch.float32)).numpy(), found, rtol=1e-4, atol=1e-6
+        )
+    others = inputs.fit_ratio(rows, np.arange(20, 30))
     assert others[:, :4].var(axis=0).sum() == pytest.approx(others[:, 4:].var(axis=0).sum(), rel=1e-4)
     with torch.no_grad():
-        after = seen(torch.tensor(X[20:], dtype=torch.float32)).numpy()
+        after = inputs(torch.tensor(X[20:], dtype=torch.float32)).numpy()
     np.testing.assert_allclose(after, others, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(seen.balance(rows, items), found, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(inputs.fit_ratio(rows, items), found, rtol=1e-4, atol=1e-6)
 
 
 def test_features_that_do_not_vary_are_left_as_they_are():
-    """A ratio of nothing is none; and without features the embedding is all that is seen."""
+    """The ratio is then 1; and without features the embedding is the only input."""
     rows = as_rows(np.ones((5, 2)))
     for n_features in (0, 2):
-        seen = Seen(embedder(), n_features)
-        assert seen.balance(rows, np.arange(5)).shape == (5, 4 + n_features) and seen.ratio.item() == 1
+        inputs = HeadInput(embedder(), n_features)
+        assert inputs.fit_ratio(rows, np.arange(5)).shape == (5, 4 + n_features) and inputs.ratio.item() == 1

@@ -1,6 +1,4 @@
-"""NeuCrowd: the anchor, the loss, what each switch changes, safe items, members, and the classifier behind it."""
-
-from functools import cache
+"""NeuCrowd: the anchor, the loss, the effect of each part, safe items, members, and the classifier."""
 
 import numpy as np
 import pytest
@@ -9,13 +7,14 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from manyhands import Annotations, NeuCrowd, load_model
+from manyhands import Annotations, NeuCrowd, load_model, registry
 from manyhands.nn.metric_losses import tuplet_losses
-from manyhands.representation.neucrowd import epochs as neucrowd_epochs
-from manyhands.representation.neucrowd.epochs import robust_anchor
+from manyhands.representation.neucrowd import member_training
+from manyhands.representation.neucrowd.member_training import MemberTraining, robust_anchor
+from manyhands.representation.neucrowd.options import LogisticHead, SafetyAwareSampling, TupletLoss
 from manyhands.representation.neucrowd.tuplets import Pool
 from manyhands.simulate import make_crowd
-from manyhands.testing.learners import blurred
+from manyhands.testing.learners import add_noise
 from manyhands.testing.small_crowds import feature_crowd
 from small_neucrowd import SMALL, quick
 
@@ -40,21 +39,21 @@ def two_clouds(n_items=200, wrong=0.1, seed=0):
 
 
 def test_the_anchor_is_where_the_formula_puts_it():
-    """The sum of A F over that of A; over their number; or the sum itself, against plain sums."""
+    """The sum of A F divided by the sum of A, by their number, or not at all, against plain sums."""
     points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]])
-    trust = torch.tensor([1.0, 0.5, 0.25])
+    confidence = torch.tensor([1.0, 0.5, 0.25])
     total = [1.0 * 1 + 0.25 * 4, 0.5 * 2 + 0.25 * 4]
     for kind, divisor in (("weighted", 1.75), ("mean", 3.0), ("sum", 1.0)):
         expected = [value / divisor for value in total]
-        np.testing.assert_allclose(robust_anchor(points, trust, kind).numpy(), expected, rtol=1e-6)
+        np.testing.assert_allclose(robust_anchor(points, confidence, kind).numpy(), expected, rtol=1e-6)
 
 
-def test_the_anchor_does_not_change_with_the_scale_of_trust():
-    """All trusted half as much, it stays; one anchor is itself; the surest dominate; without trust all are alike."""
-    points, trust = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), torch.linspace(0.1, 1, 9)
-    anchor = robust_anchor(points, trust, "weighted")
-    torch.testing.assert_close(robust_anchor(points, trust / 2, "weighted"), anchor)
-    torch.testing.assert_close(robust_anchor(points[:1], trust[:1], "weighted"), points[0])
+def test_the_anchor_does_not_change_with_the_scale_of_confidence():
+    """Half the confidence gives the same; one anchor is itself; confident ones dominate; zeros are equal weights."""
+    points, confidence = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)), torch.linspace(0.1, 1, 9)
+    anchor = robust_anchor(points, confidence, "weighted")
+    torch.testing.assert_close(robust_anchor(points, confidence / 2, "weighted"), anchor)
+    torch.testing.assert_close(robust_anchor(points[:1], confidence[:1], "weighted"), points[0])
     sure = torch.where(torch.arange(9) == 4, 1.0, 1e-4)
     assert (robust_anchor(points, sure, "weighted") - points[4]).abs().max() < 0.01
     torch.testing.assert_close(robust_anchor(points, torch.zeros(9), "weighted"), points.mean(0))
@@ -65,74 +64,75 @@ def test_the_anchor_does_not_change_with_the_scale_of_trust():
 def test_the_loss_by_hand(monkeypatch, robust, weighting):
     """-log of the positive's share, with the batch's anchor or each tuplet's own, against a plain loop."""
     seen = []
-    original = neucrowd_epochs.Member._losses
+    original = MemberTraining._losses
 
-    def remember(self, embedding, trust):
-        found = original(self, embedding, trust)
-        seen.append([part.detach().double().numpy() for part in (embedding, trust, found)])
+    def remember(self, embedding, weight):
+        found = original(self, embedding, weight)
+        seen.append([part.detach().double().numpy() for part in (embedding, weight, found)])
         return found
 
-    monkeypatch.setattr(neucrowd_epochs.Member, "_losses", remember)
+    monkeypatch.setattr(MemberTraining, "_losses", remember)
     X, votes, _ = feature_crowd(3, accuracy=0.6)
-    quick(robust_anchor=robust, weighting=weighting, scale=3.0, offset=0.5, max_epochs=2).fit(X, votes)
-    for embedding, trust, found in seen[-2:]:
-        common = sum(a * e for a, e in zip(trust[:, 0], embedding[:, 0])) / trust[:, 0].sum()
-        for tuplet, sure, loss in zip(embedding, trust, found):
+    loss = TupletLoss(3.0, 0.5, weighting)
+    quick(anchor="weighted" if robust else None, loss=loss, max_epochs=2).fit(X, votes)
+    for embedding, weight, found in seen[-2:]:
+        common = sum(a * e for a, e in zip(weight[:, 0], embedding[:, 0])) / weight[:, 0].sum()
+        for tuplet, own, loss in zip(embedding, weight, found):
             anchor = common if robust else tuplet[0]
             closeness = [0.5 - np.sqrt(((e - anchor) ** 2).sum()) for e in tuplet[1:]]
             if weighting == "inside":
-                strength = [np.exp(3 * a * r) for a, r in zip(sure[1:], closeness)]
+                strength = [np.exp(3 * a * r) for a, r in zip(own[1:], closeness)]
             else:
-                strength = [max(a, 1e-12) * np.exp(3 * r) for a, r in zip(sure[1:], closeness)]
+                strength = [max(a, 1e-12) * np.exp(3 * r) for a, r in zip(own[1:], closeness)]
             assert loss == pytest.approx(-np.log(strength[0] / sum(strength)), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("switch", ["safety", "sampler"])
-def test_a_switch_changes_nothing_before_the_second_epoch(switch):
-    """Safe items and hard tuplets begin with the second epoch; the first is the same with and without, to the bit."""
+@pytest.mark.parametrize("part", [{"safety": None}, {"sampler": False}])
+def test_a_part_changes_nothing_before_the_second_epoch(part):
+    """Safe items and hard tuplets start with the second epoch; the first is the same with and without, to the bit."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.6)
-    X = blurred(X, 1.5)
-    base = {"safety": True, "sampler": True, "hidden": (8,), "dropout": 0.3}
-    with_it, without = (quick(**base | {switch: on}).fit(X, votes) for on in (True, False))
+    X = add_noise(X, 1.5)
+    base = {"sampler": True, "hidden": (8,), "dropout": 0.3}
+    with_it, without = (quick(**base | change).fit(X, votes) for change in ({}, part))
     assert losses(with_it)[0] == losses(without)[0]
     assert losses(with_it)[1:] != losses(without)[1:]
 
 
 def test_losses_of_both_networks_are_in_the_history():
-    """Each epoch has the embedding's loss, the sampling network's and the share of safe items; and not what is off."""
+    """Each epoch has the embedding's loss, the sampling network's and the share of safe items, of the parts in use."""
     X, votes, _ = feature_crowd(2)
     full = quick(sampler=True).fit(X, votes)
     assert all(epoch.keys() == {"loss", "sampler", "safe"} for epoch in full.history_)
     assert full.history_[0]["safe"] == 1 and len(full.samplers_) == 1
-    bare = quick(safety=False, robust_anchor=False, sampler=False).fit(X, votes)
+    bare = quick(safety=None, anchor=None).fit(X, votes)
     assert all(epoch.keys() == {"loss"} for epoch in bare.history_) and bare.samplers_ == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_tuple", [3, 5, 12])
-def test_the_loss_falls(n_tuple):
+@pytest.mark.parametrize("size", [3, 5, 12])
+def test_the_loss_falls(size):
     """With tuplets of any size."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.9)
-    settings = {"hidden": (32,), "learning_rate": 0.01, "batch_size": 64, "safety": False}
-    model = quick(n_tuple=n_tuple, **settings, max_epochs=15).fit(blurred(X, 4.0), votes)
+    settings = {"hidden": (32,), "learning_rate": 0.01, "batch_size": 64, "safety": None}
+    model = quick(tuplets__size=size, **settings, max_epochs=15).fit(add_noise(X, 4.0), votes)
     assert np.mean(losses(model)[-3:]) < 0.7 * np.mean(losses(model)[:3])
 
 
 @pytest.mark.slow
 def test_the_sampling_network_learns_which_tuplets_are_hard():
-    """Its error falls, and it foretells the order of fresh losses: it would not, were all answers drawn to the mean."""
+    """Its error falls, and it predicts the order of fresh losses: it would not if it predicted the mean."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.5)
-    settings = {"sampler": True, "safety": False, "robust_anchor": False, "hard_rate": 1, "hidden": (32,)}
+    X = add_noise(X, 1.5)
+    settings = {"sampler": True, "safety": None, "anchor": None, "tuplets__hard_rate": 1, "hidden": (32,)}
     model = quick(**settings, batch_size=128, learning_rate=0.01, max_epochs=40).fit(X, votes)
     errors = [epoch["sampler"] for epoch in model.history_]
     assert np.mean(errors[-3:]) < 0.5 * np.mean(errors[:3])
     code = np.searchsorted(model.classes_, model.aggregator_.labels_)
     tuplets = Pool.of(code, np.ones(120, bool)).draw(0, 400, 3, np.random.default_rng(1))
-    embedding, trust = torch.from_numpy(model.transform(X)), torch.from_numpy(model.confidence_)
+    embedding, weight = torch.from_numpy(model.transform(X)), torch.from_numpy(model.confidence_)
     similarity = 1 - (embedding[tuplets[:, 1:]] - embedding[tuplets[:, :1]]).norm(dim=2)
-    expected = tuplet_losses(similarity, trust[tuplets[:, 1:]], 2.0, inside=True)
+    expected = tuplet_losses(similarity, weight[tuplets[:, 1:]], 2.0, inside=True)
     with torch.no_grad():
         predicted = model.samplers_[0](torch.from_numpy(X).float(), tuplets)
     assert spearmanr(predicted, expected).statistic > 0.5
@@ -142,8 +142,8 @@ def test_the_sampling_network_learns_which_tuplets_are_hard():
 def test_a_robust_anchor_lowers_the_loss():
     """After equally many epochs the loss is below that of tuplets with anchors of their own, as in the paper."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.0)
-    own, robust = (quick(robust_anchor=on, safety=False, sampler=False).fit(X, votes) for on in (False, True))
+    X = add_noise(X, 1.0)
+    own, robust = (quick(anchor=anchor, safety=None).fit(X, votes) for anchor in (None, "weighted"))
     assert np.mean(losses(robust)[-3:]) < np.mean(losses(own)[-3:])
 
 
@@ -151,52 +151,52 @@ def test_a_robust_anchor_lowers_the_loss():
 def test_items_with_the_wrong_class_are_not_safe():
     """Of planted items with a wrong majority four in five are unsafe, and nine in ten of the others are safe."""
     X, votes, planted = two_clouds()
-    model = quick(max_epochs=5, n_neighbors=8).fit(X, votes)
+    model = quick(max_epochs=5, safety__n_neighbors=8).fit(X, votes)
     assert np.mean(model.safe_[planted] == 0) >= 0.8
     assert np.mean(model.safe_[~planted] == 1) >= 0.9
 
 
-def test_unsafe_items_are_hardly_drawn(monkeypatch):
+def test_few_unsafe_items_are_drawn(monkeypatch):
     """From the second epoch on the pool has the safe items and the share of others that is asked for."""
     sizes = []
-    original = neucrowd_epochs.Pool.of.__func__
+    original = member_training.Pool.of.__func__
     monkeypatch.setattr(
-        neucrowd_epochs.Pool,
+        member_training.Pool,
         "of",
         classmethod(
             lambda cls, code, chosen: sizes.append((len(code), int(chosen.sum()))) or original(cls, code, chosen)
         ),
     )
     X, votes, _ = two_clouds()
-    model = quick(max_epochs=4, n_neighbors=8, unsafe_share=0.0).fit(X, votes)
+    model = quick(max_epochs=4, safety=SafetyAwareSampling(n_neighbors=8, unsafe_share=0.0)).fit(X, votes)
     assert sizes[0] == (200, 200) and len(sizes) == 4
     for (_, chosen), epoch in zip(sizes[1:], model.history_[1:]):
         assert chosen == pytest.approx(200 * epoch["safe"], abs=0.01)
 
 
 def test_hard_tuplets_are_chosen_from_all_candidates(monkeypatch):
-    """Once it knows something, the sampling network sees every candidate and hands back a batch of them."""
+    """Once it is trained, the sampling network sees every candidate and selects a mini-batch of them."""
     asked = []
-    original = neucrowd_epochs.TupletSampler.hardest
+    original = member_training.TupletSampler.hardest
 
     def remember(self, x, tuplets, n_wanted):
         found = original(self, x, tuplets, n_wanted)
         asked.append((len(tuplets), len(found), len(np.unique(found))))
         return found
 
-    monkeypatch.setattr(neucrowd_epochs.TupletSampler, "hardest", remember)
+    monkeypatch.setattr(member_training.TupletSampler, "hardest", remember)
     X, votes, _ = feature_crowd(3)
-    quick(sampler=True, hard_rate=7, batch_size=16, max_epochs=3).fit(X, votes)
-    assert asked == [(7 * 16, 16, 16)] * (2 * SMALL["batches_per_epoch"])
+    quick(sampler=True, tuplets__hard_rate=7, batch_size=16, max_epochs=3).fit(X, votes)
+    assert asked == [(7 * 16, 16, 16)] * (2 * SMALL["tuplets"].batches_per_epoch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("skip", [False, True])
 def test_the_classifier_is_a_logistic_regression(skip):
-    """As scikit-learn's on what it sees: the embedding, and beside it the features with as much variance."""
+    """As scikit-learn's on the same inputs: the embedding, and the features scaled to the same variance."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.8)
-    X = blurred(X, 1.0)
-    model = quick(skip=skip, soft=False).fit(X, votes)
+    X = add_noise(X, 1.0)
+    model = quick(head=LogisticHead(skip=skip)).fit(X, votes)
     seen = model.transform(X)
     if skip:
         ratio = np.sqrt(seen.var(axis=0).sum() / X.var(axis=0).sum())
@@ -207,17 +207,19 @@ def test_the_classifier_is_a_logistic_regression(skip):
     np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(scaled), atol=1e-3)
 
 
-def test_soft_targets_are_what_the_aggregator_believes():
-    """With votes split two to one, the regression answers with shares rather than with certainty."""
+def test_soft_targets_are_the_posterior_of_the_aggregator():
+    """With votes split two to one, the regression predicts vote shares rather than certainty."""
     X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
     votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0))
-    soft, hard = (quick(soft=on, batches_per_epoch=1, max_epochs=1).fit(X, votes) for on in (True, False))
+    soft, hard = (
+        quick(head__soft_targets=on, tuplets__batches_per_epoch=1, max_epochs=1).fit(X, votes) for on in (True, False)
+    )
     assert soft.predict_proba(X[:1])[0, 0] == pytest.approx(2 / 3, abs=0.05)
     assert hard.predict_proba(X[:1])[0, 0] > 0.9
 
 
 def test_many_classes_and_few_labels():
-    """Four classes with 60 of 100 labels missing are told apart far better than by chance."""
+    """Four classes with 60 of 100 labels missing are predicted far better than by chance."""
     crowd = make_crowd(160, 8, 4, accuracy=0.8, random_state=0)
     rng = np.random.default_rng(0)
     X = np.eye(4)[crowd.truth].repeat(3, axis=1) * 2 + rng.normal(0, 1, (160, 12))
@@ -226,19 +228,22 @@ def test_many_classes_and_few_labels():
     assert np.mean(model.predict(X) == model.classes_[crowd.truth]) > 0.45
 
 
-def test_the_papers_settings():
-    """They differ from the defaults, take changes, and can be fitted."""
-    published = NeuCrowd.as_published(max_epochs=1, batches_per_epoch=2, random_state=0)
-    assert (published.members, published.soft, published.skip, published.sampler) == (1, False, False, True)
-    assert published.safety and published.robust_anchor and published.n_tuple == 5
+def test_the_name_of_the_paper_gives_the_paper():
+    """One embedding, all three parts, hard targets; `plus` differs, and takes changes."""
+    published = NeuCrowd(max_epochs=1, random_state=0).set_params(tuplets__batches_per_epoch=2)
+    assert (published.members, published.head, published.sampler) == (1, LogisticHead(), True)
+    assert (published.safety, published.anchor, published.tuplets.size) == (SafetyAwareSampling(), "weighted", 5)
+    ours = NeuCrowd.plus(embedding_size=10, head__skip=False)
+    assert (ours.members, ours.head, ours.sampler) == (5, LogisticHead(soft_targets=True), False)
+    assert (ours.embedding_size, ours.patience, ours.labels) == (10, 5, registry.DEFAULT)
     X, votes, _ = feature_crowd(2)
     assert published.fit_transform(X, votes).shape == (votes.n_items, 32)
-    moved = NeuCrowd.as_published(optimizer="adadelta", activation="sigmoid", **SMALL).fit_transform(X, votes)
+    moved = NeuCrowd(optimizer="adadelta", activation="sigmoid", **SMALL).fit_transform(X, votes)
     assert np.all((moved > 0) & (moved < 1))
 
 
 def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
-    """Both faces of it, and its results, come back from the folder."""
+    """Embedding, predictions and results are those of the saved model."""
     X, votes, _ = feature_crowd(3)
     model = quick(members=2, sampler=True).fit(X, votes)
     model.save(tmp_path / "model")
@@ -253,50 +258,46 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"margin": 2.0},
-        {"rival": "strongest"},
-        {"n_neighbors": 2},
-        {"unsafe_share": 0.5},
-        {"shrink": True},
+        {"safety__margin": 2.0},
+        {"safety__rival": "strongest"},
+        {"safety__n_neighbors": 2},
+        {"safety__unsafe_share": 0.5},
+        {"confidence__shrink": True},
         {"anchor": "mean"},
-        {"weight_decay": 0.1},
-        {"scale": 4.0},
-        {"confidence": "mle"},
-        {"hard_rate": 2},
+        {"loss__weight_decay": 0.1},
+        {"loss__scale": 4.0},
+        {"confidence__kind": "mle"},
+        {"tuplets__hard_rate": 2},
         {"optimizer": "adadelta"},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_every_setting_reaches_the_training(change):
-    """It changes what is learnt."""
-    assert not np.array_equal(_learnt_with(), _learnt_with(**change))
-
-
-@cache
-def _learnt_with(**change):
-    """The embedding of a small crowd, with one setting changed."""
+    """It changes the embedding."""
     X, votes, _ = feature_crowd(3, n_items=90, accuracy=0.5)
-    settings = {"max_epochs": 3, "n_neighbors": 9, "learning_rate": 0.01}
-    return quick(**settings | change).fit_transform(blurred(X, 2.0), votes)
+    X = add_noise(X, 2.0)
+    settings = {"max_epochs": 3, "safety__n_neighbors": 9, "learning_rate": 0.01}
+    plain, changed = (quick(**settings | more).fit_transform(X, votes) for more in ({}, change))
+    assert not np.array_equal(plain, changed)
 
 
 def test_neighbours_pool_and_optimizer_by_default(monkeypatch):
-    """As many neighbours as the root of a batch; a class keeps all its items below a tuplet's worth; the code's rho."""
+    """Neighbours by the square root of the batch size; a class smaller than a tuplet keeps all; Adadelta's rho."""
     asked = []
-    original_safe, original_pool = neucrowd_epochs.safe_items, neucrowd_epochs.choose_pool
+    original_safe, original_pool = member_training.safe_items, member_training.choose_pool
 
-    def safe(embedding, code, trust, k, **others):
+    def safe(embedding, code, confidence, k, **others):
         asked.append(k)
-        return original_safe(embedding, code, trust, k, **others)
+        return original_safe(embedding, code, confidence, k, **others)
 
     def pool(code, safe, share, least, rng):
         asked.append(least)
         return original_pool(code, safe, share, least, rng)
 
-    monkeypatch.setattr(neucrowd_epochs, "safe_items", safe)
-    monkeypatch.setattr(neucrowd_epochs, "choose_pool", pool)
+    monkeypatch.setattr(member_training, "safe_items", safe)
+    monkeypatch.setattr(member_training, "choose_pool", pool)
     X, votes, _ = feature_crowd(2)
-    quick(batch_size=26, n_tuple=7, max_epochs=2).fit(X, votes)
+    quick(batch_size=26, tuplets__size=7, max_epochs=2).fit(X, votes)
     assert asked == [5, 7, 5]  # once in training, and once for safe_
     made = []
     original = torch.optim.Adadelta
@@ -309,16 +310,16 @@ def test_weights_are_penalised_and_biases_are_not():
     """The squares of all weights, layer by layer."""
     module = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 4))
     expected = sum(float((layer.weight.detach() ** 2).sum()) for layer in (module[0], module[2]))
-    assert float(neucrowd_epochs._squared_weights(module).detach()) == pytest.approx(expected, rel=1e-6)
+    assert float(member_training._squared_weights(module).detach()) == pytest.approx(expected, rel=1e-6)
 
 
-def test_embeddings_are_bounded_but_by_relu():
-    """tanh and sigmoid stand behind the embedding too, with dropout; behind relu's last layer stands nothing."""
+def test_embeddings_are_bounded_except_with_relu():
+    """tanh and sigmoid also follow the embedding, with dropout; nothing follows the last layer with relu."""
     X, votes, _ = feature_crowd(2)
     for activation, low, high in (("tanh", -1, 1), ("sigmoid", 0, 1)):
         model = quick(activation=activation, dropout=0.3).fit(X, votes)
         found = model.transform(X)
         assert found.min() >= low and found.max() <= high
-        assert isinstance(model.module_.networks[0].seen.embedder[-1], nn.Dropout)
+        assert isinstance(model.module_.networks[0].inputs.embedder[-1], nn.Dropout)
     free = quick(activation="relu").fit(X, votes).transform(X)
     assert free.min() < 0 and free.max() > 1

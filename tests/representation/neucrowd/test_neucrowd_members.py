@@ -1,14 +1,16 @@
-"""The members of a NeuCrowd: what each leaves out, what that decides, and how they answer together."""
+"""The members of a NeuCrowd: what each holds out, what that decides, and their mean prediction."""
 
 import numpy as np
 import pytest
 import torch
 
 from manyhands import Annotations, MajorityVote
+from manyhands.classifiers.training_data import check_training_data
 from manyhands.exceptions import ParameterError
+from manyhands.features import as_rows
 from manyhands.nn.inference import probabilities
-from manyhands.representation.neucrowd import epochs as neucrowd_epochs
-from manyhands.representation.neucrowd import neucrowd
+from manyhands.representation.neucrowd import ensemble
+from manyhands.representation.neucrowd.member_training import MemberTraining
 from manyhands.testing.small_crowds import feature_crowd
 from small_neucrowd import quick
 
@@ -16,41 +18,41 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def lessons(monkeypatch):
-    """What each member learns from, in the order in which they are made."""
+def training_sets(monkeypatch):
+    """The training set of each member, in the order in which they are made."""
     found = []
-    original = neucrowd_epochs.Member.__init__
+    original = MemberTraining.__init__
 
-    def remember(self, method, training_set, *others):
+    def remember(self, options, training_set, *others):
         found.append(training_set)
-        original(self, method, training_set, *others)
+        original(self, options, training_set, *others)
 
-    monkeypatch.setattr(neucrowd_epochs.Member, "__init__", remember)
+    monkeypatch.setattr(MemberTraining, "__init__", remember)
     return found
 
 
-def test_each_member_leaves_out_items_of_its_own(lessons):
-    """Every labelled item is left out by one member, with all its labels; gold items by none."""
+def test_each_member_holds_out_items_of_its_own(training_sets):
+    """Every labelled item is held out by one member, with all its labels; gold items by none."""
     X, votes, truth = feature_crowd(3, n_items=60)
     gold = {votes.item_ids[0]: votes.classes[truth[0]]}
     quick(members=4, patience=3, max_epochs=2).fit(X, votes, gold)
-    left = [set(training_set.context.heldout.item.tolist()) for training_set in lessons]
+    left = [set(training_set.context.heldout.item.tolist()) for training_set in training_sets]
     assert sorted(item for items in left for item in items) == list(range(1, 60))
-    for training_set, items in zip(lessons, left):
+    for training_set, items in zip(training_sets, left):
         assert not items & set(training_set.context.annotations.item.tolist())
         assert 0 in training_set.items and not items & set(training_set.items.tolist())
 
 
-def test_what_a_member_leaves_out_does_not_teach_it(lessons):
-    """Other labels there change what the stop rule sees, and not the network of that member."""
+def test_held_out_labels_do_not_change_the_member(training_sets):
+    """Other labels there change the held-out log-likelihood, and not the network of that member."""
     X, votes, _ = feature_crowd(3, n_items=60, accuracy=0.7)
     one = quick(members=3, patience=3, max_epochs=1).fit(X, votes)
-    away = np.isin(votes.item, lessons[1].context.heldout.item)
+    away = np.isin(votes.item, training_sets[1].context.heldout.item)
     label = np.where(away, (votes.label + 1) % 3, votes.label)
     ids = {"item_ids": votes.item_ids, "worker_ids": votes.worker_ids, "classes": votes.classes}
     other = quick(members=3, patience=3, max_epochs=1).fit(X, Annotations(votes.item, votes.worker, label, **ids))
     same = [
-        all(torch.equal(a, b) for a, b in zip(mine.seen.embedder.parameters(), theirs.seen.embedder.parameters()))
+        all(torch.equal(a, b) for a, b in zip(mine.inputs.embedder.parameters(), theirs.inputs.embedder.parameters()))
         for mine, theirs in zip(one.module_.networks, other.module_.networks)
     ]
     assert same[1] and not same[0] and not same[2]
@@ -58,26 +60,26 @@ def test_what_a_member_leaves_out_does_not_teach_it(lessons):
 
 
 def test_a_single_member_holds_out_whole_items():
-    """The share of items that is asked for, each with all of its labels."""
+    """The given share of items, each with all of its labels."""
     X, votes, _ = feature_crowd(3, n_items=60)
     model = quick(patience=5, validation=0.2)
-    kept, left = model._hold_out(model._training_data(X, votes, None), 0.2, np.random.default_rng(0))
+    kept, left = model._hold_out(check_training_data(model, X, votes, None), 0.2, np.random.default_rng(0))
     assert np.count_nonzero(left.n_labels) == 12 and np.count_nonzero(kept.n_labels) == 48
     assert not np.any((left.n_labels > 0) & (kept.n_labels > 0))
     assert "heldout" in model.fit(X, votes).history_[0]
 
 
-def test_few_items_are_not_left_out():
-    """Where folds would be of fewer than five items, all members learn from all of them."""
+def test_few_items_are_not_held_out():
+    """Where folds would have fewer than five items, all members train on all of them."""
     X, votes, _ = feature_crowd(2, n_items=12)
     assert "heldout" not in quick(members=4, patience=3, max_epochs=2).fit(X, votes).history_[0]
 
 
-def test_the_embedding_is_shared_out_among_the_members():
+def test_the_embedding_is_divided_among_the_members():
     """7 numbers of 3 members: three, two and two of them."""
     X, votes, _ = feature_crowd(3)
     model = quick(members=3, embedding_size=7, max_epochs=2).fit(X, votes)
-    parts = [network.seen.embedder(torch.from_numpy(X).float()).detach() for network in model.module_.networks]
+    parts = [network.inputs.embedder(torch.from_numpy(X).float()).detach() for network in model.module_.networks]
     assert [part.shape[1] for part in parts] == [3, 2, 2]
     np.testing.assert_allclose(model.transform(X), torch.hstack(parts).numpy(), atol=1e-6)
 
@@ -90,65 +92,68 @@ def test_more_members_than_numbers_are_refused():
 
 
 def test_predictions_are_the_mean_of_the_members():
-    """Each classifies by a regression of its own, with the C that they share."""
+    """Each has a regression of its own, with a common C."""
     X, votes, _ = feature_crowd(3, accuracy=0.8)
     model = quick(members=3, patience=3).fit(X, votes)
-    rows = model.rows_as_fitted(X)
+    rows = as_rows(X)
     each = [probabilities(network, rows) for network in model.module_.networks]
     np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("share, n_left", [(0.2, 12), (0.34, 20), (0.5, 30)])
-def test_the_share_left_out_is_one_of_equal_parts(share, n_left):
+def test_the_held_out_share_is_one_of_equal_parts(share, n_left):
     """Of 60 items a fifth, a third and a half."""
     X, votes, _ = feature_crowd(3, n_items=60)
     model = quick(patience=5)
-    left = model._hold_out(model._training_data(X, votes, None), share, np.random.default_rng(0))[1]
+    left = model._hold_out(check_training_data(model, X, votes, None), share, np.random.default_rng(0))[1]
     assert np.count_nonzero(left.n_labels) == n_left
 
 
 @pytest.mark.parametrize("change", [{"validation": 0.0}, {"patience": None}])
-def test_nothing_is_left_out_where_nothing_is_to_stop(change, lessons):
-    """All members then learn from all items."""
+def test_nothing_is_held_out_without_early_stopping(change, training_sets):
+    """All members then train on all items."""
     X, votes, _ = feature_crowd(3, n_items=60)
     model = quick(**{"members": 2, "patience": 3, "max_epochs": 2} | change).fit(X, votes)
     assert "heldout" not in model.history_[0]
-    assert [len(training_set.items) for training_set in lessons] == [60, 60]
+    assert [len(training_set.items) for training_set in training_sets] == [60, 60]
 
 
 def test_items_of_known_class_do_not_make_folds():
-    """With gold for nearly all items, too few are left to leave any out."""
+    """With gold for nearly all items, too few remain to hold any out."""
     X, votes, truth = feature_crowd(3, n_items=60)
     gold = {votes.item_ids[i]: votes.classes[truth[i]] for i in range(57)}
     assert "heldout" not in quick(members=5, patience=3, max_epochs=2).fit(X, votes, gold).history_[0]
 
 
-def test_the_stop_rule_hears_every_label_left_out_once(lessons):
-    """The mean over labels, not over members, which leave out unequal numbers of them."""
+def test_early_stopping_uses_every_held_out_label_once(training_sets):
+    """The mean over labels, not over members, which hold out unequal numbers of them."""
     X, votes, _ = feature_crowd(3, n_items=61, accuracy=0.6)
     model = quick(members=4, patience=3, max_epochs=1).fit(X, votes)
-    sizes = [training_set.context.heldout.n_annotations for training_set in lessons]
+    sizes = [training_set.context.heldout.n_annotations for training_set in training_sets]
     assert len(set(sizes)) > 1 and sum(sizes) == votes.n_annotations
-    found = [training_set.predicted(n.seen.embedder) for training_set, n in zip(lessons, model.module_.networks)]
+    found = [
+        training_set.heldout_log_likelihood(n.inputs.embedder)
+        for training_set, n in zip(training_sets, model.module_.networks)
+    ]
     assert model.history_[0]["heldout"] == pytest.approx(np.average(found, weights=sizes), rel=1e-9)
 
 
 @pytest.mark.parametrize("members", [1, 3])
-def test_what_is_left_out_chooses_c(members, lessons, monkeypatch):
-    """Every member is asked for the items that it left out; without any, for each fifth of all items."""
+def test_held_out_items_choose_c(members, training_sets, monkeypatch):
+    """By the items that each member held out; without any, by five-fold cross-validation."""
     seen = []
-    original = neucrowd.choose_strength
-    monkeypatch.setattr(neucrowd, "choose_strength", lambda s, target: seen.append(s) or original(s, target))
+    original = ensemble.choose_C
+    monkeypatch.setattr(ensemble, "choose_C", lambda s, target: seen.append(s) or original(s, target))
     X, votes, _ = feature_crowd(3, n_items=60)
     quick(members=members, patience=3, max_epochs=1, validation=0.2).fit(X, votes)
-    asked = [set(sight.asked.tolist()) for sight in seen[0]]
-    assert asked == [set(training_set.context.heldout.item.tolist()) for training_set in lessons]
+    heldout = [set(split.test.tolist()) for split in seen[0]]
+    assert heldout == [set(training_set.context.heldout.item.tolist()) for training_set in training_sets]
     quick(members=members, max_epochs=1).fit(X, votes)
-    assert len(seen[1]) == 5 * members and all(len(sight.asked) == 12 for sight in seen[1])
+    assert len(seen[1]) == 5 * members and all(len(split.test) == 12 for split in seen[1])
 
 
-def test_all_labels_speak_in_the_end():
-    """The posterior, confidence and classes of the regression are from all labels, whatever was left out."""
+def test_results_use_all_labels():
+    """The posterior, confidence and classes of the regression are from all labels, whatever was held out."""
     X, votes, _ = feature_crowd(3, n_items=60, accuracy=0.7)
     for members in (1, 3):
         model = quick(members=members, patience=3, max_epochs=1, validation=0.5).fit(X, votes)

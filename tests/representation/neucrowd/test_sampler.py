@@ -1,4 +1,4 @@
-"""The network that foretells losses: the perceptron that it stands for, and whether it learns what is hard."""
+"""The sampling network: the perceptron that it equals, and whether it learns the losses."""
 
 from functools import cache
 
@@ -14,14 +14,14 @@ from manyhands.representation.neucrowd.tuplets import Pool
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-N_PLACES, SIZE = 4, 3
+N_POSITIONS, SIZE = 4, 3
 
 
 def small():
     """A sampler of tuplets of four, and seven rows of two features with tuplets of them, rows in several places."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        sampler = TupletSampler(nn.Linear(2, SIZE), SIZE, N_PLACES).double()
+        sampler = TupletSampler(nn.Linear(2, SIZE), SIZE, N_POSITIONS).double()
         x = torch.randn(7, 2, dtype=torch.float64)
     tuplets = np.array([[0, 1, 2, 3], [3, 2, 1, 0], [4, 4, 5, 6], [0, 1, 2, 6], [6, 5, 5, 0]])
     return sampler, x, tuplets
@@ -34,28 +34,28 @@ def joined_perceptron(sampler, x, tuplet):
     features = [[max(number, 0.0) for number in sampler.network(x[row]).tolist()] for row in tuplet]
     hidden = [
         sum(
-            sum(weight * number for weight, number in zip(w[place * SIZE + unit], features[place]))
-            + b[place * SIZE + unit]
-            for place in range(len(tuplet))
+            sum(weight * number for weight, number in zip(w[position * SIZE + unit], features[position]))
+            + b[position * SIZE + unit]
+            for position in range(len(tuplet))
         )
         for unit in range(SIZE)
     ]
     return sum(weight * max(number, 0.0) for weight, number in zip(v, hidden)) + c
 
 
-@pytest.mark.parametrize("n_places", [N_PLACES, 2])
-def test_it_is_a_perceptron_on_the_joined_items(n_places):
-    """One number for each tuplet; also of tuplets that have no negatives, for want of another class."""
+@pytest.mark.parametrize("n_positions", [N_POSITIONS, 2])
+def test_it_is_a_perceptron_on_the_joined_items(n_positions):
+    """One number for each tuplet; also for tuplets without negatives, where there is one class."""
     sampler, x, tuplets = small()
-    predicted = sampler(x, tuplets[:, :n_places])
+    predicted = sampler(x, tuplets[:, :n_positions])
     assert predicted.shape == (5,)
-    expected = [joined_perceptron(sampler, x, tuplet[:n_places]) for tuplet in tuplets.tolist()]
+    expected = [joined_perceptron(sampler, x, tuplet[:n_positions]) for tuplet in tuplets.tolist()]
     np.testing.assert_allclose(predicted.tolist(), expected, rtol=1e-12)
-    assert abs(expected[0] - expected[1]) > 1e-3  # places matter: both tuplets are of the same rows
+    assert abs(expected[0] - expected[1]) > 1e-3  # positions matter: both tuplets are of the same rows
 
 
-def test_each_item_is_looked_at_once():
-    """The network sees seven rows for five tuplets of four, and so does the first layer behind it."""
+def test_each_item_is_processed_once():
+    """The network processes seven rows for five tuplets of four, and so does the first layer after it."""
     sampler, x, tuplets = small()
     seen = []
     for module in (sampler.network, sampler.parts):
@@ -65,16 +65,16 @@ def test_each_item_is_looked_at_once():
 
 
 def test_every_weight_learns():
-    """The slope reaches the network of the items, the part of each place, and the head."""
+    """Gradients reach the network of the items, the part of each position, and the head."""
     sampler, x, tuplets = small()
     sampler(x, tuplets).square().mean().backward()
     for name, weights in sampler.named_parameters():
         assert weights.grad is not None and weights.grad.abs().sum() > 0, name
-    assert (sampler.parts.weight.grad.view(N_PLACES, -1).abs().sum(1) > 0).all()
+    assert (sampler.parts.weight.grad.view(N_POSITIONS, -1).abs().sum(1) > 0).all()
 
 
-def test_the_hardest_are_those_foretold_the_largest_losses():
-    """So many as are wanted, the hardest first, or all where there are fewer; it leaves no slope behind."""
+def test_the_hardest_are_those_with_the_largest_predicted_losses():
+    """The wanted number, the hardest first, or all where there are fewer; without gradients."""
     sampler, x, tuplets = small()
     order = np.argsort(-sampler(x, tuplets).detach().numpy()).tolist()
     for n_wanted in (1, 3, 5, 9):
@@ -85,7 +85,7 @@ def test_the_hardest_are_those_foretold_the_largest_losses():
 
 @cache
 def trained():
-    """A sampler that learnt the losses of tuplets by an embedding that stays as it is; rows, tuplets and losses."""
+    """A sampler trained on the losses of tuplets by a fixed embedding; rows, tuplets and losses."""
     rng = np.random.default_rng(0)
     code = np.arange(60) % 2
     x = torch.tensor(rng.normal(0, 1, (60, 4)), dtype=torch.float32)
@@ -101,16 +101,16 @@ def trained():
     adam = torch.optim.Adam(sampler.parameters(), lr=0.01)
     history = []
     for _ in range(200):
-        missed = (sampler(x, tuplets) - loss).square().mean()
+        error = (sampler(x, tuplets) - loss).square().mean()
         adam.zero_grad()
-        missed.backward()
+        error.backward()
         adam.step()
-        history.append(missed.item())
+        history.append(error.item())
     return sampler, x, tuplets, loss.numpy(), history
 
 
-def test_what_is_foretold_goes_with_what_is_lost():
-    """Ranks of foretold and true losses correlate, and the mistake falls: below that of foretelling the mean."""
+def test_predicted_losses_correlate_with_losses():
+    """Ranks of predicted and true losses correlate, and the error falls below that of predicting the mean."""
     sampler, x, tuplets, loss, history = trained()
     with torch.no_grad():
         predicted = sampler(x, tuplets).numpy()
@@ -119,6 +119,6 @@ def test_what_is_foretold_goes_with_what_is_lost():
 
 
 def test_chosen_tuplets_are_harder_than_random_ones():
-    """The mean true loss of a quarter of the tuplets, chosen by what is foretold, and of all of them."""
+    """The mean true loss of a quarter of the tuplets, chosen by predicted loss, and of all of them."""
     sampler, x, tuplets, loss, _ = trained()
     assert loss[sampler.hardest(x, tuplets, 150)].mean() > loss.mean() + 0.5 * loss.std()

@@ -1,4 +1,4 @@
-"""Safe items, the pool, and the tuplets drawn from it: beside plain-loop twins, and what every tuplet must be."""
+"""Safe items, the pool, and the tuplets drawn from it: against plain loops, and properties of every tuplet."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from strategies import seeds
 
 
 def items(seed, n_items, n_classes):
-    """Points with overlapping classes, trusted in quarters, so that sums are exact and ties are frequent."""
+    """Points with overlapping classes, with confidences in quarters, so that sums are exact and ties frequent."""
     rng = np.random.default_rng(seed)
     points = rng.normal(0, 1, (n_items, 2)).astype(np.float32)
     return points, rng.integers(0, n_classes, n_items), rng.integers(0, 5, n_items) / 4
@@ -28,7 +28,7 @@ def test_safe_items_are_their_slow_twin(rival, seed, n_items, n_classes, k, marg
 
 
 def test_safe_items_by_hand():
-    """All others are neighbours: items of class 0 hear 1 against 1/4 + 1/2, or against 1/2; the others hear more."""
+    """All others are neighbours: items of class 0 have support 1 against 1/4 + 1/2, or against 1/2."""
     points, code = np.arange(4, dtype=np.float32)[:, None], np.array([0, 0, 1, 2])
     assurance = np.array([1.0, 1.0, 0.25, 0.5])
     for rival, ahead in (("all", 0.25), ("strongest", 0.5)):
@@ -40,7 +40,7 @@ def test_safe_items_by_hand():
 
 
 def test_a_tie_is_not_safe():
-    """As much for a class as against it, nobody who is trusted, or nobody at all: no item is safe."""
+    """Equal support for and against, no confidence, or no neighbour: no item is safe."""
     points = np.arange(3, dtype=np.float32)[:, None]
     assert safe_items(points, np.array([0, 0, 1]), np.array([1.0, 0.5, 0.5]), 2).tolist() == [False, True, False]
     assert not safe_items(points, np.zeros(3, int), np.zeros(3), 2).any()
@@ -54,18 +54,18 @@ def test_a_tie_up_to_rounding_is_not_safe():
     assert not safe_items(embedding, np.array([0, 0, 0, 1]), np.array([1.0, 0.2, 0.1, 0.3]), 3)[0]
 
 
-def test_many_items_are_heard_in_parts(monkeypatch):
-    """And nothing of that shows."""
+def test_many_items_are_processed_in_blocks(monkeypatch):
+    """With the same result."""
     rng = np.random.default_rng(0)
     given = rng.normal(size=(40, 2)).astype(np.float32), rng.integers(3, size=40), rng.random(40)
     whole = safe_items(*given, 5)
-    monkeypatch.setattr(tuplets, "_AT_ONCE", 7)
+    monkeypatch.setattr(tuplets, "_BLOCK", 7)
     np.testing.assert_array_equal(safe_items(*given, 5), whole)
     assert 0 < whole.mean() < 1
 
 
-def test_the_nearest_speak_and_the_item_itself_does_not():
-    """Two groups of two, in each of which an item of the other class is far: only the nearest is asked."""
+def test_the_nearest_count_and_the_item_itself_does_not():
+    """Two groups of two, with items of the other class far away: only the nearest counts."""
     points = np.array([[0.0], [1.0], [10.0], [11.0]], np.float32)
     assert safe_items(points, np.array([0, 0, 1, 1]), np.ones(4), 1).all()
     assert not safe_items(points, np.array([0, 1, 0, 1]), np.ones(4), 1).any()
@@ -74,7 +74,7 @@ def test_the_nearest_speak_and_the_item_itself_does_not():
 
 
 def test_planted_items_of_the_other_class_are_not_safe():
-    """Two separated clouds with a tenth of little trusted wrong classes: these are found, and the others are safe."""
+    """Two separated clouds with a tenth of wrong classes of low confidence: these are unsafe, the others safe."""
     rng = np.random.default_rng(0)
     truth = np.arange(200) % 2
     points = (rng.normal(0, 1, (200, 4)) + 6 * truth[:, None]).astype(np.float32)
@@ -85,7 +85,7 @@ def test_planted_items_of_the_other_class_are_not_safe():
 
 @given(seeds(), st.integers(1, 30), st.sampled_from([0.0, 0.02, 0.5, 1.0]), st.integers(0, 6))
 def test_the_pool_has_all_safe_items_and_some_others(seed, n_items, share, least):
-    """So many of the unsafe ones, rounded up, and all of a class that would have too few."""
+    """The share of unsafe ones, rounded up, and all items of a class that would have too few."""
     rng = np.random.default_rng(seed)
     code, safe = rng.integers(0, 3, n_items), rng.random(n_items) < 0.6
     before = safe.copy()

@@ -67,8 +67,7 @@ class CrowdInG(CrowdClassifier):
     adversarial training adds little to the classifier it starts from, so `CrowdInG.plus()` starts from a better one
     (docs/results/crowding.md).
 
-    Use it where each item has few labels and workers overlap. Workers without labels are left out. With
-    ``adversarial=Adversarial(epochs=0)`` the classifier is that of the pre-training, and the generator is there too.
+    Use it where each item has few labels and workers overlap. Workers without labels are left out.
 
     Parameters
     ----------
@@ -209,9 +208,13 @@ default="crowd-layer"
         Parameters
         ----------
         **changes : object
-            Constructor parameters that differ.
+            Constructor parameters that differ; `group__option` for one option of a group.
+
+        Returns
+        -------
+        CrowdInG
         """
-        return cls(**(_PLUS | changes))
+        return cls(**_PLUS).set_params(**changes)
 
     def fit(
         self,
@@ -301,8 +304,7 @@ default="crowd-layer"
             Entry [i, truth, label] is a probability; rows over labels sum to 1. The row of a truth that the features
             exclude is an extrapolation.
         """
-        rows = rows_as_fitted(self, X)
-        return worker_confusion_by_item(self._generator(), worker, rows)
+        return worker_confusion_by_item(self._generator(), worker, rows_as_fitted(self, X))
 
     def least_sure(self, X: Any, annotations: Annotations, n: int = 10) -> list[UncertainLabel]:
         """Return the n missing labels whose predicted distribution has the highest entropy.

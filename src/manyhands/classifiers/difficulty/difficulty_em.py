@@ -48,7 +48,7 @@ class DifficultyEM(CrowdClassifier):
     ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
         M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
         initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
-        likelihood is bounded by `most_ability` only, and otherwise "mle".
+        likelihood is bounded by `max_ability` only, and otherwise "mle".
     errors : {"uniform", "free"}, default="uniform"
         Distribution of wrong labels: equal over the other classes, or estimated for each worker.
     right : float, default=1.0
@@ -57,7 +57,7 @@ class DifficultyEM(CrowdClassifier):
         Pseudo-count added to each worker's wrong labels in every class.
     precision : float, default=1.0
         Precision of the Gaussian of ``ability_update="map"``.
-    most_ability : float, default=100.0
+    max_ability : float, default=100.0
         Upper bound of the abilities; the lower bound is 0.
     ridge : float or None, default=None
         L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
@@ -145,7 +145,7 @@ class DifficultyEM(CrowdClassifier):
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
-        most_ability: float = 100.0,
+        max_ability: float = 100.0,
         ridge: float | None = None,
         standardise: bool = True,
         newton_steps: int = 5,
@@ -162,7 +162,7 @@ class DifficultyEM(CrowdClassifier):
         self.right = right
         self.wrong = wrong
         self.precision = precision
-        self.most_ability = most_ability
+        self.max_ability = max_ability
         self.ridge = ridge
         self.standardise = standardise
         self.newton_steps = newton_steps
@@ -184,7 +184,7 @@ class DifficultyEM(CrowdClassifier):
         -------
         DifficultyEM
         """
-        return cls(**({"floor": None} | changes))
+        return cls(floor=None).set_params(**changes)
 
     def _trains_network(self) -> bool:
         return False
@@ -217,7 +217,7 @@ class FixedDifficultyEM(CrowdClassifier):
     ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
         M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
         initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
-        likelihood is bounded by `most_ability` only, and otherwise "mle".
+        likelihood is bounded by `max_ability` only, and otherwise "mle".
     errors : {"uniform", "free"}, default="uniform"
         Distribution of wrong labels: equal over the other classes, or estimated for each worker.
     right : float, default=1.0
@@ -226,7 +226,7 @@ class FixedDifficultyEM(CrowdClassifier):
         Pseudo-count added to each worker's wrong labels in every class.
     precision : float, default=1.0
         Precision of the Gaussian of ``ability_update="map"``.
-    most_ability : float, default=100.0
+    max_ability : float, default=100.0
         Upper bound of the abilities; the lower bound is 0.
     ridge : float or None, default=None
         L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
@@ -314,7 +314,7 @@ class FixedDifficultyEM(CrowdClassifier):
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
-        most_ability: float = 100.0,
+        max_ability: float = 100.0,
         ridge: float | None = None,
         standardise: bool = True,
         newton_steps: int = 5,
@@ -331,7 +331,7 @@ class FixedDifficultyEM(CrowdClassifier):
         self.right = right
         self.wrong = wrong
         self.precision = precision
-        self.most_ability = most_ability
+        self.max_ability = max_ability
         self.ridge = ridge
         self.standardise = standardise
         self.newton_steps = newton_steps

@@ -24,7 +24,7 @@ from manyhands.classifiers.epoch_updates import EpochThenUpdate
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DIFFICULTIES, ability_model, posterior_of, results
+from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DIFFICULTIES, ability_model, posterior_from_joint, results
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
 from manyhands.nn.batches import Batch
@@ -56,7 +56,7 @@ class DifficultyNetwork(CrowdClassifier):
     ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
         M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
         initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
-        likelihood is bounded by `most_ability` only, and otherwise "mle".
+        likelihood is bounded by `max_ability` only, and otherwise "mle".
     errors : {"uniform", "free"}, default="uniform"
         Distribution of wrong labels: equal over the other classes, or estimated for each worker.
     right : float, default=1.0
@@ -65,7 +65,7 @@ class DifficultyNetwork(CrowdClassifier):
         Pseudo-count added to each worker's wrong labels in every class.
     precision : float, default=1.0
         Precision of the Gaussian of ``ability_update="map"``.
-    most_ability : float, default=100.0
+    max_ability : float, default=100.0
         Upper bound of the abilities; the lower bound is 0.
     backbone : {"mlp", "convnet"} or callable, default="mlp"
         Network from features to logits: a multi-layer perceptron, a small convolutional network, or a function
@@ -164,7 +164,7 @@ class DifficultyNetwork(CrowdClassifier):
         right: float = 1.0,
         wrong: float = 0.5,
         precision: float = 1.0,
-        most_ability: float = 100.0,
+        max_ability: float = 100.0,
         *,
         backbone: Any = "mlp",
         hidden: tuple[int, ...] = (128,),
@@ -187,7 +187,7 @@ class DifficultyNetwork(CrowdClassifier):
         self.right = right
         self.wrong = wrong
         self.precision = precision
-        self.most_ability = most_ability
+        self.max_ability = max_ability
         self.backbone = backbone
         self.hidden = hidden
         self.dropout = dropout
@@ -227,7 +227,7 @@ class DifficultyNetwork(CrowdClassifier):
         votes, proba, workers = context.data.annotations, probabilities(network, context.data.rows), state.workers()
         d = vote_easiness(votes) if self.difficulty == "votes" else state.easiness(proba)
         d = with_floor(d, float(state.floor))
-        posterior, _ = posterior_of(safe_log(proba) + log_votes(votes, workers, d), context.data.gold)
+        posterior, _ = posterior_from_joint(safe_log(proba) + log_votes(votes, workers, d), context.data.gold)
         fitted = results(ability_model(self, votes), workers, posterior, d)
         return posterior, fitted | {"log_likelihood_": state.log_likelihoods(), "floor_": float(state.floor)}
 
@@ -270,7 +270,9 @@ class EMState(nn.Module):
         """Do an E step, then the M step of the abilities; during the warm-up only record the likelihood."""
         bare = self.easiness(proba)
         d = with_floor(bare, float(self.floor))
-        posterior, evidence = posterior_of(safe_log(proba) + log_votes(self.votes, self.workers(), d), self.gold)
+        posterior, evidence = posterior_from_joint(
+            safe_log(proba) + log_votes(self.votes, self.workers(), d), self.gold
+        )
         epoch = len(self.log_likelihoods())
         self.likelihood[epoch] = evidence
         if epoch < self.method.warm_up:

@@ -17,7 +17,7 @@ from manyhands.em.ability_em import (
     DifficultySteps,
     ability_model,
     easiness_of_all,
-    posterior_of,
+    posterior_from_joint,
     results,
 )
 from manyhands.em.classifier_em import initial_posterior
@@ -52,7 +52,7 @@ class DifficultyMethod(RegressionMethod, Protocol):
     right: float
     wrong: float
     precision: float
-    most_ability: float
+    max_ability: float
     newton_steps: int
     max_iter: int
     tol: float
@@ -75,18 +75,18 @@ def learn_difficulty(method: DifficultyMethod, context: TrainingContext) -> FitR
     data = context.data
     X, votes, n_classes = as_matrix(data.rows), data.annotations, data.annotations.n_classes
     problem = regression_data(data, X, method)
-    view = Regression(problem.rows.X, problem.ridge, method.newton_steps, n_classes)
+    item_prior = Regression(problem.rows.X, problem.ridge, method.newton_steps, n_classes)
     model = ability_model(method, problem.votes)
     first = model.start(initial_posterior(problem.votes, problem.gold))
-    steps = DifficultySteps(model, view, problem.gold, first, method.difficulty, method.floor, method.prior)
-    starts = problem.starts(model.beforehand, method)
+    steps = DifficultySteps(model, item_prior, problem.gold, first, method.difficulty, method.floor, method.prior)
+    starts = problem.starts(model.pseudo_counts, method)
     runs = [steps.run(start, max_iter=method.max_iter, tol=method.tol, what="difficulty EM") for start in starts]
     best, likelihood = max(runs, key=lambda run: run[0].history[-1])
-    weights, workers = problem.rows.in_raw_features(best.params.view), best.params.workers
+    weights, workers = problem.rows.in_raw_features(best.params.item_prior), best.params.workers
     log_f = log_proba(X, weights, n_classes)
     d = easiness_of_all(method.difficulty, np.exp(log_f), problem.items, best.params)
     log_prior = safe_log(shrunk_share(votes)) if method.prior == "votes" else log_f
-    posterior, _ = posterior_of(log_prior + log_votes(votes, workers, d), data.gold)
+    posterior, _ = posterior_from_joint(log_prior + log_votes(votes, workers, d), data.gold)
     fitted = results(ability_model(method, votes), workers, posterior, d)
     both = zip(best.history, likelihood, strict=True)
     history = [{"objective": value, "log_likelihood": evidence} for value, evidence in both]

@@ -68,7 +68,7 @@ class ShrunkConfusions:
     ----------
     smoothing : float
         Pseudo-count of every cell, above 0.
-    shrinkage : float
+    shrinkage : float, default=0.0
         Pseudo-labels per row, distributed as the crowd's.
     """
 
@@ -94,7 +94,7 @@ class ShrunkConfusions:
         labels = counts + self.smoothing + self.shrinkage * crowd
         return ShrunkParams(np.log(labels) - np.log(labels.sum(axis=2, keepdims=True)), crowd)
 
-    def log_table(self, params: ShrunkParams) -> Array:
+    def log_confusion(self, params: ShrunkParams) -> Array:
         """Return log p(label | truth) as [worker, truth, label]."""
         return params.log_confusion
 
@@ -145,7 +145,7 @@ def infer_true_labels(
         return _soft_em(model, initial_posterior(annotations, gold))
     fit = fit_confusion_em(annotations, noise, class_model, gold=gold, max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
     assert fit.final.posterior is not None
-    return TruthEstimate(fit.final.posterior, np.exp(fit.log_table))
+    return TruthEstimate(fit.final.posterior, np.exp(fit.log_confusion))
 
 
 def _class_prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLike, smoothing: float) -> ClassPrior:

@@ -237,7 +237,7 @@ class SelfCrowd(CrowdClassifier):
         -------
         SelfCrowd
         """
-        return cls(**changes)
+        return cls().set_params(**changes)
 
     def _learn(self, context: TrainingContext) -> FitResult:
         base = nested_method(self, "base")

@@ -80,7 +80,7 @@ def filter_rows(judgements: Judgements, rows: Rows, settings: ReadOptions) -> tu
         known["worker"] &= ~np.isin(reason, [_CODE[name] for name in OUTSIDERS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, settings) for role in ROLES]
-    return Annotations._trusted([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
+    return Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate")

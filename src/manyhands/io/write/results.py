@@ -78,7 +78,7 @@ def worker_cards(model: Aggregator) -> Scorecards:
         model.annotations_,
         model.posterior_,
         confusion=getattr(model, "confusion_", None),
-        power=getattr(model, "tempering_exponent_", 1.0),
+        tempering_exponent=getattr(model, "tempering_exponent_", 1.0),
         collusion_group=getattr(model, "collusion_group_", None),
         gold=model._gold or None,
     )

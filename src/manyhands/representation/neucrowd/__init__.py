@@ -1,1 +1,24 @@
-"""NeuCrowd: representations learned from n-tuplets with robust anchors and a learned sampler."""
+"""NeuCrowd (Hao, Ding and Liu 2021, Knowledge and Information Systems), step by step in the paper's order.
+
+Neural sampling network for representation learning with crowdsourced labels:
+
+1. `representation.label_confidence`  label assurance A: agreement of the labels of an item
+2. `tuplets`            safety-aware sampling: safe items, the pool of an epoch, and tuplets drawn from it
+3. `sampler`            the sampling network, which predicts the losses of tuplets and selects hard ones
+4. `embedding_network`  the network from features to the embedding
+5. `member_training`    the robust anchor, the tuplet loss, and the epochs in which both networks train
+6. `linear_head`        logistic regression on the embedding, with C chosen on held-out items
+7. `ensemble`           several embeddings side by side, each with held-out items of its own (ours, for `plus`)
+8. `neucrowd`           the estimator `NeuCrowd`, and `NeuCrowd.plus()` with what works better than the paper
+9. `options`            its groups: `Tuplets`, `LabelConfidence`, `SafetyAwareSampling`, `TupletLoss`, `LogisticHead`
+"""
+
+from manyhands.representation.neucrowd.options import (
+    LabelConfidence,
+    LogisticHead,
+    SafetyAwareSampling,
+    TupletLoss,
+    Tuplets,
+)
+
+__all__ = ["LabelConfidence", "LogisticHead", "SafetyAwareSampling", "TupletLoss", "Tuplets"]

@@ -1,9 +1,9 @@
-"""Logistic regression behind an embedding, as the last layer of a network, and the C by which it foretells best.
+"""Logistic regression on an embedding, as the last layer of a network, with C chosen by held-out log-likelihood.
 
     minimise  C sum_ik -r_ik log softmax(V e_i / s + b)_k  +  |V|^2 / 2
 
-r are the classes of the items, and s^2 is the variance of all columns of e together: so one C means the same whatever
-their number and scale.
+r are the (soft) classes of the items, and s^2 is the variance of all columns of e together, so that one C means the
+same whatever the number and the scale of the columns.
 """
 
 from __future__ import annotations
@@ -22,19 +22,26 @@ from manyhands.linear.principal_axes import rotate_to_principal_axes
 from manyhands.linear.softmax_regression import newton_ascent
 from manyhands.nn.inference import outputs
 
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 CS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-_FOLDS = 5
-_ENOUGH = 4000
-_STEPS = 30  # of Newton; the regression of one C begins where that of the smaller one ended
-_NEVER = -1e4  # the logit of a class that was never met: its probability is 0
+_N_FOLDS = 5
+_MAX_ITEMS = 4000  # of a fold: a few thousand items are enough to choose C
+_NEWTON_STEPS = 30  # at most; the regression of one C starts at the solution of the next smaller C
+_IMPOSSIBLE = -1e4  # logit of a class that no target has: its probability is 0
 
 
-class Seen(nn.Module):
-    """What a regression sees of an item: its embedding, and the features beside it if there are `n_features`.
+class HeadInput(nn.Module):
+    """Input of the regression: the embedding and, if there are any `n_features`, the features beside it.
 
-    Features are scaled by `ratio`, so that both parts vary equally.
+    Features are multiplied by `ratio`, so that both parts have the same variance.
+
+    Parameters
+    ----------
+    embedder : torch.nn.Module
+        From features to embeddings.
+    n_features : int
+        Number of features to append; 0 for the embedding alone.
     """
 
     ratio: torch.Tensor
@@ -45,11 +52,24 @@ class Seen(nn.Module):
         self.register_buffer("ratio", torch.ones(()))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the input of the regression, of shape (n_rows, embedding_size + n_features)."""
         embedding: torch.Tensor = self.embedder(x)
         return torch.hstack([embedding, self.ratio * x.flatten(1)]) if self.n_features else embedding
 
-    def balance(self, rows: Rows, items: Places) -> Array:
-        """(n, n_columns) these items as the regression sees them, from now on with a ratio that is right for them."""
+    def fit_ratio(self, rows: Rows, items: Indices) -> Array:
+        """Set `ratio` from these items, and return their input of the regression.
+
+        Parameters
+        ----------
+        rows : Rows
+            Features.
+        items : ndarray of int, shape (n,)
+            Rows to use.
+
+        Returns
+        -------
+        ndarray of shape (n, embedding_size + n_features)
+        """
         found = outputs(self, rows, items).numpy()
         if self.n_features:
             variance = found.var(axis=0)
@@ -60,73 +80,140 @@ class Seen(nn.Module):
         return np.asarray(found)
 
 
-class Classified(nn.Module):
-    """An embedding with a linear layer behind it; the embedding alone is `seen.embedder`."""
+class EmbeddingClassifier(nn.Module):
+    """An embedding followed by a linear layer; the network of the embedding alone is `inputs.embedder`.
 
-    def __init__(self, seen: Seen, embedding_size: int, n_classes: int) -> None:
+    Parameters
+    ----------
+    inputs : HeadInput
+        From features to the input of the linear layer.
+    embedding_size : int
+        Size of the embedding.
+    n_classes : int
+        Number of logits.
+    """
+
+    def __init__(self, inputs: HeadInput, embedding_size: int, n_classes: int) -> None:
         super().__init__()
-        self.seen = seen
-        self.head = nn.Linear(embedding_size + seen.n_features, n_classes)
+        self.inputs = inputs
+        self.head = nn.Linear(embedding_size + inputs.n_features, n_classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.head(self.seen(x))
+        """Return the logits, of shape (n_rows, n_classes)."""
+        logits: torch.Tensor = self.head(self.inputs(x))
         return logits
 
     @torch.no_grad()
-    def classify_by(self, weights: Array) -> None:
-        """Take the weights of a regression (embedding_size + 1, n_classes), the intercepts last."""
+    def set_head(self, weights: Array) -> None:
+        """Set the linear layer to the weights of a regression.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_inputs + 1, n_classes)
+            Coefficients, the intercepts last.
+        """
         self.head.weight.copy_(torch.from_numpy(weights[:-1].T))
         self.head.bias.copy_(torch.from_numpy(weights[-1]))
 
 
 class Split(NamedTuple):
-    """One view of the items: where they are in an embedding, which of them teach, and which of them are foretold."""
+    """One split into training and held-out items.
 
-    embedding: Array  # (n, embedding_size)
-    taught: Places
-    asked: Places
+    Attributes
+    ----------
+    embedding : ndarray of shape (n_items, n_inputs)
+        Input of the regression, of all items.
+    train : ndarray of int
+        Items to fit to.
+    test : ndarray of int
+        Held-out items.
+    """
+
+    embedding: Array
+    train: Indices
+    test: Indices
 
 
-def choose_strength(sights: Sequence[Split], target: Array) -> float:
-    """The C by which regressions on the items that teach foretell best the others' classes, over all sights."""
+def choose_C(splits: Sequence[Split], target: Array) -> float:
+    """Return the C with the largest held-out log-likelihood, summed over all splits.
+
+    Parameters
+    ----------
+    splits : sequence of Split
+        Training and held-out items.
+    target : ndarray of shape (n_items, n_classes)
+        (Soft) classes; rows sum to 1.
+
+    Returns
+    -------
+    float
+        One of `CS`.
+    """
     total = np.zeros(len(CS))
-    for embedding, all_taught, all_asked in sights:
-        taught, asked = _thinned(all_taught), _thinned(all_asked)
-        wanted = target[asked]
-        for c, weights in enumerate(regressions(embedding[taught], target[taught], CS)):
-            scores = embedding[asked] @ weights[:-1] + weights[-1]
+    for embedding, all_train, all_test in splits:
+        train, test = _thinned(all_train), _thinned(all_test)
+        wanted = target[test]
+        for c, weights in enumerate(regressions(embedding[train], target[train], CS)):
+            scores = embedding[test] @ weights[:-1] + weights[-1]
             log_p = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
             total[c] += (wanted * np.maximum(log_p, np.log(1e-6))).sum()
     return CS[int(np.argmax(total))]
 
 
-def _thinned(places: Places) -> Places:
-    """At most so many of them, evenly from first to last: a few thousand say which C is best."""
-    return places[np.linspace(0, len(places) - 1, _ENOUGH).astype(np.intp)] if len(places) > _ENOUGH else places
+def _thinned(items: Indices) -> Indices:
+    """Return at most `_MAX_ITEMS` of the items, evenly spaced from first to last."""
+    return items[np.linspace(0, len(items) - 1, _MAX_ITEMS).astype(np.intp)] if len(items) > _MAX_ITEMS else items
 
 
-def folds(embedding: Array, target: Array, rng: np.random.Generator) -> list[Split]:
-    """Five sights of one embedding, in each of which another fifth of every class is asked for."""
+def cross_validation_splits(embedding: Array, target: Array, rng: np.random.Generator) -> list[Split]:
+    """Return five splits of the items, stratified by the most probable class.
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n_items, n_inputs)
+        Input of the regression.
+    target : ndarray of shape (n_items, n_classes)
+        (Soft) classes.
+    rng : numpy.random.Generator
+        Shuffles the items.
+
+    Returns
+    -------
+    list of Split
+        Each item is held out once; there are fewer splits where there are fewer than five items.
+    """
     shuffled = rng.permutation(len(target))
     fold = np.empty(len(target), np.intp)
-    fold[shuffled[np.argsort(target[shuffled].argmax(axis=1), kind="stable")]] = np.arange(len(target)) % _FOLDS
-    parts = [(np.flatnonzero(fold != out), np.flatnonzero(fold == out)) for out in range(min(_FOLDS, len(target)))]
-    return [Split(embedding, taught, asked) for taught, asked in parts if len(taught)]
+    fold[shuffled[np.argsort(target[shuffled].argmax(axis=1), kind="stable")]] = np.arange(len(target)) % _N_FOLDS
+    parts = [(np.flatnonzero(fold != out), np.flatnonzero(fold == out)) for out in range(min(_N_FOLDS, len(target)))]
+    return [Split(embedding, train, test) for train, test in parts if len(train)]
 
 
 def regressions(embedding: Array, target: Array, strengths: Sequence[float]) -> list[Array]:
-    """(embedding_size + 1, n_classes) for each C, in increasing order, the intercepts last; targets' rows sum to 1.
+    """Fit one logistic regression for each C.
 
-    A class that no target names has no weight and no probability.
+    Parameters
+    ----------
+    embedding : ndarray of shape (n_items, n_inputs)
+        Inputs.
+    target : ndarray of shape (n_items, n_classes)
+        (Soft) classes; rows sum to 1.
+    strengths : sequence of float
+        Values of C, in increasing order.
+
+    Returns
+    -------
+    list of ndarray of shape (n_inputs + 1, n_classes)
+        Coefficients, the intercepts last. A class without any target has coefficients and probability 0.
     """
-    met = np.flatnonzero(target.any(axis=0))
+    present = np.flatnonzero(target.any(axis=0))
     rows = rotate_to_principal_axes(embedding, standardise=False)
-    weights, found = np.zeros((rows.X.shape[1] + 1, len(met))), []
+    weights, found = np.zeros((rows.X.shape[1] + 1, len(present))), []
     for C in strengths:
-        if len(met) > 1:
-            weights = newton_ascent(rows.X, target[:, met], weights, (rows.variance or 1.0) / C, _STEPS)
+        if len(present) > 1:
+            weights = newton_ascent(rows.X, target[:, present], weights, (rows.variance or 1.0) / C, _NEWTON_STEPS)
         whole = np.zeros((embedding.shape[1] + 1, target.shape[1]))
-        whole[-1] = _NEVER
-        whole[:, met] = rows.in_raw_features(weights)
+        whole[-1] = _IMPOSSIBLE
+        whole[:, present] = rows.in_raw_features(weights)
         found.append(whole)
     return found

@@ -1,25 +1,24 @@
-"""NeuCrowd: an embedding from tuplets of trusted items, the hard ones among them chosen by a network that learns which.
+"""NeuCrowd: an embedding learned from tuplets of items weighted by confidence, and a classifier on it.
 
-Every epoch, of two networks that learn in one loop:
+Every epoch, two networks train in one loop:
 
-    1. safe items: those whose neighbours in the embedding speak for their class; a pool of them and of few others
-    2. candidates: many times a batch of tuplets (anchor, positive, n - 2 negatives) from the pool, of one anchor class
-    3. the hard ones: those of which the sampling network foretells the largest losses
+    1. safe items: those whose neighbours in the embedding support their class; a pool of them and of few others
+    2. candidates: many tuplets (anchor, positive, n - 2 negatives) from the pool, with anchors of one class
+    3. hard tuplets: those with the largest losses predicted by the sampling network
     4. loss(T) = -log softmax_j( g A_j (c - |F(e_j) - a|) )[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
-    5. a step of the embedding F down the mean loss and lambda |W|^2, one of the sampling network toward the losses
+    5. a step of the embedding F on the mean loss and lambda |W|^2, one of the sampling network toward the losses
 
-The classes are an aggregator's, and A is how far they are to be trusted (`representation.trust`). Steps 1 and 3 begin
-with the second epoch. Logistic regression on the embedding classifies.
-
-Reference: Y. Hao, W. Ding and Z. Liu (2021), NeuCrowd: neural sampling network for representation learning with
-crowdsourced labels, Knowledge and Information Systems.
+The classes are an aggregator's, and A is the confidence in them (`representation.label_confidence`). Steps 1 and 3
+start with the second epoch. Logistic regression on the embedding classifies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,91 +26,160 @@ from torch import nn
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import FitResult, TrainingData
-from manyhands.classifiers.network import NetworkClassifier
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.classifiers.training_context import TrainingContext
-from manyhands.exceptions import ParameterError
-from manyhands.heldout import split_items
-from manyhands.nn.backbones import Ensemble, build
-from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
-from manyhands.representation.label_confidence import CONFIDENCES, confidence_of
-from manyhands.representation.neucrowd.epochs import ANCHORS, Member, safe_now, train_together
-from manyhands.representation.neucrowd.linear_head import Classified, Seen, Split, choose_strength, folds, regressions
-from manyhands.representation.neucrowd.tuplets import RIVALS
+from manyhands.classifiers.training_data import FitResult, TrainingData
+from manyhands.em.kernels import Array
+from manyhands.nn.backbones import Ensemble
+from manyhands.options import Options
+from manyhands.randomness import Seed
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, embed
+from manyhands.representation.label_confidence import label_confidence
+from manyhands.representation.neucrowd.embedding_network import ACTIVATIONS, new_embedder, new_network
+from manyhands.representation.neucrowd.ensemble import fit_heads, item_folds, member_sizes, member_training_sets
+from manyhands.representation.neucrowd.linear_head import EmbeddingClassifier, HeadInput
+from manyhands.representation.neucrowd.member_training import (
+    ANCHORS,
+    EmbeddingOptions,
+    MemberTraining,
+    safe_shares,
+    train_members,
+)
+from manyhands.representation.neucrowd.options import (
+    LabelConfidence,
+    LogisticHead,
+    SafetyAwareSampling,
+    TupletLoss,
+    Tuplets,
+)
+from manyhands.representation.neucrowd.sampler import TupletSampler
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
+from manyhands.validation import Boolean, Constraint, Number, OneOf
 
-# What the paper and its code do where the defaults do otherwise. Adam and tanh stand for Adadelta and sigmoids, which
-# take many times as many steps; and an epoch is five batches where the code has 234, since the best embedding is found
-# within a hundred steps: of longer epochs the first is the best, and in that one no part of the method has begun.
-_AS_PUBLISHED: dict[str, Any] = {
-    "sampler": True,
-    "labels": "majority-vote",
-    "members": 1,
-    "soft": False,
-    "skip": False,
-    "embedding_size": 32,
-    "batch_size": 256,
-    "learning_rate": 1e-3,
-    "max_epochs": 180,
-    "patience": 30,
-    "validation": 0.2,
+# What `NeuCrowd.plus()` sets.
+_PLUS: dict[str, Any] = {
+    "sampler": False,
+    "members": 5,
+    "head": LogisticHead(soft_targets=True, skip=True),
+    "labels": registry.DEFAULT,
+    "embedding_size": 160,
+    "learning_rate": 3e-3,
+    "batch_size": 64,
+    "max_epochs": 30,
+    "patience": 5,
+    "validation": 0.1,
 }
 
-_FEW = 5  # items in a fold, or a training would stop by chance
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}
 
+class NeuCrowd(CrowdClassifier):
+    """Embedding learned from tuplets of safe items weighted by confidence, and logistic regression on it.
 
-class NeuCrowd(RepresentationLearner, NetworkClassifier):
-    """Embeddings from a few hundred labelled items, of tuplets that are safe and trusted, and a classifier on them.
+    It is a representation learner and a classifier: `transform` returns the embedding, and `predict` the class by a
+    logistic regression on it, fitted to the aggregator's classes, with C chosen by held-out log-likelihood.
 
-    It is both: `transform` gives the embedding, `predict` what logistic regression makes of it, fitted to the
-    aggregator's classes with the C by which it foretells best the classes of items that it left out.
+    ``NeuCrowd()`` is the published method as far as it is specified: one embedding of 32 numbers, safety-aware
+    sampling, a robust anchor, hard tuplets selected by a sampling network, classes by majority vote. Adam and tanh
+    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches where the
+    paper's code has 234, since the best embedding is reached within a hundred steps and safety and sampling network
+    start with the second epoch.
 
-    `NeuCrowd.as_published()` is nearer to the paper: one embedding, hard tuplets chosen by a sampling network, classes
-    from the vote. By default there is no such network, since hard tuplets helped nowhere; there are several embeddings,
-    and the regression sees the features too (docs/results/neucrowd.md).
+    `NeuCrowd.plus()` (registry name "neucrowd-plus") changes what helped in our comparisons on a few hundred items:
+    there is no sampling network, since hard tuplets improved nothing; five smaller embeddings form an ensemble, whose
+    held-out items decide when to stop; the regression also uses the features, and learns the aggregator's posterior;
+    classes come from the default aggregator rather than the majority vote.
+
+    Use it for a few hundred labelled items; with thousands, `CrowdLayer` is simpler and usually as good.
 
     Parameters
     ----------
-    n_tuple : items in a tuplet: an anchor, a positive, and the rest are negatives
-    safety, robust_anchor, sampler : the three parts of the method, each of which can be left out
-    scale, offset : g and c of the loss
-    weighting : the trust A of an item "inside" the exponent, exp(g A R), or "outside", A exp(g R)
-    confidence : what A is, as in `representation.trust`: "assurance", "mle", "bayesian" or "posterior"
-    shrink : A of an item with d labels is multiplied by d / (d + 1)
-    anchor : the robust anchor is the "weighted" mean of a batch's anchors, or their weighted "sum" as it is printed, or
-        that sum over their number, the "mean"
-    hard_rate : so many times as many candidates as a batch has tuplets; they are drawn without a sampling network too
-    unsafe_share : of the items that are not safe, so many are in the pool
-    margin, rival, n_neighbors : an item is safe if its class is ahead by so much of "all" other classes, or of the
-        "strongest" of them, among so many neighbours; None is the root of batch_size
-    batches_per_epoch : steps of each network in an epoch, with anchors of one class in each: of many classes an epoch
-        may see a few
-    weight_decay : lambda, on the mean loss
-    activation : "tanh" or "sigmoid" behind every layer of a perceptron and behind the embedding, or "relu" behind all
-        but the last
-    optimizer : "adam" or "adadelta"
-    members : so many embeddings are learnt; each leaves out all labels of some of the items, every item is left out
-        once, and by what is left out it is decided when they stop, and C. Answers are the means of theirs
-    soft : the regression learns what the aggregator believes of an item rather than its likeliest class
-    skip : the regression sees the features too, beside the embedding and as important; they are then held as an array
-        of items x features for every member, sparse ones too
-    labels : the aggregator that gives items their classes
-    embedding_size : numbers in an embedding, shared out among the members
-    backbone, hidden, dropout, batch_norm : the network, as in `NetworkMethod`
-    learning_rate, batch_size, max_epochs, patience : how it is trained and when it stops; batch_size counts tuplets
-    validation : about the share of the items whose labels a single member leaves out, one part of a whole number of
-        equal parts; 0 leaves out none, of several members too
-    device, checkpoint, random_state : where, from which folder a killed fit goes on, and the seed
+    tuplets : Tuplets, default=Tuplets()
+        Tuplets of an epoch.
+    confidence : LabelConfidence, default=LabelConfidence()
+        Confidence A in the class of an item.
+    safety : SafetyAwareSampling or None, default=SafetyAwareSampling()
+        Safety-aware sampling; None draws tuplets from all items.
+    anchor : {"weighted", "mean", "sum"} or None, default="weighted"
+        Robust anchor: the confidence-weighted mean of the anchors of a mini-batch, their weighted sum divided by their
+        number (the paper's code), or that sum as printed in the paper; None gives each tuplet its own anchor.
+    sampler : bool, default=True
+        Whether a sampling network selects hard tuplets.
+    loss : TupletLoss, default=TupletLoss()
+        Loss of the embedding.
+    members : int, default=1
+        Number of embeddings. Each of several holds out all labels of a part of the items, and every item is held out
+        once; early stopping and C are decided by what is held out. Predictions are the means of the members'.
+    head : LogisticHead, default=LogisticHead()
+        Logistic regression on the embedding.
+    activation : {"tanh", "sigmoid", "relu"}, default="tanh"
+        "tanh" or "sigmoid" after every layer of a perceptron and after the embedding, or "relu" after all layers but
+        the last.
+    optimizer : {"adam", "adadelta"}, default="adam"
+        Optimizer of both networks.
+    labels : str or Aggregator, default="majority-vote"
+        The aggregator that gives items their classes, by its registry name or as an instance.
+    embedding_size : int, default=32
+        Size of an embedding, divided among the members.
+    backbone : {"mlp", "convnet"} or callable, default="mlp"
+        Network from features to embeddings: a multi-layer perceptron, a small convolutional network, or a function
+        (n_features or row shape, embedding_size) -> torch.nn.Module.
+    hidden : tuple of int, default=(128,)
+        Sizes of the hidden layers.
+    dropout : float, default=0.2
+        Dropout rate of the hidden layers and, with "tanh" or "sigmoid", of the embedding.
+    batch_norm : bool, default=False
+        Whether hidden layers are batch-normalised.
+    learning_rate : float, default=0.001
+        Step size of the optimizer.
+    batch_size : int, default=256
+        Tuplets per mini-batch.
+    max_epochs : int, default=180
+        Maximal number of epochs.
+    patience : int or None, default=30
+        Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
+        `max_epochs`.
+    validation : float, default=0.2
+        Approximate share of the items whose labels a single member holds out (one of a whole number of equal parts);
+        with 0 nothing is held out, by several members neither.
+    device : str, default="cpu"
+        Device of torch: "cpu", "cuda", "auto" (a GPU where there is one) or another name.
+    checkpoint : str, Path or None, default=None
+        Folder of checkpoints, from which an interrupted fit resumes with the same result; needs a `random_state`.
+    random_state : int, Generator or None, default=None
+        Seed of initial weights, tuplets, dropout and held-out items.
 
     Attributes
     ----------
-    confidence_ : (n_items,) A of the items that were learnt from, NaN for the others
-    safe_ : (n_items,) share of the members in whose embedding an item is safe; 0 for those not learnt from
-    C_ : of the logistic regression, as in `representation.linear_head`
-    samplers_ : the sampling networks, none without them; not kept by `save`
-    history_ : "loss" of the embedding, "sampler" of the sampling network, "safe" the share of safe items
+    confidence_ : ndarray of shape (n_items,)
+        A of the items that were trained on, NaN for the others.
+    safe_ : ndarray of shape (n_items,)
+        Share of the members in whose embedding an item is safe; 0 for items that were not trained on.
+    C_ : float
+        C of the logistic regression, on inputs of total variance 1.
+    samplers_ : list of TupletSampler
+        The sampling networks; empty without them. Not kept by `save`.
+    aggregator_ : Aggregator
+        The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items by the aggregator; rows sum to 1.
+    history_ : list of dict
+        One dict per epoch: "loss" of the embedding, "sampler" of the sampling network, "safe" the share of safe items,
+        and "heldout" where labels were held out.
+    module_ : torch.nn.Module
+        The trained networks from features to logits, whose mean is the prediction.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+
+    References
+    ----------
+    Y. Hao, W. Ding and Z. Liu (2021), NeuCrowd: neural sampling network for representation learning with crowdsourced
+    labels, Knowledge and Information Systems.
 
     Examples
     --------
@@ -119,115 +187,144 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     >>> from manyhands import Annotations, NeuCrowd
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 20, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0))
-    >>> model = NeuCrowd(labels="majority-vote", embedding_size=10, random_state=0).fit(X, votes)
+    >>> model = NeuCrowd(embedding_size=10, max_epochs=20, random_state=0).fit(X, votes)
     >>> model.transform(X).shape, model.predict(X[[0, 39]]).tolist()
     ((40, 10), [0, 1])
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
-        "n_tuple": Number(whole=True, least=3),
-        "safety": Boolean(),
-        "robust_anchor": Boolean(),
+        "tuplets": Options(Tuplets),
+        "confidence": Options(LabelConfidence),
+        "safety": Options(SafetyAwareSampling, optional=True),
+        "anchor": OneOf((*ANCHORS, None)),
         "sampler": Boolean(),
-        "scale": Number(above=0),
-        "offset": Number(),
-        "weighting": OneOf(("inside", "outside")),
-        "confidence": OneOf(CONFIDENCES),
-        "shrink": Boolean(),
-        "anchor": OneOf(ANCHORS),
-        "hard_rate": Number(whole=True, least=1),
-        "unsafe_share": Number(least=0, most=1),
-        "margin": Number(least=0),
-        "rival": OneOf(RIVALS),
-        "n_neighbors": NoneOr(Number(whole=True, least=1)),
-        "batches_per_epoch": Number(whole=True, least=1),
-        "weight_decay": Number(least=0),
-        "activation": OneOf(tuple(_ACTIVATIONS)),
-        "optimizer": OneOf(("adam", "adadelta")),
+        "loss": Options(TupletLoss),
         "members": Number(whole=True, least=1, most=1000),
-        "soft": Boolean(),
-        "skip": Boolean(),
+        "head": Options(LogisticHead),
+        "activation": OneOf(tuple(ACTIVATIONS)),
+        "optimizer": OneOf(("adam", "adadelta")),
     }
 
     def __init__(
         self,
-        n_tuple: int = 5,
-        safety: bool = True,
-        robust_anchor: bool = True,
-        sampler: bool = False,
-        scale: float = 2.0,
-        offset: float = 1.0,
-        weighting: str = "inside",
-        confidence: str = "assurance",
-        shrink: bool = False,
-        anchor: str = "weighted",
-        hard_rate: int = 4,
-        unsafe_share: float = 0.02,
-        margin: float = 0.0,
-        rival: str = "all",
-        n_neighbors: int | None = None,
-        batches_per_epoch: int = 5,
-        weight_decay: float = 4e-3,
+        tuplets: Tuplets = Tuplets(),
+        confidence: LabelConfidence = LabelConfidence(),
+        safety: SafetyAwareSampling | None = SafetyAwareSampling(),
+        anchor: str | None = "weighted",
+        sampler: bool = True,
+        loss: TupletLoss = TupletLoss(),
+        members: int = 1,
+        head: LogisticHead = LogisticHead(),
+        *,
         activation: str = "tanh",
         optimizer: str = "adam",
-        members: int = 5,
-        soft: bool = True,
-        skip: bool = True,
-        *,
-        labels: Any = registry.DEFAULT,
-        embedding_size: int = 160,
-        learning_rate: float = 3e-3,
-        max_epochs: int = 30,
-        patience: int | None = 5,
-        **others: Any,
+        labels: Any = "majority-vote",
+        embedding_size: int = 32,
+        backbone: Any = "mlp",
+        hidden: tuple[int, ...] = (128,),
+        dropout: float = 0.2,
+        batch_norm: bool = False,
+        learning_rate: float = 1e-3,
+        batch_size: int = 256,
+        max_epochs: int = 180,
+        patience: int | None = 30,
+        validation: float = 0.2,
+        device: str = "cpu",
+        checkpoint: str | Path | None = None,
+        random_state: Seed = None,
     ) -> None:
-        given: dict[str, Any] = {"labels": labels, "embedding_size": embedding_size, "learning_rate": learning_rate}
-        super().__init__(**given, max_epochs=max_epochs, patience=patience, **others)
-        self.members = members
-        self.soft = soft
-        self.skip = skip
-        self.n_tuple = n_tuple
-        self.safety = safety
-        self.robust_anchor = robust_anchor
-        self.sampler = sampler
-        self.scale = scale
-        self.offset = offset
-        self.weighting = weighting
+        self.tuplets = tuplets
         self.confidence = confidence
-        self.shrink = shrink
+        self.safety = safety
         self.anchor = anchor
-        self.hard_rate = hard_rate
-        self.unsafe_share = unsafe_share
-        self.margin = margin
-        self.rival = rival
-        self.n_neighbors = n_neighbors
-        self.batches_per_epoch = batches_per_epoch
-        self.weight_decay = weight_decay
+        self.sampler = sampler
+        self.loss = loss
+        self.members = members
+        self.head = head
         self.activation = activation
         self.optimizer = optimizer
+        self.labels = labels
+        self.embedding_size = embedding_size
+        self.backbone = backbone
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.device = device
+        self.checkpoint = checkpoint
+        self.random_state = random_state
 
     @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """With the settings of the paper or its code, as far as they make sense; the stop rule still sees no truth."""
-        return cls(**(_AS_PUBLISHED | changes))
+    def plus(cls, **changes: Any) -> Self:
+        """Return an ensemble without sampling network, whose regression also uses the features.
 
-    def _learn_network(self, context: TrainingContext) -> FitResult:
-        module: Any = context.network()  # a mean of `Classified`
+        Parameters
+        ----------
+        **changes : object
+            Parameters that differ from those of `plus`, by name; `group__option` sets one option of a group.
+
+        Returns
+        -------
+        NeuCrowd
+        """
+        return cls(**_PLUS).set_params(**changes)
+
+    def transform(self, X: Any) -> Array:
+        """Return the embedding of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, ...)
+            Features, of the same shape per row as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, embedding_size)
+        """
+        self._check_fitted()
+        return embed(self, [network.inputs.embedder for network in self.module_.networks], self.embedding_size, X)
+
+    def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
+        """Learn an embedding, and return that of each training row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, ...)
+            Features; row i belongs to item i of the annotations.
+        annotations : Annotations
+            The crowd's labels.
+        gold : mapping of item id to class, default=None
+            Known classes of some items.
+
+        Returns
+        -------
+        ndarray of shape (n_items, embedding_size)
+        """
+        return self.fit(X, annotations, gold).transform(X)
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        module: Any = context.network()  # a mean of `EmbeddingClassifier`
+        embedders = [network.inputs.embedder for network in module.networks]
+        holds_out = self._uses_heldout() and self.validation > 0
+        training_sets = member_training_sets(context, self.labels, self.members, holds_out=holds_out)
+        options = EmbeddingOptions(self.tuplets, self.confidence, self.safety, self.anchor, self.loss, self.optimizer)
+        new_sampler = partial(self._new_sampler, context.data.rows.shape) if self.sampler else None
         members = [
-            Member(self, training_set, network.seen.embedder, size)
-            for training_set, network, size in zip(self._lessons(context), module.networks, self._sizes())
+            MemberTraining(options, training_set, embedder, size, new_sampler)
+            for training_set, embedder, size in zip(training_sets, embedders, self._sizes())
         ]
-        history = train_together(members)
+        history = train_members(members)
         whole = TrainingSet(replace(context, annotations=context.data.annotations, heldout=None), self.labels)
-        confidence = confidence_of(whole, self.confidence, shrink=self.shrink)
-        safe = np.zeros(context.data.annotations.n_items)
-        for network in module.networks:
-            safe[whole.items] += safe_now(self, whole, network.seen.embedder, confidence[whole.items]) / len(members)
+        confidence = label_confidence(whole, self.confidence.kind, shrink=self.confidence.shrink)
         results = {
             "aggregator_": whole.aggregator,
             "confidence_": confidence,
-            "safe_": safe,
-            "C_": self._classify(module.networks, members, whole),
+            "safe_": safe_shares(self.safety or SafetyAwareSampling(), whole, embedders, confidence),
+            "C_": fit_heads(module.networks, training_sets, whole, soft_targets=self.head.soft_targets),
             "samplers_": [member.sampler for member in members if member.sampler is not None],
         }
         return FitResult(module, history, whole.aggregator.posterior_, results, whole.aggregator.notes_)
@@ -235,82 +332,20 @@ class NeuCrowd(RepresentationLearner, NetworkClassifier):
     def _hold_out(
         self, data: TrainingData, share: float, rng: np.random.Generator
     ) -> tuple[Annotations, Annotations | None]:
-        """Of a single member the share of items, of several none yet: each of them leaves out others."""
+        """Hold out a share of the items of a single member; several members each hold out others later."""
         if self.members > 1 or share == 0:
             return data.annotations, None
-        return _left_out(data, max(round(1 / share), 2), rng)[0]
-
-    def _lessons(self, context: TrainingContext) -> list[TrainingSet]:
-        """What each member learns from: several leave out all labels of some items, and every item is left out once."""
-        if self.members == 1 or not self._compares() or self.validation == 0:
-            return [TrainingSet(context, self.labels)] * self.members  # the truth is inferred once for all
-        parts = _left_out(context.data, self.members, context.rng)
-        return [TrainingSet(replace(context, annotations=kept, heldout=left), self.labels) for kept, left in parts]
-
-    def _classify(self, networks: Sequence[Any], members: Sequence[Member], whole: TrainingSet) -> float:
-        """Fit the regression of each member to all items, with a C chosen for all of them; return that."""
-        posterior = whole.aggregator.posterior_[whole.items]
-        target = posterior if self.soft else np.eye(posterior.shape[1])[whole.target]
-        seen = [network.seen.balance(whole.context.data.rows, whole.items) for network in networks]
-        sights: list[Split] = []
-        for embedding, member in zip(seen, members):
-            taught = np.isin(whole.items, member.training_set.items)
-            if taught.all():
-                sights += folds(embedding, target, whole.context.rng)
-            else:
-                sights += [Split(embedding, np.flatnonzero(taught), np.flatnonzero(~taught))]
-        C = choose_strength(sights, target)
-        for network, embedding in zip(networks, seen):
-            network.classify_by(regressions(embedding, target, (C,))[0])
-        return C
-
-    def _embedders(self) -> list[nn.Module]:
-        return [network.seen.embedder for network in self.module_.networks]
+        return item_folds(data, max(round(1 / share), 2), rng)[0]
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        n_features = math.prod(row_shape) if self.skip else 0
-        seen = [Seen(self._new_embedder(row_shape, size), n_features) for size in self._sizes()]
-        return Ensemble([Classified(own, size, n_classes) for own, size in zip(seen, self._sizes())])
+        n_features = math.prod(row_shape) if self.head.skip else 0
+        embedder = partial(new_embedder, NetworkOptions.of(self), self.activation, row_shape)
+        inputs = [HeadInput(embedder(size), n_features) for size in self._sizes()]
+        return Ensemble([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, self._sizes())])
+
+    def _new_sampler(self, row_shape: tuple[int, ...], size: int) -> TupletSampler:
+        network = new_network(NetworkOptions.of(self), self.activation, row_shape, size, dropout=0.0)
+        return TupletSampler(network, size, self.tuplets.size)
 
     def _sizes(self) -> list[int]:
-        """How many numbers of an embedding each member has."""
-        if self.members > self.embedding_size:
-            raise ParameterError(
-                f"The embedding_size {self.embedding_size} is shared out among {self.members} members; raise it to "
-                f"that, or have fewer members."
-            )
-        each, more = divmod(self.embedding_size, self.members)
-        return [each + (m < more) for m in range(self.members)]
-
-    def _new_embedder(self, row_shape: tuple[int, ...], size: int) -> nn.Module:
-        network = self._new_network(row_shape, size, self.dropout)
-        if self.activation == "relu":
-            return network
-        dropped = [nn.Dropout(self.dropout)] if self.dropout else []
-        return nn.Sequential(network, _ACTIVATIONS[self.activation](), *dropped)
-
-    def _new_network(self, row_shape: tuple[int, ...], size: int, dropout: float) -> nn.Module:
-        """From features to so many numbers."""
-        return build(
-            self.backbone,
-            row_shape,
-            size,
-            hidden=self.hidden,
-            dropout=dropout,
-            batch_norm=self.batch_norm,
-            activation=_ACTIVATIONS[self.activation],
-        )
-
-
-def _left_out(
-    data: TrainingData, n_folds: int, rng: np.random.Generator
-) -> list[tuple[Annotations, Annotations | None]]:
-    """For each fold of the items the labels of the others, and its own; None, and no fold, where items are few.
-
-    Gold teaches whatever is left out, so that items of known class are in no fold.
-    """
-    votes = data.annotations
-    fold = split_items(votes, n_folds, rng, None if data.gold is None else data.gold >= 0)
-    if len(np.unique(votes.item[fold >= 0])) < _FEW * n_folds:
-        return [(votes, None)] * n_folds
-    return [(votes.keep(np.flatnonzero(fold != m)), votes.keep(np.flatnonzero(fold == m))) for m in range(n_folds)]
+        return member_sizes(self.embedding_size, self.members)

@@ -1,12 +1,14 @@
-"""Tuplets of items as arrays of places: which items are safe to learn from, and tuplets drawn from a pool of them.
+"""Safety-aware sampling: which items are safe, the pool of items, and tuplets drawn from it; arrays of indices.
 
     e is safe  <=>  sum of A_p over its neighbours of its class  >  sum of A_q over the others  +  margin
 
-A is how far the labels of an item are to be trusted, and neighbours are the k nearest items of an embedding. A tuplet
-is an anchor, a positive of its class and some negatives of others. Nothing here walks over items or tuplets.
+A is the confidence in the class of an item, and neighbours are the k nearest items in an embedding. A tuplet is an
+anchor, a positive of its class and some negatives of other classes. All steps are array operations.
 
-Reference: Y. Hao, W. Ding and Z. Liu (2021), NeuCrowd: neural sampling network for representation learning with
-crowdsourced labels, Knowledge and Information Systems.
+References
+----------
+Y. Hao, W. Ding and Z. Liu (2021), NeuCrowd: neural sampling network for representation learning with crowdsourced
+labels, Knowledge and Information Systems.
 """
 
 from __future__ import annotations
@@ -23,41 +25,72 @@ Codes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 RIVALS = ("all", "strongest")
-_TIE = 1e-9  # sums of thirds and fifths are equal up to that; a tie is not safe
-_AT_ONCE = 4096  # items whose neighbours are heard together: classes may be many
+_TIE = 1e-9  # tolerance for sums such as 1/3 + 1/5; a tie is not safe
+_BLOCK = 4096  # items processed at once, which bounds memory where classes are many
 
 
 def safe_items(
-    embedding: Points, code: Codes, assurance: Array, k: int, *, margin: float = 0.0, rival: str = "all"
+    embedding: Points, code: Codes, confidence: Array, k: int, *, margin: float = 0.0, rival: str = "all"
 ) -> Mask:
-    """(n,) whether an item's neighbours speak for its class.
+    """Return which items are safe: their neighbours support their class.
 
     Parameters
     ----------
-    embedding, code, assurance : (n, n_dimensions), (n,), (n,) where items are, their classes, how far these are trusted
-    k : neighbours of an item, itself left out; all others where there are fewer
-    margin : by how much its class must be ahead
-    rival : ahead of "all" other classes together, or of the "strongest" one of them
+    embedding : ndarray of float32, shape (n, n_dimensions)
+        Embeddings.
+    code : ndarray of int, shape (n,)
+        Classes.
+    confidence : ndarray of shape (n,)
+        Confidence in these classes.
+    k : int
+        Neighbours of an item, itself excluded; all others where there are fewer.
+    margin : float, default=0.0
+        Required lead of the class of the item.
+    rival : {"all", "strongest"}, default="all"
+        Lead over all other classes together, or over the strongest of them.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
     """
     neighbours = nearest_others(embedding, k)
-    starts = range(0, len(code), _AT_ONCE)
-    parts = [_leads(code[i : i + _AT_ONCE], neighbours[i : i + _AT_ONCE], code, assurance, rival) for i in starts]
+    starts = range(0, len(code), _BLOCK)
+    parts = [_leads(code[i : i + _BLOCK], neighbours[i : i + _BLOCK], code, confidence, rival) for i in starts]
     return np.concatenate([np.zeros(0), *parts]) > margin + _TIE
 
 
-def _leads(own: Codes, neighbours: Codes, code: Codes, assurance: Array, rival: str) -> Array:
-    """(n,) by how much the neighbours of items of these classes speak more for these than for their rivals."""
-    voice = np.zeros((len(own), int(code.max()) + 1))
+def _leads(own: Codes, neighbours: Codes, code: Codes, confidence: Array, rival: str) -> Array:
+    """Lead of the own class over its rivals in the summed confidence of the neighbours, of shape (n,)."""
+    support = np.zeros((len(own), int(code.max()) + 1))
     row = np.arange(len(own))
-    np.add.at(voice, (row[:, None], code[neighbours]), assurance[neighbours])
-    for_it = voice[row, own]
-    voice[row, own] = 0.0
-    return np.asarray(for_it - (voice.sum(axis=1) if rival == "all" else voice.max(axis=1)))
+    np.add.at(support, (row[:, None], code[neighbours]), confidence[neighbours])
+    for_own = support[row, own]
+    support[row, own] = 0.0
+    return np.asarray(for_own - (support.sum(axis=1) if rival == "all" else support.max(axis=1)))
 
 
 def choose_pool(code: Codes, safe: Mask, unsafe_share: float, least: int, rng: np.random.Generator) -> Mask:
-    """(n,) the safe items and a random share of the others; a class with fewer than `least` of these keeps all of its.
+    """Return the pool of items from which tuplets are drawn: the safe items and a random share of the others.
 
+    Parameters
+    ----------
+    code : ndarray of int, shape (n,)
+        Classes.
+    safe : ndarray of bool, shape (n,)
+        Which items are safe.
+    unsafe_share : float
+        Share of the unsafe items to include, rounded up.
+    least : int
+        A class with fewer items than this in the pool has all its items included.
+    rng : numpy.random.Generator
+        Draws the unsafe items.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
     >>> choose_pool(np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0], bool), 0.0, 2, np.random.default_rng(0))
     array([ True,  True, False,  True,  True])
     """
@@ -69,28 +102,65 @@ def choose_pool(code: Codes, safe: Mask, unsafe_share: float, least: int, rng: n
 
 
 class Pool(NamedTuple):
-    """Items to draw tuplets from, class after class."""
+    """Items to draw tuplets from, sorted by class.
 
-    place: Codes  # (n,) which items
-    start: Codes  # (n_codes,) where each class begins
-    size: Codes  # (n_codes,) and how many items it has
+    Attributes
+    ----------
+    items : ndarray of int, shape (n,)
+        Indices of the items.
+    start : ndarray of int, shape (n_codes,)
+        Where each class starts in `items`.
+    size : ndarray of int, shape (n_codes,)
+        Number of items of each class.
+    """
+
+    items: Codes
+    start: Codes
+    size: Codes
 
     @classmethod
     def of(cls, code: Codes, chosen: Mask) -> Pool:
-        """The pool of the chosen ones among items of these classes."""
-        place = np.flatnonzero(chosen)
-        size = np.bincount(code[place], minlength=code.max(initial=-1) + 1)
-        return cls(place[np.argsort(code[place], kind="stable")], np.cumsum(size) - size, size)
+        """Return the pool of the chosen items.
+
+        Parameters
+        ----------
+        code : ndarray of int, shape (n_items,)
+            Classes of all items.
+        chosen : ndarray of bool, shape (n_items,)
+            Which items are in the pool.
+
+        Returns
+        -------
+        Pool
+        """
+        items = np.flatnonzero(chosen)
+        size = np.bincount(code[items], minlength=code.max(initial=-1) + 1)
+        return cls(items[np.argsort(code[items], kind="stable")], np.cumsum(size) - size, size)
 
     def anchor_codes(self) -> Codes:
-        """Classes with a pair of items; where none has one, those with an item, which is then its own positive."""
+        """Return the classes with at least two items; if there is none, those with one, which is its own positive."""
         pairs = np.flatnonzero(self.size > 1)
         return pairs if len(pairs) else np.flatnonzero(self.size)
 
     def draw(self, own: int, n_tuplets: int, n_negatives: int, rng: np.random.Generator) -> Codes:
-        """(n_tuplets, 2 + n_negatives) places: anchors and positives of class `own`, negatives of classes drawn evenly.
+        """Draw tuplets with anchors of one class.
 
-        A positive is another item than its anchor. Without another class there are no negatives.
+        Parameters
+        ----------
+        own : int
+            The class of anchors and positives.
+        n_tuplets : int
+            Number of tuplets.
+        n_negatives : int
+            Negatives per tuplet, of classes drawn uniformly.
+        rng : numpy.random.Generator
+            Draws the items.
+
+        Returns
+        -------
+        ndarray of int, shape (n_tuplets, 2 + n_negatives)
+            Indices of items: anchor, positive (another item than the anchor), negatives. Without another class there
+            are no negatives, and the shape is (n_tuplets, 2).
         """
         size = int(self.size[own])
         anchor = rng.integers(size, size=n_tuplets)
@@ -99,7 +169,7 @@ class Pool(NamedTuple):
         others = others[others != own]
         pair = self.start[own] + np.column_stack([anchor, positive])
         if len(others) == 0:
-            return self.place[pair]
-        of = others[rng.integers(len(others), size=(n_tuplets, n_negatives))]
-        negative = self.start[of] + (rng.random((n_tuplets, n_negatives)) * self.size[of]).astype(np.intp)
-        return self.place[np.hstack([pair, negative])]
+            return self.items[pair]
+        drawn = others[rng.integers(len(others), size=(n_tuplets, n_negatives))]
+        negative = self.start[drawn] + (rng.random((n_tuplets, n_negatives)) * self.size[drawn]).astype(np.intp)
+        return self.items[np.hstack([pair, negative])]

@@ -1,0 +1,140 @@
+"""What an aggregator infers, and EM with the parameters that several aggregators share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from manyhands import elementary
+from manyhands.annotations import Annotations
+from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
+from manyhands.em.e_step import Gold
+from manyhands.em.kernels import Array
+from manyhands.em.priors import ClassPrior
+from manyhands.noise import NoiseModel, safe_log
+from manyhands.randomness import Seed, make_generator
+from manyhands.validation import Constraint, Number, Probabilities, RandomState
+
+P = TypeVar("P")
+PRIOR_ACCURACY = 0.7  # prior mean of the accuracy of a worker, worth one label
+
+# Constraints of the parameters of every method that is EM with confusion matrices.
+EM_CONSTRAINTS: dict[str, Constraint] = {
+    "prior": Probabilities(("estimated", "uniform")),
+    "max_iter": Number(whole=True, least=1),
+    "tol": Number(least=0),
+    "n_init": Number(whole=True, least=1),
+    "random_state": RandomState(),
+}
+
+
+class EMMethod(Protocol):
+    """An aggregator with the parameters of EM."""
+
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Seed
+
+
+def fit_by_em(
+    method: EMMethod, annotations: Annotations, gold: Gold, noise: NoiseModel[P], prior: ClassPrior
+) -> ConfusionEMFit[P]:
+    """Fit a noise model with confusion matrices by EM, with the parameters of an estimator.
+
+    Parameters
+    ----------
+    method : EMMethod
+        The estimator, for `max_iter`, `tol`, `n_init` and `random_state`.
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    noise : NoiseModel
+        How workers err.
+    prior : ClassPrior
+        Prior of the truth.
+
+    Returns
+    -------
+    ConfusionEMFit
+    """
+    return fit_confusion_em(
+        annotations,
+        noise,
+        prior,
+        gold=gold,
+        max_iter=method.max_iter,
+        tol=method.tol,
+        n_init=method.n_init,
+        rng=make_generator(method.random_state),
+    )
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Outcome of a method, which the base stores as attributes.
+
+    Attributes
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        p(truth | labels).
+    counts : ndarray of shape (n_workers, n_classes, n_classes) or None, default=None
+        Expected counts [worker, truth, label], where the method has them.
+    n_iter : int, default=1
+        Number of passes over the data.
+    converged : bool, default=True
+        Whether the method converged.
+    history : list of float
+        Objective after each iteration.
+    results : dict of str to object
+        Further attributes, by name.
+    notes : dict of str to str
+        Limitations of the result, by code.
+    """
+
+    posterior: Array
+    counts: Array | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: list[float] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_table(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
+        """The outcome of EM with confusion matrices.
+
+        Parameters
+        ----------
+        fit : ConfusionEMFit
+            The fitted model.
+        confusion : ndarray of shape (n_workers, n_classes, n_classes)
+            Estimated confusion matrices.
+        **results : object
+            Further attributes, by name.
+
+        Returns
+        -------
+        Inference
+        """
+        assert fit.final.posterior is not None
+        log_prior = fit.params.log_prior
+        table = {"_log_confusion": _with_unseen_worker(fit), "_log_prior": log_prior}
+        results |= {
+            "confusion_": confusion,
+            "class_prior_": elementary.exp(log_prior),
+            "restarts_": fit.restarts,
+        } | table
+        return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
+
+
+def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:
+    """The log confusion matrices of the last E step with one more worker, who has the pooled confusion matrix."""
+    if fit.no_redundancy:
+        return np.concatenate([fit.used_log_confusion, fit.used_log_confusion[:1]])
+    counts = fit.final.counts.sum(axis=0) + 1.0 / fit.log_confusion.shape[2]  # (truth, label)
+    crowd = safe_log(counts / counts.sum(axis=1, keepdims=True))
+    return np.concatenate([fit.used_log_confusion, crowd[None]])

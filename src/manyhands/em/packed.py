@@ -1,0 +1,154 @@
+"""The annotations in the form that the EM pass reads, what a pass returns, and the memory that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.annotations import Annotations
+from manyhands.exceptions import LimitError
+from manyhands.validation import check_memory
+
+Array = npt.NDArray[np.float64]
+
+
+_TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
+_SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
+_MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
+_MAX_SHARDS = 4
+_MIN_SHARD = 1 << 18  # labels times classes; smaller shards are done before a second thread has started
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Annotations in the form that the pass reads: `code = worker * n_classes + label`, item after item.
+
+    Attributes
+    ----------
+    code : ndarray of shape (n_annotations,) of int32
+        Worker and label of each annotation.
+    label : ndarray of shape (n_annotations,) of int32
+        Label of each annotation, shared with the `Annotations`.
+    start : ndarray of shape (n_items + 1,) of int64
+        Annotations of item i are at `start[i]:start[i + 1]`.
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    spare : list of ndarray
+        Count tables of the shards, which the next pass reuses: new memory would have to be cleared by the system.
+    """
+
+    code: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    n_workers: int
+    n_classes: int
+    spare: list[npt.NDArray[np.float64]] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.start) - 1
+
+    @cached_property
+    def shards(self) -> list[tuple[int, int]]:
+        """Ranges of items with about equally many labels, as many as pay for a count table of their own."""
+        table_size = self.n_workers * self.n_classes**2
+        n_shards = len(self.code) * self.n_classes // max(_MIN_SHARD, 2 * table_size * self.n_classes)
+        n_shards = min(_MAX_SHARDS, 1 << max(n_shards, 1).bit_length() - 1)  # a power of two
+        cuts = np.searchsorted(self.start, np.linspace(0, len(self.code), n_shards + 1)[1:-1])
+        edges = [0, *cuts.tolist(), self.n_items]
+        return list(pairwise(edges))
+
+
+class PassResult(NamedTuple):
+    """Outcome of one pass over the annotations.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_workers, n_classes, n_classes)
+        Expected counts, indexed [worker, truth, label].
+    totals : ndarray of shape (n_classes,)
+        Expected number of labelled items of each class.
+    evidence : float
+        log p(labels), summed over the items.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        p(truth | labels), where it was asked for.
+    """
+
+    counts: Array
+    totals: Array
+    evidence: float
+    posterior: Array | None
+
+
+def check_tables(annotations: Annotations) -> None:
+    """Refuse a crowd whose confusion matrices would not fit into memory.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Raises
+    ------
+    LimitError
+        Where they would take more memory than there is.
+    """
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    check_memory(
+        8.0 * _TABLES * n_workers * n_classes**2,
+        f"Confusion matrices for {n_workers} workers and {n_classes} classes",
+        "Use wawa or majority-vote, or merge rare classes.",
+    )
+
+
+def has_small_tables(annotations: Annotations) -> bool:
+    """Whether confusion matrices for all workers cost little compared with the labels; a vote needs none.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    bool
+    """
+    return annotations.n_workers * annotations.n_classes**2 <= max(_SMALL_TABLES, annotations.n_annotations)
+
+
+def pack(annotations: Annotations) -> Packed:
+    """Pack annotations for `em_pass`; 4 bytes per label.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    Packed
+
+    Raises
+    ------
+    LimitError
+        Where the confusion matrices exceed the memory or the largest index.
+    """
+    check_tables(annotations)
+    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    if n_classes > _MAX_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
+        raise LimitError(
+            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MAX_CLASSES} "
+            f"classes and {np.iinfo(np.int32).max} rows that a table can have. "
+            f"Use wawa or majority-vote, or merge rare classes."
+        )
+    code = annotations.worker * np.int32(n_classes)
+    code += annotations.label
+    return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
