@@ -26,8 +26,14 @@ def test_every_entry_leads_to_a_class(name):
     """The module exists, the class is of its kind, and a new estimator has the fixed parameters of its entry."""
     made = registry.create(name)
     kinds = {"aggregator": Aggregator, "classifier": CrowdClassifier, "representation": RepresentationLearner}
-    of_kind = tuple(base for kind, base in kinds.items() if name in registry.names(kind))
-    assert of_kind and all(isinstance(made, base) for base in of_kind) and type(made) is registry.get(name)
+    offers = {
+        "aggregator": ("fit_predict", "predict"),
+        "classifier": ("predict", "predict_proba", "score", "save"),
+        "representation": ("transform", "save"),
+    }
+    own = [kind for kind in kinds if name in registry.names(kind)]
+    assert isinstance(made, tuple(kinds[kind] for kind in own)) and type(made) is registry.get(name)
+    assert all(callable(getattr(made, method)) for kind in own for method in offers[kind])
     assert made.get_params() | registry._METHODS[name][1] == made.get_params()
 
 
