@@ -137,7 +137,7 @@ def test_what_inspect_tells(tmp_path, capsys):
     assert (told["n_items"], told["n_workers"], told["n_unlabelled"], told["n_labelled_once"]) == (4, 3, 1, 1)
     assert told["density"] == pytest.approx(5 / 12) and told["sparsity"] == pytest.approx(7 / 12)
     assert told["imbalance"] == pytest.approx(3 / 5) and told["labels"] == {"x": 4, "y": 1}
-    assert told["labels_per_item"] == {"mean": 1.25, "least": 0, "median": 1.5, "most": 2}
+    assert told["labels_per_item"] == {"mean": 1.25, "min": 0, "median": 1.5, "max": 2}
     percent = told["agreement"][0]
     assert percent["measure"] == "percent agreement" and percent["value"] == 0.5 and percent["n_items"] == 2
     assert told["examples"][0] == {"item": "1", "worker": "a", "label": "x"}

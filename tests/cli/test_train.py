@@ -84,7 +84,7 @@ def test_position_counts_only_if_told(job, capsys):
     arrays = np.load("X.npz")
     order = sorted(range(40), key=lambda k: f"i{k}")
     np.save("X.npy", arrays["X"][order])
-    fails(capsys, 3, "does not say which row is which item", *arguments("X.npy"))
+    fails(capsys, 3, "has no item ids", *arguments("X.npy"))
     assert train("--rows-in-order", features="X.npy") == 0
     assert "the first row is taken for 'i0', the last for 'i9'" in capsys.readouterr().err
     (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))

@@ -96,7 +96,7 @@ def test_ids_and_positions_contradict_each_other(job, capsys):
     sentence = "--rows-in-order matches rows by position, --feature-ids by id"
     fails(capsys, 2, sentence, *arguments("X.npz", *ids, "--rows-in-order"))
     assert train("-q", *ids) == 0
-    assert "The ids in X.npz are not looked at; those of ids.txt take their place" in capsys.readouterr().err
+    assert "The ids in X.npz are not used; those of ids.txt replace them" in capsys.readouterr().err
 
 
 def test_a_bad_number_is_named_as_in_the_file(job, capsys):
@@ -131,7 +131,7 @@ def test_numbers_are_standardised_unless_told_otherwise(job, capsys):
     with np.load("X.npz") as arrays:
         kept = json.loads((job / "model" / "features.json").read_text())
         np.testing.assert_allclose(kept["scale"]["mean"], arrays["X"].mean(axis=0))
-        np.testing.assert_allclose(kept["scale"]["spread"], arrays["X"].std(axis=0))
+        np.testing.assert_allclose(kept["scale"]["std"], arrays["X"].std(axis=0))
     assert train("--force") == 0
     assert "40 items with 3 features, standardised" in capsys.readouterr().err
     assert train("--force", "--as-they-are") == 0

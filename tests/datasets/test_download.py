@@ -9,16 +9,16 @@ import time
 
 import pytest
 
-from manyhands.datasets.download import Patience, download, parse_checksum
+from manyhands.datasets.download import RetryPolicy, download, parse_checksum
 from manyhands.exceptions import DownloadError, LimitError
 
 BODY = bytes(range(256)) * 40
 MD5, SHA256 = hashlib.md5(BODY).hexdigest(), hashlib.sha256(BODY).hexdigest()
-QUICK = Patience(timeout=2, tries=2, pause=0)
+QUICK = RetryPolicy(timeout=2, tries=2, pause=0)
 
 
-def get(site, tmp_path, checksum=SHA256, path="/file", max_bytes=100_000, patience=QUICK):
-    return download(site.address + path, tmp_path / "kept" / "file.bin", checksum, max_bytes, patience)
+def get(site, tmp_path, checksum=SHA256, path="/file", max_bytes=100_000, policy=QUICK):
+    return download(site.address + path, tmp_path / "kept" / "file.bin", checksum, max_bytes, policy)
 
 
 def refusal(error, *arguments, **options):
@@ -71,7 +71,7 @@ def test_a_second_try_starts_over(site, tmp_path):
     longer = 200, {"Content-Length": "99999"}, BODY + b"of another file"
     answers = [longer, (503, {}, b"busy"), (200, {}, BODY)]
     site.pages["/file"] = lambda: answers.pop(0)
-    assert get(site, tmp_path, patience=Patience(2, tries=3, pause=0)).read_bytes() == BODY
+    assert get(site, tmp_path, policy=RetryPolicy(2, tries=3, pause=0)).read_bytes() == BODY
 
 
 def test_not_found_is_not_asked_twice(site, tmp_path):
@@ -94,14 +94,14 @@ def test_nobody_answers(site, tmp_path):
 def test_a_server_that_stops_speaking(site, tmp_path):
     site.pause = 0.5
     site.show("/file", [BODY[:10], BODY[10:]], Content_Length=str(len(BODY)))
-    assert "timed out" in refusal(DownloadError, site, tmp_path, patience=Patience(timeout=0.1, tries=1))
+    assert "timed out" in refusal(DownloadError, site, tmp_path, policy=RetryPolicy(timeout=0.1, tries=1))
 
 
 def test_a_server_that_drips(site, tmp_path, monkeypatch):
     monkeypatch.setattr("manyhands.datasets.download._CHUNK", 1)
     site.pause = 0.05
     site.show("/file", [b"x"] * 40, Content_Length="40")
-    assert "still not here after 0.1 seconds" in refusal(DownloadError, site, tmp_path, patience=Patience(2, total=0.1))
+    assert "not complete after 0.1 seconds" in refusal(DownloadError, site, tmp_path, policy=RetryPolicy(2, total=0.1))
 
 
 @pytest.mark.parametrize("announced", [str(len(BODY)), None])

@@ -137,12 +137,12 @@ def test_a_mirror_must_hold_the_published_file(publish, site, tmp_path):
 
 def test_a_whole_archive_with_the_wrong_things_in_it(publish):
     publish("relevance2", zipped({"readme.txt": "sorry"}))
-    with pytest.raises(AnnotationError, match=r"has no crowd_labels\.csv"):
+    with pytest.raises(AnnotationError, match=r"has no member crowd_labels\.csv"):
         fetch("relevance2")
 
 
 def test_names_folders_and_timeouts_that_make_no_sense(publish, tmp_path):
-    with pytest.raises(ParameterError, match="no public set called 'relevance'; the nearest are relevance"):
+    with pytest.raises(ParameterError, match="no public data set called 'relevance'; the nearest are relevance"):
         fetch("relevance")
     with pytest.raises(ParameterError, match="there are cifar10h"):
         fetch("qqqqqqqq")

@@ -153,10 +153,10 @@ def test_what_cannot_be_is_refused(folder, monkeypatch):
     with pytest.raises(ParameterError, match="'setting' of make_iced_features"):
         make_iced_features("mnist")
     with pytest.raises(
-        ParameterError, match=r"The set usps has no 9000 items with such a long tail; at most about 93\."
+        ParameterError, match=r"The data set usps has no 9000 items with such a long tail; at most about 93\."
     ):
         make_long_tail_on("usps", 9000, random_state=0)
-    with pytest.raises(ParameterError, match="There is no set called 'nowhere'"):
+    with pytest.raises(ParameterError, match="There is no data set called 'nowhere'"):
         make_long_tail_on("nowhere")
     (folder / "agg" / "dogs").mkdir(parents=True)
     (folder / "agg" / "dogs" / "annotations.csv").write_text("task,worker,label\n0,a,0\n1,a,1\n", encoding="utf-8")

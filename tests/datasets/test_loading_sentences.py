@@ -79,26 +79,26 @@ def test_a_name_like_nothing_and_no_name_at_all(home):
 def test_half_a_set(leaves, file):
     (leaves / file).unlink()
     said = refusal()[1]
-    assert said.startswith("The set leaves in MANYHANDS_DATA is not whole") and f"has no {file}. Copy it again." in said
+    assert said.startswith("leaves in MANYHANDS_DATA is not complete") and f"has no {file}. Copy it again." in said
 
 
 def test_an_array_that_is_missing(leaves):
     np.savez(leaves / "features.npz", X_train=np.eye(3))
-    assert "is not whole: it has no array task" in refusal()[1]
+    assert "is not complete: it has no array task" in refusal()[1]
 
 
 def test_arrays_that_are_no_arrays(leaves):
     (leaves / "features.npz").write_bytes(b"PK\x03\x04 cut short")
     assert "cannot be read" in refusal()[1]
     np.savez(leaves / "features.npz", X_train=np.array([{}], object), task=np.array([1]))  # would need pickle
-    assert "cannot be read" in refusal()[1]
+    assert "holds Python objects (a pickle), which are not read" in refusal()[1]
 
 
 def test_features_of_other_items(leaves):
     np.savez(leaves / "features.npz", X_train=np.eye(3), task=np.array([7, 5]))
     assert refusal()[1] == "The features of leaves have 3 rows, but 2 items are named."
     np.savez(leaves / "features.npz", X_train=np.eye(1), task=np.array([7]))
-    assert "items that its features do not have" in refusal()[1]
+    assert "items that its features lack" in refusal()[1]
 
 
 def test_votes_that_do_not_fit_their_items(home):

@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 from manyhands import Annotations, DawidSkene, TwoStage, load_model
 from manyhands.exceptions import ParameterError
 from manyhands.persistence.models import checksum
-from manyhands.persistence.sklearn_estimators import put_together, take_apart
+from manyhands.persistence.sklearn_estimators import from_tree, to_tree
 from manyhands.testing.small_crowds import feature_crowd
 
 CLASSIFIERS = {
@@ -140,7 +140,7 @@ def test_order_and_width_of_numbers_are_kept():
     X, _ = crowd()
     model = PCA(2).fit(X.astype(np.float32))
     model.components_ = np.asfortranarray(model.components_)
-    found = put_together(*take_apart(model, "module"))
+    found = from_tree(*to_tree(model, "module"))
     assert found.components_.flags.f_contiguous and not found.components_.flags.c_contiguous
     assert type(model.noise_variance_) is type(found.noise_variance_) is np.float32
 
@@ -164,7 +164,7 @@ REFUSED = {
     "A OwnForest cannot be saved without a pickle": OwnForest(2),
     "A FunctionTransformer cannot be saved": make_pipeline(FunctionTransformer(), GaussianNB()),
     r"KNeighborsClassifier\.weights is a function, which cannot": KNeighborsClassifier(weights=lambda d: 1 / (1 + d)),
-    "that begins with an estimator of yours": GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()),
+    "with an estimator as init": GradientBoostingClassifier(n_estimators=2, init=LogisticRegression()),
     "with categorical features cannot be saved": HistGradientBoostingClassifier(max_iter=2, categorical_features=[0]),
 }
 

@@ -38,7 +38,12 @@ MODELS = {
 }
 JUNK = [None, True, -1, 0, 1, 2, 7, 10**12, 10**400, 1e308, float("nan"), "", "x", "os.system", [], {}, [[]], [-1]]
 JUNK += [[10**9, 10**9], {"class": "Popen", "parameters": {"args": "true"}, "state": {}}, {"array": "module/0"}]
-JUNK += [{"array": "result/posterior_", "turned": True}, {"tuple": 3}, {"dict": [[[], 1]]}, {"scalar": "O", "value": 1}]
+JUNK += [
+    {"array": "result/posterior_", "transposed": True},
+    {"tuple": 3},
+    {"dict": [[[], 1]]},
+    {"scalar": "O", "value": 1},
+]
 JUNK += [{"class": "GaussianNB", "parameters": {}, "state": {}}, {"objects": [10**9], "values": []}]
 
 
@@ -153,7 +158,7 @@ def test_a_folder_that_is_cut_off_is_refused(name, saved, tmp_path):
         "3",
         "null",
         "{}",
-        '{"schema": 1}',
+        '{"schema": 2}',
         "[" * 100_000,
         "\ud800".encode("utf-8", "surrogatepass"),
     ]:
@@ -191,7 +196,7 @@ def test_a_cache_of_pickles_is_forgotten(saved, tmp_path):
     assert load_model(tmp_path).module_.memory is None
     said["module"]["estimator"]["state"]["memory"] = str(tmp_path / "cache")
     write(tmp_path, said, arrays)
-    assert "a Pipeline does not learn 'memory'" in outcome(tmp_path)
+    assert "a Pipeline has no fitted attribute 'memory'" in outcome(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["network", "representation"])
@@ -248,7 +253,7 @@ def test_a_first_guess_of_another_width_is_refused(saved, tmp_path):
     said = json.loads(text)
     said["module"]["estimator"]["state"]["init_"] = {"class": "GaussianNB", "parameters": {}, "state": {}}
     write(tmp_path, said, arrays)
-    assert "something is wrong with the first guess" in outcome(tmp_path)
+    assert "something is wrong with the initial estimator" in outcome(tmp_path)
 
 
 def test_support_vectors_that_do_not_fit_are_refused(saved, tmp_path):
@@ -333,7 +338,7 @@ def test_results_of_another_shape_or_type(saved, tmp_path, name):
             write(tmp_path, json.loads(text), arrays | {key: changed})
             assert shown in (outcome(tmp_path) or "it was read"), (key, changed.shape, changed.dtype)
     write(tmp_path, json.loads(text), arrays | {"result/posterior_": arrays["result/posterior_"] - 0.5})
-    assert "posterior_ has numbers that are no shares" in outcome(tmp_path)
+    assert "posterior_ has numbers that are not between 0 and 1" in outcome(tmp_path)
     write(tmp_path, json.loads(text), arrays | {"result/extra_": np.zeros(3)})
     assert "'extra_' is not the name of a result" in outcome(tmp_path)
 

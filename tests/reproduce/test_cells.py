@@ -174,7 +174,7 @@ def test_one_seed_is_enough_where_nothing_is_drawn():
             [BLOBS],
             "own/small, row 'x': The parameter 'max_iter'",
         ),
-        ([VOTE], [DataSet("d", load="nowhere")], "own/small, data set 'd': There is no set called 'nowhere'"),
+        ([VOTE], [DataSet("d", load="nowhere")], "own/small, data set 'd': There is no data set called 'nowhere'"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_any_work(rows, datasets, sentence):

@@ -1,4 +1,4 @@
-"""Table of contents of the data folder: one entry for each set."""
+"""Catalogue of the data folder: one entry for each data set."""
 
 from __future__ import annotations
 
@@ -11,10 +11,24 @@ from manyhands.exceptions import ParameterError
 
 @dataclass(frozen=True)
 class Spec:
-    """What lies in the folder of a set.
+    """Content of the folder of a data set.
 
-    `features` maps each choice to (file, prefix of its arrays); the first is the default. `rows` is the array that
-    names the item of each row of the features; without it row i is item i.
+    Attributes
+    ----------
+    description : str
+        One or two sentences.
+    family : {"crowd", "patterns", "items", "hotel", "syn"}
+        Which reader to use.
+    features : mapping of str to (str, str)
+        Name of a choice of features -> (file, prefix of its arrays); the first is the default.
+    rows : str or None
+        Array that has the item of each row of the features; None if row i is item i.
+    duplicates : {"last", "all"}
+        Which labels to keep if a worker labelled an item several times.
+    class_names : tuple of str or None
+        Names of the classes.
+    extra : tuple of str
+        Further content of the data set.
     """
 
     description: str
@@ -68,7 +82,7 @@ SPECS: dict[str, Spec] = {
         duplicates="all",
     ),
     "agg/caries": Spec("Tooth surfaces read by five dentists, from counts of answer patterns; no truth.", "patterns"),
-    "agg/bluebirds": Spec("Two birds told apart, Welinder et al. 2010: every worker labelled every item."),
+    "agg/bluebirds": Spec("Two species of birds, Welinder et al. 2010: every worker labelled every item."),
     "agg/dogs": Spec("Breeds of dogs, Zhou et al. 2012."),
     "agg/web": Spec("Relevance of web pages in five grades, Zhou et al. 2012."),
     "agg/s_rel": Spec("Relevance of web pages in four grades, TREC 2010; truth of about a fifth."),
@@ -76,9 +90,9 @@ SPECS: dict[str, Spec] = {
     "agg/fact_eval": Spec("Judgements of facts; truth of 576 items only."),
     "agg/zencrowd_in": Spec("Links between entities, ZenCrowd, workers from India."),
     "agg/zencrowd_all": Spec("Links between entities, ZenCrowd, all workers."),
-    "usps": Spec("Handwritten digits of 16 x 16 pixels, 0 to 255; no crowd yet.", "items"),
+    "usps": Spec("Handwritten digits of 16 x 16 pixels, 0 to 255; no annotations.", "items"),
     "gas_drift": Spec(
-        "Gases told by 128 readings of drifting sensors; no crowd yet. extra: batch, concentration, one for each item.",
+        "Six gases by 128 features of drifting sensors; no annotations. extra: batch and concentration of each item.",
         "items",
         class_names=_GASES,
         extra=("batch", "concentration"),
@@ -97,8 +111,15 @@ _ALIASES = {name.rpartition("/")[2]: name for name in SPECS if "/" in name}
 
 
 def names() -> list[str]:
-    """The names that `load` knows; what stands before a slash may be left out.
+    """Return the names that `load` accepts; the part before a slash may be left out.
 
+    Returns
+    -------
+    list of str
+        The names, sorted.
+
+    Examples
+    --------
     >>> "labelme" in names(), "agg/bluebirds" in names()
     (True, True)
     """
@@ -106,16 +127,45 @@ def names() -> list[str]:
 
 
 def find(name: str) -> str:
-    """The full name of a set; refuse what is none."""
+    """Return the full name of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Its name, with or without the part before the slash.
+
+    Returns
+    -------
+    str
+        The full name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none of this name.
+    """
     if isinstance(name, str) and _ALIASES.get(name, name) in SPECS:
         return _ALIASES.get(name, name)
     raise ParameterError(
-        f"There is no set called {name!r} for MANYHANDS_DATA{nearest(name, [*SPECS, *_ALIASES])}. "
+        f"There is no data set called {name!r} for MANYHANDS_DATA{nearest(name, [*SPECS, *_ALIASES])}. "
         f"datasets.names() lists them all."
     )
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """The names most like this one, as the end of a sentence; nothing if none is."""
+    """Return the most similar names as the end of a sentence.
+
+    Parameters
+    ----------
+    name : object
+        The name that was given.
+    known : iterable of str
+        Names that exist.
+
+    Returns
+    -------
+    str
+        Such as ``"; the nearest are labelme"``; empty if none is similar.
+    """
     close = difflib.get_close_matches(str(name).lower(), sorted(known), n=3, cutoff=0.5)
     return f"; the nearest are {', '.join(close)}" if close else ""

@@ -1,4 +1,4 @@
-"""CrowdDataset: what every loader returns."""
+"""`CrowdDataset`: what every loader returns."""
 
 from __future__ import annotations
 
@@ -14,31 +14,47 @@ from manyhands.annotations import Annotations
 
 Array = npt.NDArray[Any]
 
-NO_TRUTH = -1  # in `y_true`, as in sklearn.semi_supervised; None where classes are not numbers
+NO_TRUTH = -1  # unknown class in `y_true`, as in sklearn.semi_supervised; None if classes are not numbers
 
 
-def _nothing() -> Mapping[str, Any]:
+def _empty_mapping() -> Mapping[str, Any]:
+    """Return an empty read-only mapping."""
     return MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdDataset:
-    """A crowd-labelled set; whatever it does not have is None.
+    """A crowd-labelled data set; what it does not have is None.
 
     Attributes
     ----------
     name : str
+        Name of the data set.
+    classes : ndarray of shape (n_classes,)
+        Values of labels and truth, as in ``annotations.classes``.
     description : str
-    annotations : Annotations
-        None where no labels of single workers exist: sets to simulate crowds on, and sets of vote counts.
-    classes : (n_classes,) the values of labels and truth, as in `annotations.classes`
-    y_true : (n_items,) the class of each item
-        -1 where it is unknown (None where classes are text): `y_true[data.has_truth]` is always safe.
-    X : (n_items, n_features), row i being item i of `annotations`
-    X_valid, y_valid, X_test, y_test : further items, of known truth and without annotations
-    votes : (n_items, n_classes) how often each class was chosen, where only that is known
-    class_names : tuple of str, what the classes are called where the values are numbers
-    extra : mapping of what only this set has; `description` says what it is
+        One or two sentences.
+    annotations : Annotations or None
+        The labels; None if there are no labels of single workers: data to simulate crowds on, and vote counts.
+    y_true : ndarray of shape (n_items,) or None
+        The class of each item; -1 if it is unknown (None if classes are text). ``y_true[data.has_truth]`` is always
+        valid.
+    X : ndarray of shape (n_items, n_features) or None
+        Features; row i is item i of `annotations`.
+    X_valid : ndarray or None
+        Features of validation items, which have no annotations.
+    y_valid : ndarray or None
+        Their classes.
+    X_test : ndarray or None
+        Features of test items, which have no annotations.
+    y_test : ndarray or None
+        Their classes.
+    votes : ndarray of shape (n_items, n_classes) or None
+        Number of votes for each class, if only that is known.
+    class_names : tuple of str or None
+        Names of the classes, if the values are numbers.
+    extra : mapping of str to object
+        What only this data set has; see `description`.
 
     Examples
     --------
@@ -62,10 +78,11 @@ class CrowdDataset:
     y_test: Array | None = None
     votes: Array | None = None
     class_names: tuple[str, ...] | None = None
-    extra: Mapping[str, Any] = field(default_factory=_nothing)
+    extra: Mapping[str, Any] = field(default_factory=_empty_mapping)
 
     @property
     def n_items(self) -> int:
+        """Number of items."""
         for rows in (self.annotations, self.X, self.y_true, self.votes):
             if rows is not None:
                 return len(rows)
@@ -73,12 +90,12 @@ class CrowdDataset:
 
     @property
     def item_ids(self) -> Array:
-        """The names of the items: those of the annotations, or their numbers."""
+        """Ids of the items, of shape (n_items,): those of the annotations, or their numbers."""
         return np.arange(self.n_items) if self.annotations is None else self.annotations.item_ids
 
     @property
     def has_truth(self) -> npt.NDArray[np.bool_]:
-        """(n_items,) whether `y_true` is known."""
+        """Whether `y_true` is known, of shape (n_items,)."""
         if self.y_true is None:
             return np.zeros(self.n_items, bool)
         if self.y_true.dtype == object:
@@ -87,16 +104,17 @@ class CrowdDataset:
 
     @property
     def truth(self) -> dict[Hashable, Any]:
-        """{item: class} of the items whose truth is known: what `fit(gold=...)` takes, and what to compare with."""
+        """The known classes as a dict, item -> class, as ``fit(gold=...)`` takes it."""
         known = self.has_truth
         classes = [] if self.y_true is None else self.y_true[known].tolist()
         return dict(zip(self.item_ids[known].tolist(), classes))
 
     def __repr__(self) -> str:
+        """Return a summary without the arrays."""
         return f"CrowdDataset({self.name!r}: {'; '.join(self._parts())})"
 
     def _parts(self) -> list[str]:
-        """What there is, in words: the arrays themselves are never shown."""
+        """Return the parts of the summary."""
         if self.annotations is None:
             kind = "no annotations" if self.votes is None else "vote counts without workers"
             parts = [f"{self.n_items} items, {len(self.classes)} classes", kind]

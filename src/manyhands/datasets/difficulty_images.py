@@ -1,7 +1,8 @@
-"""Difficulty EM's crowds on images: two digits that are hard to tell apart, harder where a network is unsure.
+"""Crowds of the Difficulty EM paper on images: two digits that are hard to distinguish, with item difficulties.
 
-The images come from the folder in MANYHANDS_DATA. That network is cross-fitted on the truth of all items of both
-digits, those to test on included: it is a property of the simulated crowd, and no method sees it.
+The images come from the folder in MANYHANDS_DATA. The difficulty of an item is computed by a network that is
+cross-fitted on the truth of all items of both digits, test items included: it is a property of the simulated crowd,
+and no method sees it.
 """
 
 from __future__ import annotations
@@ -14,36 +15,50 @@ import numpy as np
 
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
 from manyhands.datasets.loading import load
-from manyhands.datasets.simulated import as_dataset
+from manyhands.datasets.simulated_labels import as_dataset
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
 from manyhands.simulate import make_nonstructural, make_structural
 from manyhands.validation import Constraint, Number, OneOf, RandomState, check_parameters
 
-_TESTED = 0.25  # share of the items
-_FOLDS = 5
-_PASSES = 3  # after so many a network is right in nine of ten cases, and unsure of many
+_TESTED = 0.25  # share of test items
+_FOLDS = 5  # of the cross-fitting
+_PASSES = 3  # epochs; the network is then right in nine of ten cases, and uncertain about many items
 
 
 def make_difficulty_images(
     labels: str = "structural", digits: Sequence[int] = (4, 9), random_state: Seed = None
 ) -> CrowdDataset:
-    """Two digits of USPS as images (1, 16, 16) with pixels from 0 to 1, labelled by five workers as in difficulty EM.
+    """Simulate five workers on images of two digits of USPS, as in the Difficulty EM paper.
 
     Parameters
     ----------
-    labels : {"structural", "non-structural"}
-        The first are right with sigma(ability * (p - 1/2)^2), where p is what a network says of an item that it was not
-        trained on, though it was on others, which may be tested on; the second are wrong by chance. See
-        `simulate.make_structural` and `simulate.make_nonstructural`.
-    digits : the digit of class 0 and that of class 1
-    random_state : int, Generator or None
-        Decides which quarter of the items is tested on, and how workers err.
+    labels : {"structural", "non-structural"}, default="structural"
+        Structural labels are right with probability sigma(ability * (p - 1/2)^2), where p is the probability of class 1
+        predicted by a network that was not trained on the item (but on other items, test items included).
+        Non-structural labels are wrong independently of the item. See `simulate.make_structural` and
+        `simulate.make_nonstructural`.
+    digits : sequence of two int, default=(4, 9)
+        Digit of class 0 and digit of class 1.
+    random_state : int, Generator or None, default=None
+        Decides which quarter of the items is the test set, and the errors of the workers.
 
     Returns
     -------
     CrowdDataset
-        For structural labels `extra` has the planted `difficulty` and `expertise`.
+        Images of shape (1, 16, 16) with pixels from 0 to 1. For structural labels `extra` has the true ``difficulty``
+        and ``expertise``.
+
+    Raises
+    ------
+    ParameterError
+        If `digits` are not two different digits.
+    AnnotationError
+        If MANYHANDS_DATA has no usps.
+
+    Examples
+    --------
+    >>> data = make_difficulty_images("structural", random_state=0)  # doctest: +SKIP
     """
     constraints: dict[str, Constraint] = {
         "labels": OneOf(("structural", "non-structural")),
@@ -57,7 +72,7 @@ def make_difficulty_images(
     order = rng.permutation(len(y))
     test, train = np.split(order, [round(_TESTED * len(y))])
     if labels == "structural":
-        crowd = make_structural(y[train], _seen_by_network(X, y)[train], random_state=rng)
+        crowd = make_structural(y[train], _predicted_probability(X, y)[train], random_state=rng)
     else:
         crowd = make_nonstructural(y[train], random_state=rng)
     names = (str(digits[0]), str(digits[1]))
@@ -66,15 +81,16 @@ def make_difficulty_images(
 
 
 def _are_two_digits(digits: Any) -> bool:
+    """Whether these are two different digits."""
     digit = Number(whole=True, least=0, most=9)
-    told = digits.tolist() if isinstance(digits, np.ndarray) else digits
-    if not isinstance(told, Sequence) or len(told) != 2:
+    values = digits.tolist() if isinstance(digits, np.ndarray) else digits
+    if not isinstance(values, Sequence) or len(values) != 2:
         return False
-    return all(digit.allows(value) for value in told) and told[0] != told[1]
+    return all(digit.allows(value) for value in values) and values[0] != values[1]
 
 
 def _pair(digits: Sequence[int]) -> tuple[Array, Array]:
-    """Images of two digits, and their codes 0 and 1."""
+    """Return images of two digits, and their codes 0 and 1."""
     data = load("usps")
     assert data.X is not None
     assert data.y_true is not None
@@ -83,15 +99,15 @@ def _pair(digits: Sequence[int]) -> tuple[Array, Array]:
     return images, (data.y_true[rows] == digits[1]).astype(np.int64)
 
 
-def _seen_by_network(X: Array, y: Array) -> Array:
-    """(n_items,) p(class 1) by a perceptron that was trained for a few passes on the truth of other items."""
+def _predicted_probability(X: Array, y: Array) -> Array:
+    """Return (n_items,) p(class 1) by a perceptron that was trained for a few epochs on the truth of other items."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.neural_network import MLPClassifier
 
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # that it is not finished is the point
+        warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is intended
         network = MLPClassifier((64,), max_iter=_PASSES, random_state=0)
         p = cross_val_predict(network, X.reshape(len(X), -1), y, cv=folds, method="predict_proba")
     return np.asarray(p[:, 1], np.float64)

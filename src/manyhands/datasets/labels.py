@@ -1,4 +1,4 @@
-"""From columns of items, workers, labels and truth to Annotations and a `y_true` in line with them."""
+"""From columns of items, workers, labels and ground truth to Annotations and an aligned `y_true`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.datasets.crowd_dataset import NO_TRUTH
-from manyhands.datasets.tables import Column
+from manyhands.datasets.files import Column
 from manyhands.encoding import encode
 from manyhands.exceptions import AlignmentError, AnnotationError
 
@@ -17,9 +17,38 @@ DUPLICATES = ("last", "all")
 def build(
     columns: list[Column], truth: list[Column] | None, item_ids: Column | None, duplicates: str, where: str
 ) -> tuple[Annotations, Column | None, npt.NDArray[np.intp]]:
-    """Annotations, `y_true` and the rows of the table behind each annotation.
+    """Build annotations and aligned ground truth.
 
     Items are `item_ids`, or those that occur in labels or truth, sorted; classes are those that occur in either.
+
+    Parameters
+    ----------
+    columns : list of three ndarrays of shape (n_rows,)
+        Items, workers and labels.
+    truth : list of two ndarrays or None
+        Items and their classes.
+    item_ids : ndarray of shape (n_items,) or None
+        All items in the order of the features; None for those that occur.
+    duplicates : {"last", "all"}
+        Which labels to keep if a worker labelled an item several times.
+    where : str
+        Name of the data set, for error messages.
+
+    Returns
+    -------
+    annotations : Annotations
+        The labels.
+    y_true : ndarray of shape (n_items,) or None
+        The class of each item, with the mark for unknown ones; None without truth.
+    rows : ndarray of int, shape (n_annotations,)
+        Row of the table of each annotation.
+
+    Raises
+    ------
+    AlignmentError
+        If labels or truth have items that the features lack.
+    AnnotationError
+        If labels are numbers and truth is text, or the reverse.
     """
     items, workers, labels = columns
     in_truth = [np.zeros(0, items.dtype), np.zeros(0, labels.dtype)] if truth is None else truth
@@ -30,7 +59,7 @@ def build(
         item = encode(items, item_ids, "item")[0]
         known = encode(in_truth[0], item_ids, "item")[0]
     except AnnotationError as error:
-        raise AlignmentError(f"{where} speaks of items that its features do not have: {error}") from None
+        raise AlignmentError(f"{where} has items that its features lack: {error}") from None
     worker, worker_ids = encode(workers, None, "worker")
     label = encode(labels, classes, "label")[0]
     rows = _chosen_rows(item, worker, label, len(worker_ids), duplicates)
@@ -41,6 +70,7 @@ def build(
 
 
 def _joined(values: Column, others: Column, where: str) -> Column:
+    """Concatenate values of labels and truth, which must have one type."""
     if len(others) and values.dtype != others.dtype:
         raise AnnotationError(f"Labels and truth of {where} do not match: one is numbers, the other is text.")
     return np.concatenate([values, others.astype(values.dtype)])
@@ -53,7 +83,7 @@ def _chosen_rows(
     n_workers: int,
     duplicates: str,
 ) -> npt.NDArray[np.intp]:
-    """The rows to keep, in the order in which Annotations stores them."""
+    """Return the rows to keep, in the order in which Annotations stores them."""
     if duplicates == "all":
         return np.lexsort((label, worker, item))
     pair = item.astype(np.int64) * n_workers + worker
@@ -62,7 +92,7 @@ def _chosen_rows(
 
 
 def _aligned(item: npt.NDArray[np.int32], classes: Column, n_items: int) -> Column:
-    """One truth for each item, and the mark for none; where an item stands twice, the last holds."""
+    """Return the class of each item, with the mark for unknown ones; if an item occurs twice, the last row counts."""
     if classes.dtype == object:
         y_true: Column = np.full(n_items, None, object)
     else:

@@ -21,7 +21,7 @@ _FAMILIES = {
     "hotel": votes.read_hotel,
     "syn": votes.read_syn,
 }
-_FILES = {  # what a family cannot do without
+_FILES = {  # the files that each family needs
     "crowd": ("annotations.csv",),
     "patterns": ("caries_patterns.csv",),
     "items": ("features.npz",),
@@ -31,21 +31,36 @@ _FILES = {  # what a family cannot do without
 
 
 def load(name: str, *, features: str | None = None, duplicates: str | None = None) -> CrowdDataset:
-    """Read a real crowd from the folder in MANYHANDS_DATA.
+    """Load a real crowd from the folder in MANYHANDS_DATA.
 
     Parameters
     ----------
-    name : one of `names()`; what stands before a slash may be left out
-    features : which features to give as X, where a set has several
-        labelme: "vgg16" (default), "vgg16-max", "efficientnet". weather_text: "embedding" (default), "lsa".
-    duplicates : {"last", "all"} or None
-        What to do where a worker labelled an item more than once: keep the last row of the file, or all of them.
-        None keeps the last, but all of agg/anesthesia, where repeats are by design.
+    name : str
+        One of `names()`; the part before a slash may be left out.
+    features : str or None, default=None
+        Which features to return as `X`, if there are several. labelme: "vgg16" (default), "vgg16-max", "efficientnet".
+        weather_text: "embedding" (default), "lsa".
+    duplicates : {"last", "all"} or None, default=None
+        Which labels to keep if a worker labelled an item several times: the last row of the file, or all of them. None
+        keeps the last, but all of agg/anesthesia, where repeats are by design.
 
     Returns
     -------
     CrowdDataset
-        Ids and classes are whole numbers where the files have numbers.
+        Ids and classes are integers if they are in the files.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such data set or choice of features.
+    AnnotationError
+        If MANYHANDS_DATA is not set, or the files are missing or damaged.
+
+    Examples
+    --------
+    >>> data = load("labelme")  # doctest: +SKIP
+    >>> data.annotations.n_workers  # doctest: +SKIP
+    59
     """
     full_name = catalog.find(name)
     spec = catalog.SPECS[full_name]
@@ -54,7 +69,7 @@ def load(name: str, *, features: str | None = None, duplicates: str | None = Non
     choices = list(spec.features)
     if features is not None and features not in choices:
         there = f"it has {', '.join(choices)}" if len(choices) > 1 else "leave the parameter out"
-        raise ParameterError(f"The set {full_name} has no choice of features called {features!r}; {there}.")
+        raise ParameterError(f"The data set {full_name} has no choice of features called {features!r}; {there}.")
     chosen = spec.features[features or choices[0]] if choices else None
     folder = _folder_of(full_name)
     needed = set(_FILES[spec.family]) | ({chosen[0], "features.npz"} if chosen else set())
@@ -63,6 +78,7 @@ def load(name: str, *, features: str | None = None, duplicates: str | None = Non
 
 
 def _folder_of(name: str) -> Path:
+    """Return the folder of a data set."""
     given = os.environ.get(VARIABLE)
     if not given:
         raise AnnotationError(
@@ -74,14 +90,15 @@ def _folder_of(name: str) -> Path:
     folder = Path(given) / name
     if not folder.is_dir():
         there = [known for known in catalog.names() if (Path(given) / known).is_dir()]
-        said = catalog.nearest(name, there) or (f"; it has {', '.join(there[:3])}" if there else "")
-        raise AnnotationError(f"The folder in {VARIABLE}, {given!r}, has no {name}{said}.")
+        hint = catalog.nearest(name, there) or (f"; it has {', '.join(there[:3])}" if there else "")
+        raise AnnotationError(f"The folder in {VARIABLE}, {given!r}, has no {name}{hint}.")
     return folder
 
 
 def _refuse_missing(folder: Path, files: list[str], name: str) -> None:
+    """Refuse a folder that lacks files."""
     missing = [file for file in files if not (folder / file).is_file()]
     if missing:
         raise AnnotationError(
-            f"The set {name} in {VARIABLE} is not whole: {folder} has no {' and no '.join(missing)}. Copy it again."
+            f"{name} in {VARIABLE} is not complete: {folder} has no {' and no '.join(missing)}. Copy it again."
         )

@@ -1,4 +1,4 @@
-"""Public sets: where each lies, its published checksum, and how its tables are called.
+"""Public data sets: their addresses, published checksums, and the names of their tables and columns.
 
 relevance2, relevance5, nist_trec_relevance, netease_crowd   addresses and MD5 sums published with crowd-kit
 cifar10h                                                     address and SHA-256 in TensorFlow Datasets
@@ -17,7 +17,21 @@ _USPS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
 @dataclass(frozen=True)
 class Remote:
-    """A file at `base`/`file` and its checksum, or the file beside it in which the publisher states the checksum."""
+    """A file on the web and its checksum.
+
+    Attributes
+    ----------
+    base : str
+        Address of its folder.
+    file : str
+        Name of the file.
+    checksum : str or None
+        MD5 or SHA-256 in hexadecimal digits.
+    checksum_file : str or None
+        File beside it in which the publisher states the checksum.
+    max_bytes : int
+        Largest size that is downloaded.
+    """
 
     base: str
     file: str
@@ -28,18 +42,44 @@ class Remote:
 
 @dataclass(frozen=True)
 class Tables:
-    """Which members of an archive hold labels and truth, and their columns; a column may go by several names."""
+    """Members of an archive that hold labels and truth, and their columns.
+
+    Attributes
+    ----------
+    labels : str
+        File with the labels.
+    triple : tuple of three tuples of str
+        Columns of item, worker and label; each may have one of several names.
+    truth : str
+        File with the ground truth.
+    pair : tuple of two str
+        Its columns of item and class.
+    unless : str or None
+        Rows in which this column is not 0 are left out.
+    """
 
     labels: str = "crowd_labels.csv"
     triple: tuple[tuple[str, ...], ...] = (("task",), ("worker", "performer"), ("label",))
     truth: str = "gt.csv"
     pair: tuple[str, ...] = ("task", "label")
-    unless: str | None = None  # rows with anything but 0 in this column are no labels
+    unless: str | None = None
 
 
 @dataclass(frozen=True)
-class Source:
-    """A public set: its files, and its tables if it is a crowd."""
+class PublicSet:
+    """A public data set.
+
+    Attributes
+    ----------
+    description : str
+        One sentence.
+    remotes : tuple of Remote
+        Its files.
+    tables : Tables or None
+        Its tables; None if it has no annotations.
+    class_names : tuple of str or None
+        Names of the classes.
+    """
 
     description: str
     remotes: tuple[Remote, ...]
@@ -47,28 +87,28 @@ class Source:
     class_names: tuple[str, ...] | None = None
 
 
-SOURCES: dict[str, Source] = {
-    "relevance2": Source(
+SOURCES: dict[str, PublicSet] = {
+    "relevance2": PublicSet(
         "Relevance of documents, yes or no, Toloka 2016: about 0.5 million labels, truth of a part.",
         (Remote(_TOLOKA, "relevance-2.zip", "a39c3c30d9e946eeb80ca39954c96e95"),),
         Tables(),
     ),
-    "relevance5": Source(
+    "relevance5": PublicSet(
         "Relevance of documents in five grades, Toloka 2016: about a million labels, truth of a part.",
         (Remote(_TOLOKA, "relevance-5.zip", "4520f973003c7e151051e888edcd1a03"),),
         Tables(),
     ),
-    "nist_trec_relevance": Source(
+    "nist_trec_relevance": PublicSet(
         "Relevance of web pages, TREC 2010: 98,453 labels on 20,232 items by 766 workers, truth of a part.",
         (Remote(_TOLOKA, "relevance.zip", "afc308986bb0cac865bf2434eb49a3f4"),),
         Tables(),
     ),
-    "netease_crowd": Source(
+    "netease_crowd": PublicSet(
         "NetEaseCrowd, CC BY-SA 4.0: 6 million labels on a million items by 2,413 workers, with truth.",
         (Remote(_NETEASE, "NetEaseCrowd.zip", checksum_file="NetEaseCrowd.md5", max_bytes=1_000_000_000),),
         Tables(triple=(("taskId",), ("workerId",), ("answer",)), pair=("taskId", "truth")),
     ),
-    "cifar10h": Source(
+    "cifar10h": PublicSet(
         "CIFAR-10H, CC BY-NC-SA 4.0: 514,200 labels on the 10,000 test images of CIFAR-10 by 2,571 workers.",
         (
             Remote(
@@ -86,8 +126,8 @@ SOURCES: dict[str, Source] = {
         ),
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     ),
-    "usps": Source(
-        "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no crowd yet.",
+    "usps": PublicSet(
+        "Handwritten digits of 16 x 16 pixels, 0 to 255; 7291 items and 2007 for testing; no annotations.",
         (
             Remote(_USPS, "usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
             Remote(_USPS, "usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),

@@ -1,20 +1,17 @@
-"""Simulated crowds on data that every scikit-learn brings along, and on generated blobs: nothing to download.
+"""Simulated crowds on the data sets of scikit-learn: nothing to download.
 
-These functions add features and a split for testing to `manyhands.simulate.make_crowd`, which knows the workers.
+These functions add features and a test set to `manyhands.simulate.make_crowd`, which simulates the workers.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from manyhands.annotations import Annotations
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
+from manyhands.datasets.simulated_labels import as_dataset, label_items, worker_options
 from manyhands.exceptions import ParameterError
 from manyhands.randomness import Seed, make_generator
-from manyhands.simulate import Crowd, make_crowd, make_truth
+from manyhands.simulate.workers import Accuracy
 from manyhands.validation import Constraint, Number, RandomState, check_parameters
 
 
@@ -23,24 +20,52 @@ def make_digits(
     labels_per_item: float = 3,
     *,
     test_size: float = 0.25,
+    kind: str = "honest",
+    accuracy: Accuracy = 0.8,
+    spread: float = 0.0,
+    bad: str = "random",
+    bad_share: float = 0.0,
+    target: int | None = None,
+    activity: str | Array = "uniform",
     random_state: Seed = None,
-    **workers: Any,
 ) -> CrowdDataset:
-    """A simulated crowd on scikit-learn's handwritten digits: 1797 items, 64 features, 10 classes.
+    """Simulate a crowd on scikit-learn's handwritten digits: 1797 items, 64 features, 10 classes.
 
     Parameters
     ----------
-    n_workers : int
-    labels_per_item : float, the mean number of labels of an item
-    test_size : float, the share of the items put aside without annotations, as `X_test` and `y_test`
-    random_state : int, Generator or None
-    **workers : `accuracy`, `spread`, `kind`, `bad`, `bad_share`, `target`, `activity`
-        How the workers err, as in `manyhands.simulate.make_crowd`.
+    n_workers : int, default=40
+        Number of workers.
+    labels_per_item : float, default=3
+        Mean number of labels of an item.
+    test_size : float, default=0.25
+        Share of the items without annotations, returned as `X_test` and `y_test`.
+    kind : {"honest", "confusion", "glad", "difficulty"}, default="honest"
+        How the workers err; see `manyhands.simulate.make_crowd`.
+    accuracy : float, (float, float) or array of shape (n_workers,), default=0.8
+        Accuracy of the workers: one for all, the range of a uniform distribution, or one for each.
+    spread : float, default=0.0
+        Standard deviation of the workers around one accuracy.
+    bad : str, default="random"
+        What the bad workers do, such as "random", "constant", "inverted" or "colluding".
+    bad_share : float, default=0.0
+        Share of bad workers.
+    target : int or None, default=None
+        Class for "constant" and "targeted" workers.
+    activity : {"uniform", "zipf", "dirichlet"} or array of shape (n_workers,), default="uniform"
+        How labels are distributed over workers.
+    random_state : int, Generator or None, default=None
+        Seed of the split and of the crowd.
 
     Returns
     -------
     CrowdDataset
-        `extra` holds what was planted: `is_bad` and `confusion` of each worker (None where no table tells it).
+        `extra` holds the truth about the workers: ``is_bad`` and ``confusion`` (None if no confusion matrix describes
+        them).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the split leaves a class without items.
 
     Examples
     --------
@@ -48,6 +73,7 @@ def make_digits(
     CrowdDataset('digits': 4041 labels on 1347 items by 40 workers, 10 classes; X 1347 x 64; X_test 450 x 64;
     extra: is_bad, confusion)
     """
+    workers = worker_options(kind, accuracy, spread, bad, bad_share, target, activity)
     return _on_bundled("digits", n_workers, labels_per_item, test_size, random_state, workers)
 
 
@@ -56,13 +82,60 @@ def make_iris(
     labels_per_item: float = 3,
     *,
     test_size: float = 0.25,
+    kind: str = "honest",
+    accuracy: Accuracy = 0.8,
+    spread: float = 0.0,
+    bad: str = "random",
+    bad_share: float = 0.0,
+    target: int | None = None,
+    activity: str | Array = "uniform",
     random_state: Seed = None,
-    **workers: Any,
 ) -> CrowdDataset:
-    """A simulated crowd on scikit-learn's iris: 150 items, 4 features, 3 classes.
+    """Simulate a crowd on scikit-learn's iris: 150 items, 4 features, 3 classes.
 
-    Parameters are those of `make_digits`.
+    Parameters
+    ----------
+    n_workers : int, default=10
+        Number of workers.
+    labels_per_item : float, default=3
+        Mean number of labels of an item.
+    test_size : float, default=0.25
+        Share of the items without annotations, returned as `X_test` and `y_test`.
+    kind : {"honest", "confusion", "glad", "difficulty"}, default="honest"
+        How the workers err; see `manyhands.simulate.make_crowd`.
+    accuracy : float, (float, float) or array of shape (n_workers,), default=0.8
+        Accuracy of the workers: one for all, the range of a uniform distribution, or one for each.
+    spread : float, default=0.0
+        Standard deviation of the workers around one accuracy.
+    bad : str, default="random"
+        What the bad workers do, such as "random", "constant", "inverted" or "colluding".
+    bad_share : float, default=0.0
+        Share of bad workers.
+    target : int or None, default=None
+        Class for "constant" and "targeted" workers.
+    activity : {"uniform", "zipf", "dirichlet"} or array of shape (n_workers,), default="uniform"
+        How labels are distributed over workers.
+    random_state : int, Generator or None, default=None
+        Seed of the split and of the crowd.
+
+    Returns
+    -------
+    CrowdDataset
+        `extra` holds the truth about the workers: ``is_bad`` and ``confusion`` (None if no confusion matrix describes
+        them).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the split leaves a class without items.
+
+    Examples
+    --------
+    >>> data = make_iris(random_state=0)
+    >>> data.annotations.n_workers
+    10
     """
+    workers = worker_options(kind, accuracy, spread, bad, bad_share, target, activity)
     return _on_bundled("iris", n_workers, labels_per_item, test_size, random_state, workers)
 
 
@@ -71,13 +144,60 @@ def make_wine(
     labels_per_item: float = 3,
     *,
     test_size: float = 0.25,
+    kind: str = "honest",
+    accuracy: Accuracy = 0.8,
+    spread: float = 0.0,
+    bad: str = "random",
+    bad_share: float = 0.0,
+    target: int | None = None,
+    activity: str | Array = "uniform",
     random_state: Seed = None,
-    **workers: Any,
 ) -> CrowdDataset:
-    """A simulated crowd on scikit-learn's wine: 178 items, 13 features, 3 classes.
+    """Simulate a crowd on scikit-learn's wine: 178 items, 13 features, 3 classes.
 
-    Parameters are those of `make_digits`.
+    Parameters
+    ----------
+    n_workers : int, default=10
+        Number of workers.
+    labels_per_item : float, default=3
+        Mean number of labels of an item.
+    test_size : float, default=0.25
+        Share of the items without annotations, returned as `X_test` and `y_test`.
+    kind : {"honest", "confusion", "glad", "difficulty"}, default="honest"
+        How the workers err; see `manyhands.simulate.make_crowd`.
+    accuracy : float, (float, float) or array of shape (n_workers,), default=0.8
+        Accuracy of the workers: one for all, the range of a uniform distribution, or one for each.
+    spread : float, default=0.0
+        Standard deviation of the workers around one accuracy.
+    bad : str, default="random"
+        What the bad workers do, such as "random", "constant", "inverted" or "colluding".
+    bad_share : float, default=0.0
+        Share of bad workers.
+    target : int or None, default=None
+        Class for "constant" and "targeted" workers.
+    activity : {"uniform", "zipf", "dirichlet"} or array of shape (n_workers,), default="uniform"
+        How labels are distributed over workers.
+    random_state : int, Generator or None, default=None
+        Seed of the split and of the crowd.
+
+    Returns
+    -------
+    CrowdDataset
+        `extra` holds the truth about the workers: ``is_bad`` and ``confusion`` (None if no confusion matrix describes
+        them).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the split leaves a class without items.
+
+    Examples
+    --------
+    >>> data = make_wine(random_state=0)
+    >>> data.annotations.n_workers
+    10
     """
+    workers = worker_options(kind, accuracy, spread, bad, bad_share, target, activity)
     return _on_bundled("wine", n_workers, labels_per_item, test_size, random_state, workers)
 
 
@@ -86,53 +206,67 @@ def make_breast_cancer(
     labels_per_item: float = 3,
     *,
     test_size: float = 0.25,
+    kind: str = "honest",
+    accuracy: Accuracy = 0.8,
+    spread: float = 0.0,
+    bad: str = "random",
+    bad_share: float = 0.0,
+    target: int | None = None,
+    activity: str | Array = "uniform",
     random_state: Seed = None,
-    **workers: Any,
 ) -> CrowdDataset:
-    """A simulated crowd on scikit-learn's breast cancer: 569 items, 30 features, 2 classes.
+    """Simulate a crowd on scikit-learn's breast cancer: 569 items, 30 features, 2 classes.
 
-    Parameters are those of `make_digits`.
+    Parameters
+    ----------
+    n_workers : int, default=20
+        Number of workers.
+    labels_per_item : float, default=3
+        Mean number of labels of an item.
+    test_size : float, default=0.25
+        Share of the items without annotations, returned as `X_test` and `y_test`.
+    kind : {"honest", "confusion", "glad", "difficulty"}, default="honest"
+        How the workers err; see `manyhands.simulate.make_crowd`.
+    accuracy : float, (float, float) or array of shape (n_workers,), default=0.8
+        Accuracy of the workers: one for all, the range of a uniform distribution, or one for each.
+    spread : float, default=0.0
+        Standard deviation of the workers around one accuracy.
+    bad : str, default="random"
+        What the bad workers do, such as "random", "constant", "inverted" or "colluding".
+    bad_share : float, default=0.0
+        Share of bad workers.
+    target : int or None, default=None
+        Class for "constant" and "targeted" workers.
+    activity : {"uniform", "zipf", "dirichlet"} or array of shape (n_workers,), default="uniform"
+        How labels are distributed over workers.
+    random_state : int, Generator or None, default=None
+        Seed of the split and of the crowd.
+
+    Returns
+    -------
+    CrowdDataset
+        `extra` holds the truth about the workers: ``is_bad`` and ``confusion`` (None if no confusion matrix describes
+        them).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the split leaves a class without items.
+
+    Examples
+    --------
+    >>> data = make_breast_cancer(random_state=0)
+    >>> data.annotations.n_workers
+    20
     """
+    workers = worker_options(kind, accuracy, spread, bad, bad_share, target, activity)
     return _on_bundled("breast_cancer", n_workers, labels_per_item, test_size, random_state, workers)
-
-
-def make_blobs(
-    n_items: int = 400,
-    n_workers: int = 40,
-    n_classes: int = 3,
-    labels_per_item: float = 3,
-    *,
-    n_features: int = 2,
-    separation: float = 3.0,
-    n_test: int = 200,
-    random_state: Seed = None,
-    **workers: Any,
-) -> CrowdDataset:
-    """A simulated crowd on Gaussian blobs of width 1; `separation` is the standard deviation of their centres.
-
-    `class_shares` is another of the **workers parameters here, for classes of unequal size; test items follow it too.
-
-    >>> make_blobs(100, 10, random_state=0)
-    CrowdDataset('blobs': 300 labels on 100 items by 10 workers, 3 classes; X 100 x 2; X_test 200 x 2;
-    extra: is_bad, confusion)
-    """
-    whole = Number(whole=True, least=1)
-    given = {"n_features": n_features, "separation": separation, "n_test": n_test, "random_state": random_state}
-    constraints: dict[str, Constraint] = {"n_features": whole, "separation": Number(least=0)}
-    constraints |= {"n_test": whole, "random_state": RandomState()}
-    check_parameters("make_blobs", given, constraints)
-    rng = make_generator(random_state)
-    crowd = make_crowd(n_items, n_workers, n_classes, labels_per_item, random_state=rng, **workers)
-    shares = workers.get("class_shares")
-    y_test = make_truth(n_test, n_classes if shares is None else shares, rng)
-    centre = rng.normal(0, separation, (n_classes, n_features))
-    X, X_test = (centre[y] + rng.normal(size=(len(y), n_features)) for y in (crowd.truth, y_test))
-    return as_dataset("blobs", "Gaussian blobs.", crowd, crowd.annotations, X, crowd.truth, X_test, y_test, None)
 
 
 def _on_bundled(
     name: str, n_workers: int, labels_per_item: float, test_size: float, random_state: Seed, workers: dict[str, Any]
 ) -> CrowdDataset:
+    """Simulate a crowd on a data set of scikit-learn."""
     from sklearn import datasets
     from sklearn.model_selection import train_test_split
 
@@ -149,71 +283,7 @@ def _on_bundled(
         raise ParameterError(
             f"With test_size={test_size} some class would have no item left for the crowd or for testing."
         ) from None
-    crowd, annotations = _label_items(y, n_workers, labels_per_item, rng, workers)
+    crowd, annotations = label_items(y, n_workers, labels_per_item, rng, workers)
     class_names = tuple(map(str, bunch.target_names))
     description = f"scikit-learn's {name.replace('_', ' ')} with a simulated crowd."
     return as_dataset(name, description, crowd, annotations, X, y, X_test, y_test, class_names)
-
-
-def _label_items(
-    y: Array, n_workers: int, labels_per_item: float, rng: np.random.Generator, workers: dict[str, Any]
-) -> tuple[Crowd, Annotations]:
-    """Labels for items of given truth.
-
-    `make_crowd` plants its own truth, so a crowd with items to spare is made, and each of ours becomes the next
-    planted one of its class.
-    """
-    n_of_class = np.bincount(y)
-    shares = n_of_class / len(y)
-    n_planted = len(y) + int(5 * np.sqrt(len(y) * len(shares))) + 5
-    while True:
-        crowd = make_crowd(
-            n_planted, n_workers, len(shares), labels_per_item, class_shares=shares, random_state=rng, **workers
-        )
-        if np.all(np.bincount(crowd.truth, minlength=len(shares)) >= n_of_class):
-            break
-        n_planted *= 2  # not once in a million draws
-    planted = np.argsort(crowd.truth, kind="stable")
-    start = np.searchsorted(crowd.truth[planted], np.arange(len(shares)))
-    nth = np.empty(len(y), np.int64)  # how many of its class come before an item
-    nth[np.argsort(y, kind="stable")] = np.arange(len(y)) - np.repeat(np.cumsum(n_of_class) - n_of_class, n_of_class)
-    chosen = crowd.annotations[planted[start[y] + nth]]
-    return crowd, Annotations(
-        chosen.item,
-        chosen.worker,
-        chosen.label,
-        item_ids=np.arange(len(y)),
-        worker_ids=chosen.worker_ids,
-        classes=chosen.classes,
-    )
-
-
-def as_dataset(
-    name: str,
-    description: str,
-    crowd: Crowd,
-    annotations: Annotations,
-    X: Array,
-    y: Array,
-    X_test: Array,
-    y_test: Array,
-    class_names: tuple[str, ...] | None,
-) -> CrowdDataset:
-    """A simulated crowd with features; what was planted is in `extra`."""
-    planted = {name: getattr(crowd, name) for name in ("difficulty", "expertise") if getattr(crowd, name) is not None}
-    return CrowdDataset(
-        name,
-        annotations.classes,
-        description,
-        annotations,
-        _as_truth(y),
-        X,
-        X_test=X_test,
-        y_test=_as_truth(y_test),
-        class_names=class_names,
-        extra=MappingProxyType({"is_bad": crowd.is_bad, "confusion": crowd.confusion} | planted),
-    )
-
-
-def _as_truth(y: Array) -> Array:
-    return y if y.dtype == object else y.astype(np.int64)

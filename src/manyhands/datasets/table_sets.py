@@ -1,4 +1,4 @@
-"""Sets with a table of annotations, with or without truth and features."""
+"""Data sets with a table of annotations, with or without ground truth and features."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.datasets import labels
-from manyhands.datasets.arrays import Arrays, read_arrays
 from manyhands.datasets.catalog import Spec
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
-from manyhands.datasets.tables import Column, as_column, read_columns
+from manyhands.datasets.files import Arrays, Column, as_column, read_arrays, read_table
 from manyhands.encoding import encode
 from manyhands.exceptions import AlignmentError
 
@@ -21,10 +20,29 @@ _TRIPLE = ("task", "worker", "label")
 
 
 def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | None, duplicates: str) -> CrowdDataset:
-    """`annotations.csv`, and `truth.csv` and the chosen features where the set has them."""
-    columns = read_columns(folder / "annotations.csv", _TRIPLE, f"{name}/annotations.csv")
-    in_truth = folder / "truth.csv"
-    truth = read_columns(in_truth, ("task", "label"), f"{name}/truth.csv") if in_truth.is_file() else None
+    """Read ``annotations.csv``, and ``truth.csv`` and the chosen features if there are any.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : (str, str) or None
+        File and prefix of the chosen features.
+    duplicates : {"last", "all"}
+        Which labels to keep if a worker labelled an item several times.
+
+    Returns
+    -------
+    CrowdDataset
+        The data set.
+    """
+    columns = read_table(folder, name, "annotations.csv", _TRIPLE)
+    has_truth = (folder / "truth.csv").is_file()
+    truth = read_table(folder, name, "truth.csv", ("task", "label")) if has_truth else None
     features = {} if chosen is None else _read_features(folder, name, spec, chosen)
     item_ids = features.pop("item_ids", None)
     annotations, y_true, rows = labels.build(columns, truth, item_ids, duplicates, name)
@@ -44,20 +62,21 @@ def read_crowd(folder: Path, name: str, spec: Spec, chosen: tuple[str, str] | No
 
 
 def _read_features(folder: Path, name: str, spec: Spec, chosen: tuple[str, str]) -> Arrays:
-    """X, its parts and their truth under the names of CrowdDataset, and the ids of the rows of X."""
+    """Return features and their truth under the names of `CrowdDataset`, and the ids of the rows of `X`."""
     file, prefix = chosen
-    named_in = (spec.rows,) if spec.rows else ()
-    beside = read_arrays(folder / "features.npz", named_in, ("y_valid", "y_test"))
+    id_arrays = (spec.rows,) if spec.rows else ()
+    ids_and_truth = read_arrays(folder / "features.npz", id_arrays, ("y_valid", "y_test"))
     arrays = read_arrays(folder / file, (f"{prefix}_train",), (f"{prefix}_valid", f"{prefix}_test"))
-    found: Arrays = {part: beside[part] for part in ("y_valid", "y_test") if part in beside}
+    found: Arrays = {part: ids_and_truth[part] for part in ("y_valid", "y_test") if part in ids_and_truth}
     for part, target in (("train", "X"), ("valid", "X_valid"), ("test", "X_test")):
         if f"{prefix}_{part}" in arrays:
             found[target] = _as_floats(arrays[f"{prefix}_{part}"])
-    found["item_ids"] = _row_ids(beside, spec, len(found["X"]), name)
+    found["item_ids"] = _row_ids(ids_and_truth, spec, len(found["X"]), name)
     return found
 
 
 def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
+    """Return the item of each row of the features."""
     if spec.rows is None:
         return np.arange(n_rows)
     ids = as_column(arrays[spec.rows])
@@ -67,31 +86,33 @@ def _row_ids(arrays: Arrays, spec: Spec, n_rows: int, name: str) -> Column:
 
 
 def _as_floats(X: Array) -> Array:
-    """Half precision, which saves space in files but is slow and coarse to compute with, becomes single."""
+    """Return half precision, which is slow and coarse to compute with, as single precision."""
     return X.astype(np.float32) if X.dtype == np.float16 else X
 
 
 def _read_extra(folder: Path, name: str, spec: Spec, annotations: Annotations, rows: Any) -> dict[str, Any]:
+    """Read what only some data sets have: texts, and second choices with percentages."""
     extra: dict[str, Any] = {}
     if "texts" in spec.extra:
-        items, texts = read_columns(folder / "texts.csv", ("task", "text"), f"{name}/texts.csv")
+        items, texts = read_table(folder, name, "texts.csv", ("task", "text"))
         of_item = np.full(len(annotations), None, object)
         of_item[encode(items, annotations.item_ids, "item")[0]] = texts
         extra["texts"] = of_item
     if "soft" in spec.extra:
         wanted = ("prob", "label2", "prob2")
-        first, second, rest = read_columns(folder / "annotations_soft.csv", wanted, f"{name}/annotations_soft.csv")
+        first, second, rest = read_table(folder, name, "annotations_soft.csv", wanted)
         extra["percent"], extra["percent2"] = _numbers(first)[rows], _numbers(rest)[rows]
         extra["label2"] = as_column(second)[rows]
     return extra
 
 
 def _numbers(column: Column) -> Array:
-    """Numbers typed by people: what cannot be read is NaN."""
+    """Return numbers typed by people; NaN if they cannot be parsed."""
     return np.array([_number(value) for value in column.tolist()], float)
 
 
 def _number(value: Any) -> float:
+    """Return one number, or NaN."""
     try:
         return float(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Sets without a table of annotations: patterns, vote counts, and items that wait for a simulated crowd."""
+"""Data sets without a table of annotations: answer patterns, vote counts, and items to simulate a crowd on."""
 
 from __future__ import annotations
 
@@ -10,26 +10,68 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.datasets.arrays import read_arrays
 from manyhands.datasets.catalog import Spec
 from manyhands.datasets.crowd_dataset import Array, CrowdDataset
-from manyhands.datasets.tables import read_columns
+from manyhands.datasets.files import read_arrays, read_table
 from manyhands.exceptions import AlignmentError, AnnotationError
 
-_SYN_VOTES = 7  # the file of neucrowd_syn does not say how many voted
+_SYN_VOTES = 7  # number of votes per item of neucrowd_syn, which is not in its file
 
 
 def read_patterns(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
-    """Five readers' answers and how many items got exactly these; the items of a pattern follow each other."""
+    """Read patterns of answers of five raters, each with its number of items.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : None
+        Not used.
+    duplicates : str
+        Not used.
+
+    Returns
+    -------
+    CrowdDataset
+        Annotations without truth.
+    """
     readers = [f"rater_{i}" for i in range(1, 6)]
-    columns = read_columns(folder / "caries_patterns.csv", [*readers, "n"], f"{name}/caries_patterns.csv")
+    columns = read_table(folder, name, "caries_patterns.csv", [*readers, "n"])
     table = np.repeat(np.stack(columns[:-1], axis=1), columns[-1], axis=0)  # (n_items, 5)
     annotations = Annotations.from_matrix(table, worker_ids=np.arange(1, 6))
     return CrowdDataset(name, annotations.classes, spec.description, annotations)
 
 
 def read_items(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
-    """Features and truth to simulate a crowd on."""
+    """Read features and ground truth to simulate a crowd on.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : None
+        Not used.
+    duplicates : str
+        Not used.
+
+    Returns
+    -------
+    CrowdDataset
+        Features and truth without annotations.
+
+    Raises
+    ------
+    AlignmentError
+        If features and truth have different lengths.
+    """
     arrays = read_arrays(folder / "features.npz", ("X", "y", *spec.extra))
     if len(arrays["X"]) != len(arrays["y"]):
         raise AlignmentError(f"{name} has features of {len(arrays['X'])} items but the truth of {len(arrays['y'])}.")
@@ -47,18 +89,35 @@ def read_items(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str
 
 
 def read_hotel(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
-    """Counts of positive votes in three splits; the first is the one to learn from."""
+    """Read counts of positive votes in three splits; the first is the training set.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : None
+        Not used.
+    duplicates : str
+        Not used.
+
+    Returns
+    -------
+    CrowdDataset
+        Features, truth and vote counts.
+    """
     where = f"{name}/votes.csv"
-    split, row, positive, total = read_columns(
-        folder / "votes.csv", ("split", "row", "positive_votes", "n_votes"), where
-    )
+    split, row, positive, total = read_table(folder, name, "votes.csv", ("split", "row", "positive_votes", "n_votes"))
     parts = ("train", "valid", "test")
     arrays = read_arrays(folder / "features.npz", [f"{kind}_{part}" for kind in "Xy" for part in parts])
     votes = {}
     for part in parts:
-        mine = np.flatnonzero(split == part)
-        mine = mine[np.argsort(row[mine], kind="stable")]
-        votes[part] = _two_counts(positive[mine], total[mine], len(arrays[f"X_{part}"]), where)
+        rows = np.flatnonzero(split == part)
+        rows = rows[np.argsort(row[rows], kind="stable")]
+        votes[part] = _two_counts(positive[rows], total[rows], len(arrays[f"X_{part}"]), where)
     return CrowdDataset(
         name,
         np.array([0, 1]),
@@ -75,16 +134,35 @@ def read_hotel(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str
 
 
 def read_syn(folder: Path, name: str, spec: Spec, chosen: Any, duplicates: str) -> CrowdDataset:
-    """One split of features, counts of positive votes and truth."""
+    """Read one split of features, counts of positive votes and truth.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the data set.
+    name : str
+        Its name.
+    spec : Spec
+        Its entry in the catalogue.
+    chosen : None
+        Not used.
+    duplicates : str
+        Not used.
+
+    Returns
+    -------
+    CrowdDataset
+        Features, truth and vote counts.
+    """
     where = f"{name}/votes.csv"
-    positive, truth = read_columns(folder / "votes.csv", ("votes", "ground_truth"), where)
+    positive, truth = read_table(folder, name, "votes.csv", ("votes", "ground_truth"))
     X = read_arrays(folder / "features.npz", ("X_valid",))["X_valid"]
     votes = _two_counts(positive, np.full(len(positive), _SYN_VOTES), len(X), where)
     return CrowdDataset(name, np.array([0, 1]), spec.description, y_true=truth, X=X, votes=votes)
 
 
 def _two_counts(positive: Array, total: Array, n_items: int, where: str) -> npt.NDArray[np.int64]:
-    """(n_items, 2) votes for class 0 and class 1."""
+    """Return the (n_items, 2) votes for class 0 and class 1."""
     if len(positive) != n_items:
         raise AlignmentError(f"{where} counts the votes on {len(positive)} items, but there are {n_items}.")
     counts = np.stack([total - positive, positive], axis=1)

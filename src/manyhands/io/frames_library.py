@@ -1,8 +1,8 @@
-"""polars, or one sentence on why it cannot run on this processor.
+"""Loads polars, or explains in one sentence why it cannot run on this processor.
 
-The usual build of polars needs AVX2 and other instructions of processors since 2013. On an older one it warns and then
-crashes, with a signal that no program can turn into a sentence. The warning comes first, so it is made an error here.
-POLARS_SKIP_CPU_CHECK, which polars documents, turns its check off and with it this one.
+The usual build of polars needs AVX2 and other instructions of processors since 2013. On an older processor it warns and
+then crashes with a signal that no program can catch. The warning comes first, so it is turned into an error here. The
+variable POLARS_SKIP_CPU_CHECK, which polars documents, switches off both checks.
 """
 
 from __future__ import annotations

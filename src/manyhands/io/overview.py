@@ -1,4 +1,4 @@
-"""What a reading holds, in numbers: coverage, balance, agreement."""
+"""Numbers that describe an export: coverage, class balance, agreement."""
 
 from __future__ import annotations
 
@@ -17,18 +17,41 @@ _N_EXAMPLES = 3
 
 
 def overview(reading: Reading) -> dict[str, Any]:
-    """Everything `manyhands inspect` tells, ready for JSON; nothing in it depends on the clock or the machine."""
-    told = {"schema": 1} | describe_reading(reading)
+    """Return everything that ``manyhands inspect`` shows, ready for JSON.
+
+    Parameters
+    ----------
+    reading : Reading
+        The export.
+
+    Returns
+    -------
+    dict
+        `describe_reading`, `describe_crowd`, ``agreement`` and ``examples``. Nothing depends on the clock or the
+        machine.
+    """
+    summary = {"schema": 1} | describe_reading(reading)
     if reading.refusal is None:
-        told |= describe_crowd(reading.annotations)
-        told["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
-        told["examples"] = _examples(reading.annotations)
-    plain: dict[str, Any] = to_json_value(told)
-    return plain
+        summary |= describe_crowd(reading.annotations)
+        summary["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
+        summary["examples"] = _examples(reading.annotations)
+    json_value: dict[str, Any] = to_json_value(summary)
+    return json_value
 
 
 def describe_reading(reading: Reading) -> dict[str, Any]:
-    """What was read, from where, and what became of every row."""
+    """Return what was read, from where, and what became of every row.
+
+    Parameters
+    ----------
+    reading : Reading
+        The export.
+
+    Returns
+    -------
+    dict
+        Source, format, columns, questions, ledger, number of gold labels, notes and refusal.
+    """
     return {
         "source": reading.source,
         "format": reading.format,
@@ -44,7 +67,20 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
 
 
 def describe_crowd(annotations: Annotations) -> dict[str, Any]:
-    """How many labels there are, on what, by whom, of which class."""
+    """Return counts of items, workers, classes and labels.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+
+    Returns
+    -------
+    dict
+        Counts; ``labels_per_item`` and ``labels_per_worker`` with mean, min, median and max; ``density`` (share of
+        (item, worker) pairs with a label) and ``sparsity`` (1 - density); ``n_components`` of the bipartite graph of
+        items and workers; labels by class; and the imbalance ratio.
+    """
     per_item = annotations.n_labels
     per_worker = np.bincount(annotations.worker, minlength=annotations.n_workers)
     pairs = len(np.unique(annotations.item.astype(np.int64) * max(annotations.n_workers, 1) + annotations.worker))
@@ -57,8 +93,8 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
         "n_annotations": annotations.n_annotations,
         "n_unlabelled": int((per_item == 0).sum()),
         "n_labelled_once": int((per_item == 1).sum()),
-        "labels_per_item": _spread(per_item),
-        "labels_per_worker": _spread(per_worker),
+        "labels_per_item": _summarise_counts(per_item),
+        "labels_per_worker": _summarise_counts(per_worker),
         "density": pairs / cells,
         "sparsity": 1 - pairs / cells,
         "n_components": count_components(annotations),
@@ -68,13 +104,39 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
 
 
 def describe_agreement(
-    annotations: Annotations, level: str = "nominal", order: list[str] | None = None, **options: Any
+    annotations: Annotations,
+    level: str = "nominal",
+    order: list[str] | None = None,
+    *,
+    n_bootstrap: int = 1000,
+    random_state: int = 0,
 ) -> list[dict[str, Any]]:
-    """Percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its interval."""
+    """Return percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its confidence interval.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    level : {"nominal", "ordinal", "interval", "ratio"}, default="nominal"
+        Level of measurement for Krippendorff's alpha.
+    order : list of str or None, default=None
+        The classes in ascending order, for the levels other than nominal.
+    n_bootstrap : int, default=1000
+        Number of bootstrap samples for the intervals.
+    random_state : int, default=0
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    list of dict
+        One per measure: ``measure``, ``value``, ``low``, ``high``, ``n_items`` and ``reason`` (why there is no value).
+    """
     found = {
-        "percent agreement": metrics.percent_agreement(annotations, **options),
-        "Fleiss' kappa": metrics.fleiss_kappa(annotations, **options),
-        f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(annotations, level, order, **options),
+        "percent agreement": metrics.percent_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
+        "Fleiss' kappa": metrics.fleiss_kappa(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
+        f"Krippendorff's alpha ({level})": metrics.krippendorff_alpha(
+            annotations, level, order, n_bootstrap=n_bootstrap, random_state=random_state
+        ),
     }
     return [
         {"measure": name, "value": a.value, "low": a.low, "high": a.high, "n_items": a.n_items, "reason": a.reason}
@@ -82,14 +144,16 @@ def describe_agreement(
     ]
 
 
-def _spread(counts: np.ndarray[Any, Any]) -> dict[str, float]:
+def _summarise_counts(counts: np.ndarray[Any, Any]) -> dict[str, float]:
+    """Return mean, minimum, median and maximum of counts."""
     if not len(counts):
-        return {"mean": 0.0, "least": 0, "median": 0.0, "most": 0}
+        return {"mean": 0.0, "min": 0, "median": 0.0, "max": 0}
     mean, median = round(float(counts.mean()), 3), float(np.median(counts))
-    return {"mean": mean, "least": int(counts.min()), "median": median, "most": int(counts.max())}
+    return {"mean": mean, "min": int(counts.min()), "median": median, "max": int(counts.max())}
 
 
 def _examples(annotations: Annotations) -> list[dict[str, str]]:
+    """Return the first annotations."""
     n = min(_N_EXAMPLES, annotations.n_annotations)
     columns = {
         "item": annotations.item_ids[annotations.item[:n]],

@@ -1,8 +1,10 @@
-"""A fitted method with features as a folder: `model.json` for what is said, `model.safetensors` for what is counted.
+"""The folder of a saved model: `model.json` for text and parameters, `model.safetensors` for arrays.
 
-Nothing is pickled, so a folder from a stranger runs no code. Networks of ours and the usual scikit-learn classifiers
-are saved; any other classifier, and a backbone of the caller's own, is refused in one sentence. What does not fit
-together is refused when it is read, not when it predicts.
+Networks of this package and the usual scikit-learn classifiers can be saved; any other classifier, and a network built
+by a function of the caller, is refused. Constructor parameters are stored by name, so the schema version is raised
+whenever a parameter or a stored result is renamed; folders of an older schema are refused with one sentence.
+
+Inconsistent files are refused when they are loaded, not when the model predicts.
 """
 
 from __future__ import annotations
@@ -22,21 +24,40 @@ from manyhands import registry
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.features import as_rows
-from manyhands.persistence import parts
-from manyhands.persistence import sklearn_estimators as estimators_on_disk
+from manyhands.options import OptionGroup, options_from_json, options_to_json
+from manyhands.persistence import parts, sklearn_estimators
 from manyhands.writing import write_files
 
 JSON, TENSORS = "model.json", "model.safetensors"
-_SCHEMA = 1
-_MOST_FEATURES = 2**24  # of a scikit-learn classifier
-_NOT_KEPT = ("checkpoint",)  # a folder of the machine that trained; a fit writes there, and empties it
+_SCHEMA = 2  # raised with every renamed parameter or result
+_MAX_FEATURES = 2**24  # of a scikit-learn classifier
+_NOT_KEPT = ("checkpoint",)  # a folder on the machine that trained; a fit writes there, and empties it
 _KINDS = ("classifier", "representation")
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
-    """Write a fitted classifier or learner of representations; without `force`, nothing is replaced."""
+    """Write a fitted classifier or representation learner to a folder.
+
+    Parameters
+    ----------
+    model : CrowdClassifier or representation learner
+        A fitted method of the registry.
+    folder : str or Path
+        The folder to write; it is created where it does not exist.
+    force : bool, default=False
+        Replace a model that is already there. Without it, existing files are an error.
+
+    Raises
+    ------
+    ParameterError
+        If the model, or one of its parameters, cannot be saved without a pickle.
+
+    See Also
+    --------
+    load_model : Load such a folder.
+    """
     from safetensors.numpy import save
 
     module, arrays = _module_state(model)
@@ -46,7 +67,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
     parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
     tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
-    said = {
+    description = {
         "schema": _SCHEMA,
         "method": _name_of(type(model)),
         "parameters": parameters,
@@ -58,64 +79,129 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "notes": model.notes_,
         "module": module,
     }
-    text = json.dumps(said | {"checksum": checksum(said, tensors)}, indent=1, ensure_ascii=False)
+    text = json.dumps(description | {"checksum": checksum(description, tensors)}, indent=1, ensure_ascii=False)
     write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
 
 
 def load_model(folder: str | os.PathLike[str]) -> Any:
-    """A classifier that `save` wrote, ready to predict and to score; its aggregator is not kept."""
+    """Load a model that `save` wrote.
+
+    The loaded model predicts and scores as before; its aggregator and its annotations are not kept.
+
+    Parameters
+    ----------
+    folder : str or PathLike
+        The folder of the model.
+
+    Returns
+    -------
+    CrowdClassifier or representation learner
+        The fitted model.
+
+    Raises
+    ------
+    ParameterError
+        If the folder is not a saved model, is damaged or was changed, or if a version of manyhands with another schema
+        saved it.
+    MissingExtraError
+        If a library that the model needs is not installed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import manyhands as mh
+    >>> from manyhands.datasets import make_blobs
+    >>> data = make_blobs(60, 6, random_state=0)
+    >>> model = mh.TwoStage().fit(data.X, data.annotations)  # doctest: +SKIP
+    >>> with TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     model.save(f"{folder}/model")
+    ...     again = mh.load_model(f"{folder}/model")
+    """
     from safetensors.numpy import load
 
     folder = Path(folder)
     try:
-        said = json.loads((folder / JSON).read_text(encoding="utf-8"))
+        description = json.loads((folder / JSON).read_text(encoding="utf-8"))
         content = (folder / TENSORS).read_bytes()
-        if said["schema"] != _SCHEMA:
-            raise ValueError(f"its schema is {str(said['schema'])[:20]}, and this version reads {_SCHEMA}")
-        if said.pop("checksum") != checksum(said, content):
+        _check_schema(description["schema"], folder)
+        if description.pop("checksum") != checksum(description, content):
             raise ValueError("it is cut off or was changed since it was saved")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what is odd in a file is refused, and not more
-            return _restored(said, load(content))
+            warnings.simplefilter("ignore")  # whatever is wrong in a file is an error below
+            return _restored(description, load(content))
     except FileNotFoundError as error:
         raise ParameterError(f"{folder} is not a saved model: it has no {Path(error.filename).name}.") from None
-    except (MissingExtraError, PermissionError):
+    except (MissingExtraError, PermissionError, _SchemaError):
         raise
-    except Exception as error:  # whatever a changed file may lead to, it is the file that is wrong
+    except Exception as error:  # whatever a changed file leads to, the file is the cause
         raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
 
 
-def checksum(said: dict[str, Any], tensors: bytes) -> str:
-    """Of both files together, whatever the layout of the first."""
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + tensors).hexdigest()
+class _SchemaError(ParameterError):
+    """A folder that another version of manyhands wrote."""
+
+
+def _check_schema(schema: Any, folder: Path) -> None:
+    """Refuse a folder of an older or newer schema, and say what to do about it."""
+    if schema == _SCHEMA:
+        return
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise ValueError(f"its schema is {str(schema)[:20]!r}, and this version reads {_SCHEMA}")
+    versions = f"(schema {schema}; this version reads schema {_SCHEMA})"
+    if schema < _SCHEMA:
+        raise _SchemaError(
+            f"{folder} was saved by an older version of manyhands {versions}: fit the model again with this version, "
+            "or load it with the older one."
+        )
+    raise _SchemaError(f"{folder} was saved by a newer version of manyhands {versions}: upgrade manyhands to load it.")
+
+
+def checksum(description: dict[str, Any], tensors: bytes) -> str:
+    """Compute the checksum of both files together, independent of the layout of the JSON.
+
+    Parameters
+    ----------
+    description : dict
+        Content of `model.json` without the checksum.
+    tensors : bytes
+        Content of `model.safetensors`.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+    """
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode() + tensors).hexdigest()
 
 
 def _reason(error: Exception) -> str:
+    """Return why a file could not be loaded, as the end of a sentence."""
     if isinstance(error, KeyError):
         return f"it lacks {str(error)[:100]}."
     if isinstance(error, RecursionError | MemoryError | OverflowError):
         return "something in it is too large."
     first = " ".join(str(error).split("\n")[0].split()).rstrip(".")[:240]
-    return f"{first}." if isinstance(error, ValueError) else f"its parts do not fit together ({first})."
+    return f"{first}." if isinstance(error, ValueError) else f"its parts are inconsistent ({first})."
 
 
-def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
-    if not any(said["method"] in registry.names(kind) for kind in _KINDS):
-        raise ValueError(f"it needs the method {str(said['method'])[:60]!r}, which this version does not have")
-    given = {name: value for name, value in said["parameters"].items() if name not in _NOT_KEPT}
+def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
+    """Create the model from the content of both files."""
+    if not any(description["method"] in registry.names(kind) for kind in _KINDS):
+        raise ValueError(f"it needs the method {str(description['method'])[:60]!r}, which this version does not have")
+    given = {name: value for name, value in description["parameters"].items() if name not in _NOT_KEPT}
     parameters = {name: _made_parameter(value, arrays) for name, value in given.items()}
-    model = registry.create(said["method"], **parameters)
+    model = registry.create(description["method"], **parameters)
     model._check_parameters()
-    model.classes_, model.worker_ids_ = parts.array(said["classes"]), parts.array(said["worker_ids"])
-    model._row_shape = parts.row_shape(said["row_shape"])
+    model.classes_, model.worker_ids_ = parts.array(description["classes"]), parts.array(description["worker_ids"])
+    model._row_shape = parts.row_shape(description["row_shape"])
     for name, array in parts.checked_results(model, arrays).items():
         setattr(model, name, array if array.ndim else array.item())
-    if said.get("rounds") is not None:
-        model.rounds_ = parts.history(said["rounds"])
-    model.history_, model.notes_ = parts.history(said["history"]), parts.notes(said["notes"])
-    if said["module"]["kind"] == "scikit-learn":
-        model.module_ = _classifier(model, said["module"], arrays)
-    elif said["module"]["kind"] == "network":
+    if description.get("rounds") is not None:
+        model.rounds_ = parts.history(description["rounds"])
+    model.history_, model.notes_ = parts.history(description["history"]), parts.notes(description["notes"])
+    if description["module"]["kind"] == "scikit-learn":
+        model.module_ = _classifier(model, description["module"], arrays)
+    elif description["module"]["kind"] == "network":
         model.module_ = _network(model, parts.below("module/", arrays))
     else:
         raise ValueError("it is neither a network nor a scikit-learn classifier")
@@ -123,10 +209,11 @@ def _restored(said: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return the description and the arrays of the trained network or scikit-learn classifier."""
     module = model.module_
     if not hasattr(module, "state_dict"):
-        said, arrays = estimators_on_disk.take_apart(module, "module")
-        return {"kind": "scikit-learn", **said}, arrays
+        description, arrays = sklearn_estimators.to_tree(module, "module")
+        return {"kind": "scikit-learn", **description}, arrays
     if callable(getattr(model, "backbone", None)):
         raise ParameterError(
             "A network made by a function of yours cannot be made again from a file; save module_.state_dict()."
@@ -135,45 +222,47 @@ def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _network(model: Any, state: Arrays) -> Any:
+    """Create the network and set its weights, after their names, shapes and types were checked."""
     import torch
 
     sizes = (model._row_shape, len(model.classes_), len(model.worker_ids_))
-    with torch.device("meta"):  # shapes without memory, so that a lie about sizes costs nothing
+    with torch.device("meta"):  # shapes without memory, so that a wrong size in the file allocates nothing
         wanted = {name: (tuple(t.shape), t.dtype) for name, t in model._new_module(*sizes).state_dict().items()}
     tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
     found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
     if wanted != found:
-        odd = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        raise ValueError(f"the weights {odd[:60]!r} are not those of the network that it describes")
+        invalid = min(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise ValueError(f"the weights {invalid[:60]!r} are not those of the network that it describes")
     for name, array in state.items():
         parts.check_weights(name, array)
-    with torch.random.fork_rng(devices=()):  # its first weights are drawn, and then replaced
+    with torch.random.fork_rng(devices=()):  # the initial weights are drawn, and then replaced
         module = model._new_module(*sizes)
     module.load_state_dict(tensors)
     return module.eval()
 
 
-def _classifier(model: Any, said: dict[str, Any], arrays: Arrays) -> Any:
-    """The scikit-learn classifier, after a first prediction that nobody sees."""
-    module, n_features = estimators_on_disk.put_together(said, arrays), math.prod(model._row_shape)
+def _classifier(model: Any, description: dict[str, Any], arrays: Arrays) -> Any:
+    """Create the scikit-learn classifier and check it with one prediction, whose result is not used."""
+    module, n_features = sklearn_estimators.from_tree(description, arrays), math.prod(model._row_shape)
     if not hasattr(module, "predict_proba") or not hasattr(model, "predict_proba"):
-        raise ValueError(f"a {type(module).__name__} is no classifier of a {type(model).__name__}")
+        raise ValueError(f"a {type(module).__name__} cannot be the classifier of a {type(model).__name__}")
     codes = module.classes_
     if codes.dtype.kind not in "iu" or len(np.unique(codes)) != len(codes) or codes.max() >= len(model.classes_):
-        raise ValueError("its classifier speaks of other classes")
+        raise ValueError("its classifier has other classes")
     if getattr(module, "n_features_in_", n_features) != n_features or codes.min() < 0:
         raise ValueError("its classifier was trained on rows of another shape")
-    if n_features > _MOST_FEATURES:
+    if n_features > _MAX_FEATURES:
         raise ValueError(f"a row of {n_features} features is too large")
     row = as_rows(np.zeros((1, *model._row_shape)))
     found = module.predict_proba(row.whole().reshape(1, -1))
     if found.shape != (1, len(codes)) or not np.isfinite(found).all():
         raise ValueError("its classifier does not give one probability for each class")
-    model._proba(module, row)  # a method of networks alone has no use for it
+    model._proba(module, row)  # fails for methods that use networks only
     return module
 
 
 def _name_of(cls: type[Any]) -> str:
+    """Return the name of a method in the registry."""
     name = registry.name_of(cls)
     if name is not None:
         return name
@@ -181,14 +270,17 @@ def _name_of(cls: type[Any]) -> str:
 
 
 def _is_numeric(name: str, value: Any) -> bool:
+    """Whether a result is a number or an array of numbers, so that it is stored as a tensor."""
     is_number = isinstance(value, int | float) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
     return is_number and name not in ("classes_", "worker_ids_")
 
 
 def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
-    """A constructor parameter as JSON; a wrapped method by its registry name, one of scikit-learn in its parts."""
+    """Return a constructor parameter as JSON: a method by its registry name, a scikit-learn estimator as its tree."""
     if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
-        return None  # it moved on during the fit
+        return None  # its state changed during the fit
+    if isinstance(value, OptionGroup):
+        return options_to_json(value)
     if hasattr(value, "get_params"):
         method = registry.name_of(type(value))
         if method is not None:
@@ -200,17 +292,20 @@ def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
             )
         from sklearn.base import clone
 
-        said, parts = estimators_on_disk.take_apart(clone(value), f"parameter/{name}")
+        description, parts = sklearn_estimators.to_tree(clone(value), f"parameter/{name}")
         arrays |= parts
-        return said
+        return description
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _made_parameter(value: Any, arrays: Arrays) -> Any:
+    """Create a constructor parameter from its JSON."""
+    if isinstance(value, dict) and "options" in value:
+        return options_from_json(value)
     if isinstance(value, dict) and "estimator" in value:
-        return estimators_on_disk.put_together(value, arrays)
+        return sklearn_estimators.from_tree(value, arrays)
     if isinstance(value, dict):
         if value["method"] not in registry.names():
             raise ValueError(f"{str(value['method'])[:60]!r} is not the name of a method")

@@ -1,4 +1,4 @@
-"""What every saved model says of itself: ids, results, history; and whether these fit together."""
+"""What every saved model has: class and worker ids, results, training history, notes; and the checks of each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 from manyhands.exceptions import ParameterError
 
 Arrays = dict[str, npt.NDArray[Any]]
-COUNTED = ("_confusions", "_shares")  # what `score` needs beside the results
-_MOST_BYTES = 2**30  # of the classes or the workers
+COUNTED = ("_confusions", "_shares")  # attributes that `score` needs beside the results
+_MAX_BYTES = 2**30  # of the classes or the workers
 
-# What each result has along its axes: as many as there are items, workers, workers and all of them, or classes; or any.
+# The axes of each result. "all" is the number of workers plus one, for the confusion matrix of the whole crowd.
 _SHAPES: dict[str, tuple[str, ...]] = {
     "posterior_": ("items", "classes"),
     "posterior_first_": ("items", "classes"),
@@ -58,12 +58,45 @@ _ROUNDING = 1e-6
 
 
 def below(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names begin so, by the rest of their names."""
+    """Return the arrays whose names begin with a prefix, by the rest of their names.
+
+    Parameters
+    ----------
+    prefix : str
+        Beginning of the names, such as ``"result/"``.
+    arrays : dict of str to ndarray
+        All arrays of a file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The selected arrays.
+    """
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def checked_results(model: Any, arrays: Arrays) -> Arrays:
-    """The results by name, each with the type and shape that it must have; none that every method has may lack."""
+    """Return the results of a saved model, each with the type and shape that it must have.
+
+    Parameters
+    ----------
+    model : object
+        The model that is being loaded; its ``classes_`` and ``worker_ids_`` are set.
+    arrays : dict of str to ndarray
+        All arrays of the file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The results by name, such as ``posterior_`` of shape (n_items, n_classes).
+
+    Raises
+    ------
+    ValueError
+        If a result is unknown, or of another type or shape, or not finite.
+    KeyError
+        If a result that every method has is missing.
+    """
     results = below("result/", arrays)
     needed = ["posterior_", "worker_accuracy_"]
     if hasattr(model, "score"):
@@ -82,22 +115,35 @@ def checked_results(model: Any, arrays: Arrays) -> Arrays:
 
 
 def _check_result(name: str, array: npt.NDArray[Any], lengths: list[tuple[int, ...] | None]) -> None:
-    """Refuse an array of another type or shape than it must have, and numbers that no fit gives."""
+    """Refuse an array of another type or shape than it must have, and values that no fit gives."""
     whole = name in _WHOLE
     fits = array.ndim == len(lengths) and array.dtype.kind == ("i" if whole else "f")
     if not fits or any(length is not None and length != (found,) for found, length in zip(array.shape, lengths)):
-        said = ", ".join("any" if length is None else str(*length) for length in lengths)
+        description = ", ".join("any" if length is None else str(*length) for length in lengths)
         kind = "whole numbers" if whole else "floats"
-        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of ({said})")
+        raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {kind} of ({description})")
     given = array[~np.isnan(array)] if name in _MAY_BE_MISSING else array
     if not np.isfinite(given).all():
         raise ValueError(f"{name} has numbers that are not finite")
     if name in _SHARES and given.size and (given.min() < -_ROUNDING or given.max() > 1 + _ROUNDING):
-        raise ValueError(f"{name} has numbers that are no shares")
+        raise ValueError(f"{name} has numbers that are not between 0 and 1")
 
 
 def check_weights(name: str, array: npt.NDArray[Any]) -> None:
-    """Refuse weights of a network that are not finite; the logarithm of a weight may be that of 0."""
+    """Refuse weights of a network that are not finite; a log-weight may be minus infinity.
+
+    Parameters
+    ----------
+    name : str
+        Name of the weights in the network.
+    array : ndarray
+        The weights.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not finite.
+    """
     if array.dtype.kind != "f":
         return
     may_be_zero = name.rpartition(".")[2].startswith("log_")
@@ -106,44 +152,129 @@ def check_weights(name: str, array: npt.NDArray[Any]) -> None:
 
 
 def values(ids: npt.NDArray[Any], role: str) -> dict[str, Any]:
-    """The caller's own values as JSON, with the type that brings them back."""
+    """Return class or worker ids as JSON, with the type that restores them.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n,)
+        The ids.
+    role : str
+        ``"class"`` or ``"worker"``, for the error message.
+
+    Returns
+    -------
+    dict
+        ``{"dtype": str, "values": list}``.
+
+    Raises
+    ------
+    ParameterError
+        If an id is neither text nor a number.
+    """
     values = ids.tolist()
-    odd = [value for value in values if not isinstance(value, str | int | float | bool)]
-    if odd:
-        raise ParameterError(f"The {role} {odd[0]!r} is neither text nor a number, so it cannot be saved; rename it.")
+    invalid = [value for value in values if not isinstance(value, str | int | float | bool)]
+    if invalid:
+        raise ParameterError(
+            f"The {role} {invalid[0]!r} is neither text nor a number, so it cannot be saved; rename it."
+        )
     return {"dtype": str(ids.dtype), "values": values}
 
 
-def array(said: dict[str, Any]) -> npt.NDArray[Any]:
-    """The caller's own values again; no two are the same."""
-    dtype, values = np.dtype(said["dtype"]), said["values"]
+def array(description: dict[str, Any]) -> npt.NDArray[Any]:
+    """Restore class or worker ids; `values` is the inverse.
+
+    Parameters
+    ----------
+    description : dict
+        ``{"dtype": str, "values": list}``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The ids; no two are the same.
+
+    Raises
+    ------
+    ValueError
+        If the ids are of another type than the file states, or occur twice.
+    """
+    dtype, values = np.dtype(description["dtype"]), description["values"]
     if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
         raise ValueError("its classes or workers are neither texts nor numbers")
-    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MOST_BYTES or len(set(values)) < len(values):
-        raise ValueError("its classes or workers are not what they are said to be")
+    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MAX_BYTES or len(set(values)) < len(values):
+        raise ValueError("its classes or workers are not of the stated type, or occur twice")
     found = np.empty(len(values), dtype)
     found[:] = values
     return found
 
 
-def row_shape(said: Any) -> tuple[int, ...]:
-    """The shape of one row of features."""
-    if not isinstance(said, list) or not all(type(length) is int and length >= 0 for length in said):
-        raise ValueError(f"{str(said)[:60]!r} is not the shape of a row")
-    return tuple(said)
+def row_shape(description: Any) -> tuple[int, ...]:
+    """Return the shape of one row of features.
+
+    Parameters
+    ----------
+    description : list of int
+        The shape as JSON.
+
+    Returns
+    -------
+    tuple of int
+        The shape.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if not isinstance(description, list) or not all(type(length) is int and length >= 0 for length in description):
+        raise ValueError(f"{str(description)[:60]!r} is not the shape of a row")
+    return tuple(description)
 
 
-def history(said: Any) -> list[dict[str, float]]:
-    """One dict per epoch."""
-    if not isinstance(said, list) or not all(
-        isinstance(epoch, dict) and all(isinstance(value, int | float) for value in epoch.values()) for epoch in said
+def history(description: Any) -> list[dict[str, float]]:
+    """Return the training history: one dict of numbers per epoch or round.
+
+    Parameters
+    ----------
+    description : list of dict
+        The history as JSON.
+
+    Returns
+    -------
+    list of dict of str to float
+        The same, checked.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if not isinstance(description, list) or not all(
+        isinstance(epoch, dict) and all(isinstance(value, int | float) for value in epoch.values())
+        for epoch in description
     ):
         raise ValueError("its history is not a list of numbers by name")
-    return said
+    return description
 
 
-def notes(said: Any) -> dict[str, str]:
-    """Sentences by code."""
-    if not isinstance(said, dict) or not all(isinstance(sentence, str) for sentence in said.values()):
+def notes(description: Any) -> dict[str, str]:
+    """Return the notes of a fit: sentences by code.
+
+    Parameters
+    ----------
+    description : dict of str to str
+        The notes as JSON.
+
+    Returns
+    -------
+    dict of str to str
+        The same, checked.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else.
+    """
+    if not isinstance(description, dict) or not all(isinstance(sentence, str) for sentence in description.values()):
         raise ValueError("its notes are not sentences by name")
-    return said
+    return description

@@ -25,7 +25,7 @@ def test_a_recipe_survives_its_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"\x80\x04K\x01.", b"{", b"[]", b"[" * 10**5, b'{"schema": 2}', b'{"schema": 2, "tfidf": 3}']
+    "content", [b"\x80\x04K\x01.", b"{", b"[]", b"[" * 10**5, b'{"schema": 3}', b'{"schema": 3, "tfidf": 3}']
 )
 def test_a_recipe_that_is_none(content):
     """A pickle, a file cut off, lists without end, parts that are missing."""
@@ -34,7 +34,7 @@ def test_a_recipe_that_is_none(content):
 
 
 def test_numbers_are_standardised_as_in_training(tmp_path):
-    """Mean 0 and spread 1 by the training rows alone; what never changes is only moved; a file keeps it."""
+    """Mean 0 and standard deviation 1 by the training rows alone; what never changes is only moved; a file keeps it."""
     rows = np.array([[1.0, 7.0, 1e9], [3.0, 7.0, 1e9 + 2]])
     training = Features("training", None, rows)
     recipe = FeaturePipeline.learn(training)
@@ -57,7 +57,7 @@ def test_images_are_standardised_by_channel():
 
 def test_a_recipe_of_another_version():
     """The model must be trained again, and that is said."""
-    with pytest.raises(ParameterError, match=r"m/features.json has the schema 1; this version reads 2. Train it again"):
+    with pytest.raises(ParameterError, match=r"m/features.json has the schema 1; this version reads 3. Train it again"):
         FeaturePipeline.from_json(b'{"schema": 1, "tfidf": 3}', "m/features.json")
 
 
@@ -105,7 +105,7 @@ def test_what_a_file_lacks_is_said_with_what_the_model_knows(columns, text, sent
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 10**400, "1", None, [1.0]], ids=range(7))
-@pytest.mark.parametrize("place", ["mean", "spread", "weights", "columns"])
+@pytest.mark.parametrize("place", ["mean", "std", "weights", "columns"])
 def test_a_recipe_with_numbers_that_are_none(tmp_path, number, place):
     """Somebody changed the file: refused when it is read, not when it predicts."""
     (tmp_path / "x.csv").write_text("item,f,t\na,1,red cat\nb,3,red dog\n")
@@ -119,9 +119,9 @@ def test_a_recipe_with_numbers_that_are_none(tmp_path, number, place):
         FeaturePipeline.from_json(json.dumps(said).encode(), "features.json")
 
 
-@pytest.mark.parametrize("spread", [0, -1.0])
-def test_a_spread_is_above_nothing(spread):
+@pytest.mark.parametrize("std", [0, -1.0])
+def test_a_standard_deviation_is_positive(std):
     said = json.loads(FeaturePipeline.learn(Features("x", None, np.array([[0.0], [1.0]]))).to_json())
-    said["scale"]["spread"] = [spread]
+    said["scale"]["std"] = [std]
     with pytest.raises(ParameterError, match="not above 0"):
         FeaturePipeline.from_json(json.dumps(said).encode(), "features.json")

@@ -73,7 +73,7 @@ def test_ids_may_have_a_file_of_their_own(name, tmp_path):
 def test_position_counts_only_if_told(tmp_path):
     """Rows then are in the order of the ids, numbers as numbers; one for each item."""
     np.save(tmp_path / "x.npy", X)
-    with pytest.raises(AnnotationError, match="does not say which row is which item"):
+    with pytest.raises(AnnotationError, match="has no item ids"):
         read_features(tmp_path / "x.npy")
     features = read_features(tmp_path / "x.npy", rows_in_order=True)
     assert match(features, ["10", "9", "8"])[0].tolist() == [2, 1, 0]
@@ -172,7 +172,7 @@ def test_broken_and_hostile_files(tmp_path):
         read_features(tmp_path / "o.npy", rows_in_order=True)
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(IDS))
     (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:200])
-    with pytest.raises(AnnotationError, match=r"cut.npz cannot be read as a file of NumPy"):
+    with pytest.raises(AnnotationError, match=r"cut.npz cannot be read as a NumPy file"):
         read_features(tmp_path / "cut.npz")
     parts = {"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [10**6], "indptr": [0, 1, 1]}
     np.savez(tmp_path / "sparse.npz", **{name: np.asarray(part) for name, part in parts.items()})
@@ -202,7 +202,7 @@ def test_ids_in_two_places_and_none(tmp_path):
     """Those of a file of their own count, which is told; with rows in order they contradict."""
     np.savez(tmp_path / "x.npz", X=X, ids=np.array(["p", "q", "r"]))
     (tmp_path / "ids.txt").write_text("b\na\n10\n")
-    with pytest.warns(CrowdWarning, match=r"ids_replaced: The ids in .*x.npz are not looked at; those of .*ids.txt"):
+    with pytest.warns(CrowdWarning, match=r"ids_replaced: The ids in .*x.npz are not used; those of .*ids.txt"):
         assert read_features(tmp_path / "x.npz", ids_file=tmp_path / "ids.txt").ids == IDS
     with pytest.raises(ParameterError, match="--rows-in-order matches rows by position, --feature-ids by id"):
         read_features(tmp_path / "x.npz", ids_file=tmp_path / "ids.txt", rows_in_order=True)

@@ -22,8 +22,8 @@ def report(*rows, names):
     return pl.DataFrame(list(rows), schema=dict.fromkeys(whole, pl.String), orient="row")
 
 
-def judgements(frame, **columns_wanted):
-    return appen.read(Table("x", frame, frame.columns), "appen", ColumnOptions(**columns_wanted))
+def judgements(frame, **options):
+    return appen.read(Table("x", frame, frame.columns), "appen", ColumnOptions(**options))
 
 
 def test_the_full_report():
@@ -57,7 +57,7 @@ def test_a_single_allowed_answer_reaches_the_reading():
 
 def test_where_workers_were_is_not_copied_and_that_is_said():
     result = quiet_read(SAMPLES / "full.csv")
-    assert result.notes["personal_data"].startswith("_ip, _city, _region, _country tell where the workers were")
+    assert result.notes["personal_data"].startswith("_ip, _city, _region, _country hold personal data of the workers")
     assert not any(place in repr(result) for place in ("203.0.113", "London", "Albany"))
     assert quiet_read(report(("1", "w", "a"), ("1", "v", "b"), names=["q"])).notes == {}
 

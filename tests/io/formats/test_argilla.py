@@ -139,7 +139,7 @@ def test_rankings_are_no_classes(export):
 
 def test_responses_of_nobody_are_refused(export):
     reading = quiet_read(export(flat(users=[])))
-    assert reading.ledger.excluded == {"no_worker": 1} and "whose responses" in reading.refusal
+    assert reading.ledger.excluded == {"no_worker": 1} and "does not name the users" in reading.refusal
     reading = quiet_read(export(flat(values=["x", "y"], users=[ANN, None], statuses=["submitted"] * 2)))
     assert reading.ledger.as_dict()["excluded"] == {"no_worker": 1} and reading.refusal is None
 

@@ -45,7 +45,7 @@ def test_a_zip_reads_like_the_folder(tmp_path):
 def test_shared_annotations_have_lost_their_workers(path):
     reading = quiet_read(SAMPLES / path)
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 0, "excluded": {"no_worker": 2}}
-    assert "does not say whose labels these are" in reading.refusal
+    assert "does not name the workers" in reading.refusal
     assert reading.annotations.worker_ids.tolist() == []
 
 

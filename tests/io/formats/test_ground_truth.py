@@ -37,11 +37,11 @@ def job(answers_by_place, manifest=None):
     }
     if manifest is not None:
         members["manifests/output/output.manifest"] = "\n".join(map(json.dumps, manifest)).encode()
-    return Folder("job", {name: Source(f"job/{name}", held=content) for name, content in members.items()})
+    return Folder("job", {name: Source(f"job/{name}", content=content) for name, content in members.items()})
 
 
-def judged(answers_by_place, manifest=None, columns_wanted=None):
-    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", columns_wanted or ColumnOptions())
+def judged(answers_by_place, manifest=None, options=None):
+    return ground_truth.read(job(answers_by_place, manifest), "ground-truth", options or ColumnOptions())
 
 
 def test_a_whole_job():
@@ -62,14 +62,14 @@ def test_a_whole_job():
 
 
 def test_a_zip_with_the_job_in_a_folder_and_colons_in_its_names(tmp_path):
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for path in JOB.rglob("*.*"):
             if path.is_file():
                 archive.writestr(
                     f"my-job/{path.relative_to(JOB).as_posix()}".replace("09-1", "09:1"), path.read_bytes()
                 )
-    (tmp_path / "job.zip").write_bytes(held.getvalue())
+    (tmp_path / "job.zip").write_bytes(buffer.getvalue())
     assert quiet_read(tmp_path / "job.zip").ledger.as_dict() == quiet_read(JOB).ledger.as_dict()
 
 
@@ -98,7 +98,7 @@ def test_single_files():
 
 def test_a_response_outside_of_its_directory(tmp_path):
     shutil.copy(RESPONSE, tmp_path / "answers-of-one.json")
-    with pytest.warns(CrowdWarning, match="does not say which item"):
+    with pytest.warns(CrowdWarning, match="does not name its item"):
         assert read_export(tmp_path / "answers-of-one.json").annotations.item_ids.tolist() == ["answers-of-one"]
 
 
@@ -164,7 +164,7 @@ def test_several_iterations_and_files_of_one_object():
 def test_workers_without_a_name_and_times_that_cannot_be_read():
     rows = judged({"iteration-1/0": [{"answerContent": {"q": "a"}}, answer(value="a", submissionTime="soon")]})
     assert rows.reason.to_list() == ["no_worker", None]
-    assert rows.notes["unread_times"].startswith("1 time(s)")
+    assert rows.notes["unparsed_times"].startswith("1 time(s)")
 
 
 def test_which_name_an_item_has():
@@ -176,17 +176,17 @@ def test_which_name_an_item_has():
     assert judged(asked, manifest, ColumnOptions(item="ID")).item.to_list() == ["8", "7"]
     assert judged(asked, manifest, ColumnOptions(item="index")).item.to_list() == ["1", "0"]
     foreign = judged({"iteration-1/5": [answer(value="a")]}, manifest)
-    assert (foreign.item.to_list(), list(foreign.notes)) == (["5"], ["files_used", "foreign_manifest"])
+    assert (foreign.item.to_list(), list(foreign.notes)) == (["5"], ["files_used", "manifest_mismatch"])
 
 
 def test_which_element_is_meant():
     two = {"workerId": "w", "answerContent": {"q": "a", "comment": "b"}}
     assert list(judged({"iteration-1/0": [two]}).answers) == ["q", "comment"]
-    assert list(judged({"iteration-1/0": [two]}, columns_wanted=ColumnOptions(label="q")).answers) == ["q"]
+    assert list(judged({"iteration-1/0": [two]}, options=ColumnOptions(label="q")).answers) == ["q"]
 
 
 @pytest.mark.parametrize(
-    ("answers", "columns_wanted", "said"),
+    ("answers", "options", "said"),
     [
         ({"iteration-1/0": ["junk"]}, ColumnOptions(), "answer 1: not an object but str"),
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(worker="x"), "--worker x has no meaning"),
@@ -194,9 +194,9 @@ def test_which_element_is_meant():
         ({"iteration-1/0": [answer(value="a")]}, ColumnOptions(item="no"), "no manifest that could name the items"),
     ],
 )
-def test_what_is_refused(answers, columns_wanted, said):
+def test_what_is_refused(answers, options, said):
     with pytest.raises(AnnotationError, match=said):
-        judged(answers, columns_wanted=columns_wanted)
+        judged(answers, options=options)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_nothing_but_sentences_for_a_broken_job(response, manifest):
         "annotations/worker-response/iteration-1/0/x.json": json.dumps(response).encode(),
         "manifests/output/output.manifest": json.dumps(manifest).encode(),
     }
-    folder = Folder("job", {name: Source(name, held=content) for name, content in members.items()})
+    folder = Folder("job", {name: Source(name, content=content) for name, content in members.items()})
     try:
         assert ground_truth.read(folder, "ground-truth", ColumnOptions()).format == "ground-truth"
     except ManyhandsError as error:

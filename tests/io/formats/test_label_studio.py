@@ -125,7 +125,7 @@ def test_regions_are_no_labels_of_items(read_json):
     reading = read_json([task(1, annotation(1, span, box), annotation(2, span, choice("a")))])
     assert reading.questions == {"q": 1} and reading.ledger.excluded == {"region": 1}
     only = read_json([task(1, annotation(1, span))])
-    assert only.ledger.excluded == {"region": 1} and "parts of items alone" in only.refusal
+    assert only.ledger.excluded == {"region": 1} and "parts of items only" in only.refusal
 
 
 def test_kinds_of_answers():
@@ -233,7 +233,7 @@ def test_flat_samples(name):
     assert reading.ledger.as_dict() == {"rows_read": 5, "kept": 3, "excluded": {"no_label": 1, "duplicate": 1}}
     workers = [("101", "11", "neutral"), ("101", "bo@example.org", "neutral"), ("102", "13", "positive")]
     assert triples(reading) == workers
-    assert set(reading.notes) == {"marks_lost", "mixed_worker_ids"}
+    assert set(reading.notes) == {"incomplete_export", "mixed_worker_ids"}
     assert "example.org" not in " ".join(reading.notes.values())
     with pytest.raises(AnnotationError, match="several questions: sentiment, topic"):
         read_export(FLAT[name])
@@ -359,7 +359,7 @@ def test_anything_may_be_asked_whether_it_is_an_export(value):
 def test_a_table_that_was_cut_off(end):
     content = FLAT["label-studio-csv"].read_bytes()[:end]
     try:
-        document = parse(Source("result.csv", held=content))
+        document = parse(Source("result.csv", content=content))
         name = label_studio.recognise(document)
         found = label_studio.read(document, name, label_studio.ColumnOptions()) if name else None
     except ManyhandsError as error:

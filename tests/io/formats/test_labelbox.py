@@ -35,8 +35,8 @@ def label(*classifications, worker="ann@example.org", benchmark=False, skipped=F
 
 def data_row(*labels, key="a", **projects):
     projects = projects or {"p": labels}
-    held = {name: {"name": f"Project {name}", "labels": list(given)} for name, given in projects.items()}
-    return {"data_row": {"id": f"dr-{key}", "global_key": key, "external_id": "e"}, "projects": held}
+    content = {name: {"name": f"Project {name}", "labels": list(given)} for name, given in projects.items()}
+    return {"data_row": {"id": f"dr-{key}", "global_key": key, "external_id": "e"}, "projects": content}
 
 
 def test_export():

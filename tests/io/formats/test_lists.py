@@ -19,8 +19,8 @@ from manyhands.io.read.reading import read_export
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-def judged(value, format_name, columns_wanted=None):
-    return lists.read(Records("x.json", value), format_name, columns_wanted or ColumnOptions())
+def judged(value, format_name, options=None):
+    return lists.read(Records("x.json", value), format_name, options or ColumnOptions())
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ class TestLists:
             ({"id": "b", "workers": "u", "labels": ["x"]}, "item 'b': workers is not a list but str"),
             ({"id": "b", "workers": "[u]", "labels": ["x"]}, "item 'b': workers is not a list in JSON"),
             ({"id": "b", "workers": [""], "labels": ["x"]}, "item 'b': a label without a worker"),
-            ({"id": "b", "workers": [["u"]], "labels": ["x"]}, "item 'b': a list stands where a worker"),
-            ({"id": "b", "workers": ["u"], "labels": [{"x": 1}]}, "item 'b': a dict stands where"),
+            ({"id": "b", "workers": [["u"]], "labels": ["x"]}, "item 'b': a list in place of a worker"),
+            ({"id": "b", "workers": ["u"], "labels": [{"x": 1}]}, "item 'b': a dict in place of"),
         ],
     )
     def test_entries_that_are_refused(self, entry, said):

@@ -67,10 +67,10 @@ OUTSIDE = '<!DOCTYPE b [<!ENTITY x SYSTEM "file:///etc/passwd">]><QuestionFormAn
         (BOMB, "assignment A7: Answer declares a document type or entities"),
         (OUTSIDE, "assignment A7: Answer declares a document type or entities"),
         ('<!DOCTYPE b SYSTEM "http://x/y.dtd"><Q/>', "declares a document type or entities"),
-        ("<QuestionFormAnswers><Answer>", "assignment A7: Answer is not whole XML"),
-        ("", "is not whole XML"),
-        ("\x00", "is not whole XML"),
-        (7, "assignment A7: Answer is no text"),
+        ("<QuestionFormAnswers><Answer>", "assignment A7: Answer is not complete XML"),
+        ("", "is not complete XML"),
+        ("\x00", "is not complete XML"),
+        (7, "assignment A7: Answer is not text"),
     ],
 )
 def test_xml_that_is_refused(tmp_path, xml, told):
@@ -90,7 +90,7 @@ def test_a_response_without_assignments(tmp_path):
         quiet_read(write_json(tmp_path / "a.json", {"Assignments": []}))
     with pytest.raises(AnnotationError, match="assignment 2 is not an object"):
         quiet_read(write_json(tmp_path / "b.json", {"Assignments": [assignment(1, ""), 3]}))
-    with pytest.raises(AnnotationError, match="no list of assignments as the API of MTurk gives it"):
+    with pytest.raises(AnnotationError, match="not a list of assignments as the API of MTurk returns it"):
         quiet_read(write_json(tmp_path / "c.json", {"a": 1}), format="mturk-api")
 
 

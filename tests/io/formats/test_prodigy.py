@@ -91,8 +91,8 @@ def test_a_single_worker_keeps_a_hyphen_that_is_his_own(export):
 
 def test_sessions_without_a_name_may_be_phantoms(export):
     path = export(choice(worker="news-2026-01-05_10-00-00"), choice(worker="news-2026-01-06_10-00-00"), choice())
-    assert quiet_read(path).notes["phantom_workers"].startswith("2 of 3 worker(s) are sessions without a name")
-    assert "phantom_workers" not in quiet_read(SAMPLES / "choice.jsonl").notes
+    assert quiet_read(path).notes["unnamed_sessions"].startswith("2 of 3 worker(s) are sessions without a name")
+    assert "unnamed_sessions" not in quiet_read(SAMPLES / "choice.jsonl").notes
 
 
 def test_the_session_names_the_worker_where_nothing_else_does(export):
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_in_one_sentence(export, objects, options, sentenc
 
 def test_unreadable_times_are_noted(export):
     reading = quiet_read(export(choice(_timestamp="soon"), choice(item=2, _timestamp=None)))
-    assert reading.ledger.kept == 2 and "1 time(s) could not be read" in reading.notes["unread_times"]
+    assert reading.ledger.kept == 2 and "1 time(s) could not be read" in reading.notes["unparsed_times"]
 
 
 def test_batches_of_single_workers_speak_of_the_same_people(export):

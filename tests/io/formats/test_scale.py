@@ -29,7 +29,7 @@ def test_a_task():
     assert reading.format == "scale" and reading.question == "sentiment"
     assert reading.ledger.as_dict() == {"rows_read": 1, "kept": 1, "excluded": {}}
     assert triples(reading) == [("item-1", "scale", "negative")]
-    assert "no crowd" in reading.notes["one_voice"]
+    assert "not a crowd" in reading.notes["single_worker"]
 
 
 def test_a_conversation():

@@ -61,7 +61,7 @@ def test_a_file_without_workers_is_refused(tmp_path):
     path.write_text("INPUT:url\tOUTPUT:result\nu1\tyes\n\t\nu2\tno\n", encoding="utf-8")
     result = quiet_read(path)
     assert result.ledger.as_dict() == {"rows_read": 3, "kept": 0, "excluded": {"no_worker": 2, "blank": 1}}
-    assert "does not say who gave which answer" in result.refusal
+    assert "does not name the worker of each answer" in result.refusal
     assert "with the column ASSIGNMENT:worker_id ticked" in result.refusal
     path.write_text("INPUT:url\tOUTPUT:result\tperson\nu1\tyes\tann\n", encoding="utf-8")
     assert triples(quiet_read(path, worker="person")) == [("u1", "ann", "yes")]
@@ -94,7 +94,7 @@ def test_a_status_that_nobody_knows_is_counted_and_said(tmp_path):
     for source, kept in ((table, 1), (path, 2)):
         result = quiet_read(source)
         assert result.ledger.kept == kept
-        assert "the status ODD means; answers with it were counted" in result.notes["unknown_status"]
+        assert "The status ODD is unknown; answers with it were counted" in result.notes["unknown_status"]
 
 
 def test_several_questions_are_asked_about_and_have_their_own_gold():
@@ -221,7 +221,7 @@ def test_other_files_are_not_claimed():
         assert toloka.recognise(table) is None
     for value in ([], {}, 3, None, [[]], {"items": []}, {"items": [3]}, {"items": [{"tasks": 3}]}, [{"tasks": []}]):
         assert toloka.recognise(Records("x", value)) is None
-    with pytest.raises(AnnotationError, match="no list of assignments as Toloka's API gives it"):
+    with pytest.raises(AnnotationError, match="not a list of assignments as Toloka's API returns it"):
         toloka.read(Records("x", [{"tasks": []}]), "toloka-api", ColumnOptions())
 
 

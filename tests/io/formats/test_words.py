@@ -79,8 +79,8 @@ def test_a_matrix_with_commas(words):
     [
         ("0 1 -1\n0 1\n", {}, "line 2: 2 words; the first has 3"),
         ("a b\nc d\n", {"format": "nltk"}, "2 words in a line; triples have three"),
-        ("a b c d\n", {}, "no format that manyhands knows"),
-        ("word\n", {}, "no format that manyhands knows"),
+        ("a b c d\n", {}, "no format that manyhands supports"),
+        ("word\n", {}, "no format that manyhands supports"),
     ],
 )
 def test_what_is_refused(words, text, options, said):

@@ -150,13 +150,13 @@ def _mutated_bytes(draw, content):
 
 def _zipped(draw):
     """A few files in a zip, which is damaged now and then."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for at in range(draw.randint(0, 2)):
             suffix, content = draw.choice([_table, _json, _mutated_sample])(draw)
             names = [f"{at}{suffix}", f"annotations/worker-response/iteration-1/{at}/x.json", f"../{at}"]
             archive.writestr(draw.choice(names[:2]) if draw.random() < 0.95 else names[2], content)
-    content = held.getvalue()
+    content = buffer.getvalue()
     return ".zip", content if draw.random() < 0.6 else _mutated_bytes(draw, content)
 
 
@@ -233,7 +233,7 @@ def _complaint_about_telling(reading, shown):
 
 def attempt(files, options):
     """The reading or the error of files with this content; any other error counts as an outcome, too."""
-    sources = [Source(f"fuzzed{at}{suffix}", held=content) for at, (suffix, content) in enumerate(files)]
+    sources = [Source(f"fuzzed{at}{suffix}", content=content) for at, (suffix, content) in enumerate(files)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

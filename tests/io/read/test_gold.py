@@ -23,7 +23,7 @@ def test_gold_is_found_by_the_usual_names(tmp_path, header):
     [
         ("clip,label\n1,x\n", "no column for the item. It has: clip, label"),
         ("item,colour\n1,x\n", "no column for the label"),
-        ("item,label\n1,x\n1,y\n", "line 3: '1' is said to be both 'x' and 'y'"),
+        ("item,label\n1,x\n1,y\n", "line 3: '1' has two classes, 'x' and 'y'"),
         ("item,label\n7,x\n", "names no item of the export: it has 7; the export has items such as '1'"),
         ("item,label\n1,z\n", "classes that no worker gave: z. There are: x, y"),
         ("item,label\n1,\n", "there is no gold in it"),
@@ -42,5 +42,5 @@ def test_gold_of_a_larger_job_is_used_as_far_as_it_goes(tmp_path):
     """A master table of known answers; what does not fit is counted."""
     path = tmp_path / "gold.csv"
     path.write_text("item,label\n1,x\n2,z\n7,x\n8,y\n")
-    with pytest.warns(CrowdWarning, match="2 items not in the export and 1 item of a class that nobody gave"):
+    with pytest.warns(CrowdWarning, match="2 items not in the export and 1 item of a class that no worker gave"):
         assert read_gold(path, VOTES) == {"1": "x"}

@@ -18,7 +18,7 @@ ROW = '{"item": "1", "worker": "ann", "label": "cat"}'
 
 
 def parsed(text, name="x.json"):
-    return parse_json(Source(name, held=text.encode() if isinstance(text, str) else text))
+    return parse_json(Source(name, content=text.encode() if isinstance(text, str) else text))
 
 
 def test_lines_by_name_and_by_content():
@@ -80,7 +80,7 @@ def test_a_line_without_end():
 
 
 def test_a_file_that_is_too_large(monkeypatch):
-    monkeypatch.setattr(json_files, "MOST_BYTES", 10)
+    monkeypatch.setattr(json_files, "MAX_BYTES", 10)
     with pytest.raises(LimitError, match="at most 10 of JSON"):
         parsed(ROW)
 

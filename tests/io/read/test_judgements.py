@@ -21,7 +21,7 @@ def files(tmp_path):
 
 def test_numbered_items_are_not_mixed_up(files):
     """The first row of one matrix is not the first row of another."""
-    with pytest.raises(AnnotationError, match="have no ids, only numbers"):
+    with pytest.raises(AnnotationError, match="have only numbers and no ids"):
         read_export(files("0 1 -1\n", "1 1 -1\n", name="answers{}.txt"))
 
 
@@ -88,7 +88,7 @@ def test_a_cell_of_a_batch_is_named_in_its_own_file(files):
 def test_what_two_files_know(files):
     """Gold that two files give differently is not known; notes on several files say so."""
     header = "task,worker,label,gold,timestamp\n"
-    with pytest.warns(CrowdWarning, match="And the like of 1 more file"):
+    with pytest.warns(CrowdWarning, match="Similar notes on 1 more file"):
         reading = read_export(files(header + "1,a,x,x,soon\n2,a,x,x,\n", header + "1,b,y,y,late\n1,c,y,y,later\n"))
     assert reading.gold == {"2": "x"}
 

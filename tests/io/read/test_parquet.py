@@ -18,7 +18,7 @@ from manyhands.io.read.arrow_schema import check_arrow_schema
 from manyhands.io.read.parquet import check_parquet, read_parquet
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
-from manyhands.io.read.thrift import BrokenThrift, TooMuch
+from manyhands.io.read.thrift import ThriftError, ThriftLimitError
 
 ROWS = {"item": ["a", "b", "c"] * 20, "worker": list(range(60)), "label": ["x", None, "y"] * 20}
 FRAME = pl.DataFrame(ROWS | {"many": [[1, 2], [], None] * 20, "inner": [{"a": ["q"]}] * 60})
@@ -125,16 +125,16 @@ def test_whatever_polars_writes_is_read(compression, row_group_size):
     )
     for frame in (kinds, kinds.head(0), kinds.select("label"), kinds.head(1)):
         content = written(frame, compression=compression, row_group_size=row_group_size)
-        assert read_parquet(Source("x", held=content)).equals(frame)
+        assert read_parquet(Source("x", content=content)).equals(frame)
 
 
 def test_a_cut_or_changed_file_is_no_parquet():
     content = written(FRAME)
     for wrong in (content[:-1], content[:200], content[:4], b"PAR1" * 3, content[:-8] + b"\xff\xff\xff\x7fPAR1"):
         with pytest.raises(AnnotationError, match="cannot be read as Parquet"):
-            read_parquet(Source("x", held=wrong))
+            read_parquet(Source("x", content=wrong))
     with pytest.raises(AnnotationError, match="number of rows is not that of its row groups"):
-        read_parquet(Source("x", held=whole(footer(SCHEMA, rows=5))))
+        read_parquet(Source("x", content=whole(footer(SCHEMA, rows=5))))
 
 
 def mutated(rng, content):
@@ -159,7 +159,7 @@ def test_changed_bytes_are_refused_or_read():
     n_read = n_refused = 0
     for _ in range(400):
         try:
-            assert len(read_parquet(Source("x.parquet", held=mutated(rng, rng.choice(files))))) <= 1000
+            assert len(read_parquet(Source("x.parquet", content=mutated(rng, rng.choice(files))))) <= 1000
             n_read += 1
         except ManyhandsError as error:
             assert str(error).startswith("x.parquet ") and "\n" not in str(error)
@@ -189,11 +189,11 @@ def arrow_schema(depth, fan):
 
 def test_fields_of_arrow_within_fields(monkeypatch):
     """Thirty fields, each of which has the next one twice, are a billion; thousands of levels are more than a stack."""
-    monkeypatch.setattr("manyhands.io.read.arrow_schema._MOST_FIELDS", 5000)
+    monkeypatch.setattr("manyhands.io.read.arrow_schema._MAX_FIELDS", 5000)
     check_arrow_schema(arrow_schema(20, 1))
     check_arrow_schema(arrow_schema(10, 2))
     for depth, fan in ((32, 2), (5000, 1), (30, 50)):
-        with pytest.raises(TooMuch, match="Arrow"):
+        with pytest.raises(ThriftLimitError, match="Arrow"):
             check_arrow_schema(arrow_schema(depth, fan))
     rng = random.Random(5)
     for _ in range(500):
@@ -201,5 +201,5 @@ def test_fields_of_arrow_within_fields(monkeypatch):
         content[rng.randrange(len(content))] = rng.choice(b"Aa/+0_=")
         try:
             check_arrow_schema(bytes(content))
-        except BrokenThrift as error:
+        except ThriftError as error:
             assert "Arrow" in str(error)

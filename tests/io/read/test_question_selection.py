@@ -51,7 +51,7 @@ def test_one_choice_of_several_is_a_question_of_yes_and_no():
     both = answers({"topic": ["delivery", "refund"]}, {"topic": ["delivery"]}, {"topic": []}, {})
     name, labels = select_question(both, "topic=refund", False)
     assert name == "topic=refund" and labels.to_list() == ["yes", "no", None, None]
-    with pytest.raises(AnnotationError, match=r"nobody chose 'price' for 'topic'\. Choices: delivery, refund"):
+    with pytest.raises(AnnotationError, match=r"'topic' has the choice 'price'\. Choices: delivery, refund"):
         select_question(both, "topic=price", False)
 
 
@@ -69,15 +69,15 @@ def test_combinations_are_classes():
 
 def test_a_file_without_answers_says_so():
     """Nothing was asked, so nothing can be read."""
-    with pytest.raises(AnnotationError, match="no answers to any question"):
+    with pytest.raises(AnnotationError, match="holds no answers"):
         select_question(answers({}), None, False)
 
 
 def test_text_and_lists_of_one_question_become_lists():
     """Batches in which a question was answered once and often go together."""
-    from manyhands.io.read.judgements import joined
+    from manyhands.io.read.concatenation import concatenate
 
-    both = joined([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
+    both = concatenate([answers({"q": "a"}), answers({"q": ["b", "c"]}, {"other": "x"})])
     assert both.answers["q"].to_list() == [["a"], ["b", "c"], None]
     assert both.answers["other"].to_list() == [None, None, "x"] and both.item.dtype == pl.String
 

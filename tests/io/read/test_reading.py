@@ -271,13 +271,13 @@ PIECES = [
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 @given(
     header=st.sampled_from(["", "task,worker,label\n", "\ntask;worker;label\r\n", "task\tworker\tlabel,task\n"]),
-    pieces=st.lists(st.sampled_from(PIECES), max_size=30),
+    files=st.lists(st.sampled_from(PIECES), max_size=30),
     ending=st.sampled_from([".csv", ".tsv", ".txt"]),
 )
-def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, header, pieces, ending):
+def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, header, files, ending):
     """Whatever stands in a file, every row is accounted for, or an error of ours says why not."""
     path = tmp_path_factory.mktemp("any") / f"votes{ending}"
-    path.write_bytes((header + "".join(pieces)).encode())
+    path.write_bytes((header + "".join(files)).encode())
     try:
         reading = read_table(path)
     except AnnotationError as error:

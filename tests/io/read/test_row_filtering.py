@@ -67,7 +67,7 @@ def test_time_decides_which_answer_is_the_later_one(policy, expected):
 
 def test_repeats_can_be_refused():
     """The sentence names the first of them."""
-    with pytest.raises(AnnotationError, match="row 3 after the header: worker 'a' answers item '1' again; 1 such"):
+    with pytest.raises(AnnotationError, match="row 3 after the header: worker 'a' labels item '1' again; 1 such"):
         kept(("1", "a", "x"), ("2", "a", "x"), ("1", "a", "x"), duplicates="error")
     assert kept(("1", "a", "x"), ("2", "a", "x"), duplicates="error")[1].kept == 2
 
@@ -109,7 +109,7 @@ def test_the_caller_decides_the_order():
 
 def test_policies_are_checked():
     """A policy nobody knows is named with those there are."""
-    with pytest.raises(ParameterError, match="duplicates is 'newest'; it may be last, first, all, error"):
+    with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, error"):
         ReadOptions(duplicates="newest")
 
 

@@ -9,7 +9,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.read.documents import open_document
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
-from manyhands.io.read.text import as_utf8, not_utf8
+from manyhands.io.read.text import as_utf8, utf8_error
 
 TABLE = "item,worker,label\ncafé,ann,cat\n2,ann,dog\n"
 
@@ -134,7 +134,7 @@ def test_ids_keep_their_identity(tmp_path, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
         reading = read_export(path)
-    assert "class_like_nothing" in reading.notes
+    assert "class_like_missing" in reading.notes
     labels = reading.annotations
     for values in (labels.item_ids, labels.worker_ids, labels.classes):
         assert sorted(values) == sorted(IDS)
@@ -200,4 +200,4 @@ def test_utf8_is_left_as_it_is(tmp_path):
     path.write_text(TABLE, encoding="utf-8")
     loaded = Source(str(path), path).loaded()
     assert as_utf8(loaded) is loaded
-    assert not_utf8(Source(str(path), path)) is None
+    assert utf8_error(Source(str(path), path)) is None

@@ -95,7 +95,7 @@ def test_a_column_is_read_like_its_cells():
 def test_a_column_counts_what_it_cannot_read():
     times, notes = parse_times(pl.Series(["1", "soon", None, " ", "soon", "never"]))
     assert times.to_list() == [1_000_000, None, None, None, None, None]
-    assert notes["unread_times"].startswith("3 time(s) could not be read (such as 'soon')")
+    assert notes["unparsed_times"].startswith("3 time(s) could not be read (such as 'soon')")
 
 
 @pytest.mark.parametrize("column", [[], [None, None], ["", " "]])

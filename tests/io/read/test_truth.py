@@ -21,7 +21,7 @@ def test_rows_without_a_class_are_passed_over(tmp_path):
     [
         ("item,colour\na,x\n", "no column for the label. It has: item, colour. Call it label."),
         ("name,label\na,x\n", "no column for the item. It has: name, label. Call it item."),
-        ("item,label\na,x\na,y\n", "t.csv, line 3: 'a' is said to be both 'x' and 'y'"),
+        ("item,label\na,x\na,y\n", "t.csv, line 3: 'a' has two classes, 'x' and 'y'"),
         ("item,label\na,\n", "names no class for any item, so there is no truth in it"),
     ],
 )

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from manyhands.exceptions import AnnotationError, LimitError, ManyhandsError
-from manyhands.io.read import sources, workbooks
+from manyhands.io.read import archives, workbooks
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
 from manyhands.io.read.workbooks import read_workbook
@@ -39,11 +39,11 @@ def workbook(*rows, before="", parts=None):
     """A workbook of one sheet with these rows, each a number and the XML of its cells."""
     cells = "".join(f'<row r="{number}">{cells}</row>' for number, cells in rows)
     sheet = f'<?xml version="1.0"?>{before}<worksheet xmlns="{MAIN}"><sheetData>{cells}</sheetData></worksheet>'
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**PARTS, "xl/worksheets/sheet1.xml": sheet, **(parts or {})}.items():
             archive.writestr(name, content)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def header():
@@ -51,7 +51,7 @@ def header():
 
 
 def cells_of(content):
-    frame, names = read_workbook(Source("x.xlsx", held=content))
+    frame, names = read_workbook(Source("x.xlsx", content=content))
     return names, frame.rows()
 
 
@@ -124,7 +124,7 @@ def test_entities_are_refused(before, part):
 
 
 def test_what_is_cut_between_two_pieces_is_seen(monkeypatch):
-    monkeypatch.setattr(sources, "_PIECE", 7)
+    monkeypatch.setattr(archives, "_PIECE", 7)
     with pytest.raises(AnnotationError, match="declares XML entities"):
         cells_of(workbook(header(), before="<!DOCTYPE x>"))
     with pytest.raises(LimitError, match="1,048,576 rows and 16,384 columns"):
@@ -181,7 +181,7 @@ def test_cut_off(keep, tmp_path):
     content = workbook(header())
     path = tmp_path / "votes.xlsx"
     path.write_bytes(content[: int(len(content) * keep)])
-    with pytest.raises(AnnotationError, match="not a whole zip file"):
+    with pytest.raises(AnnotationError, match="not a complete zip file"):
         read_export(path)
 
 

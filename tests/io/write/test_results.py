@@ -70,7 +70,7 @@ def test_classes_that_print_alike_are_refused():
     votes = Annotations.from_triples([1, 1, 2], ["a", "b", "a"], [1, "1", "2"])
     model = MajorityVote().fit(votes)
     for table in (label_frame, worker_frame, lambda model: summary(model, "majority-vote")):
-        with pytest.raises(AnnotationError, match="1 and '1' print alike") as error:
+        with pytest.raises(AnnotationError, match="1 and '1' have the same text") as error:
             table(model)
         assert "\n" not in str(error.value)
 

@@ -75,12 +75,12 @@ def test_every_label_comes_back_as_it_went(tmp_path):
 
 
 def test_ids_and_data_stand_as_they_did():
-    odd = b'"caf\\u00e9 \\"}{][\\\\", "n": 1.10, "big": 123456789012345678901234567890'
-    data = b'{"text": %s, "in": {"id": 5, "data": {}}}' % odd
+    invalid = b'"caf\\u00e9 \\"}{][\\\\", "n": 1.10, "big": 123456789012345678901234567890'
+    data = b'{"text": %s, "in": {"id": 5, "data": {}}}' % invalid
     given = orjson.dumps(annotation(1, "a"))
     entry = b'{"data": %s, "meta": {"id": 9}, "id": 1.0, "annotations": [%s]}' % (data, given)
     for name, content in (("x.json", b"[%s]" % entry), ("x.jsonl", entry + b"\n\n" + entry + b"\n"), ("x.json", entry)):
-        written = label_studio_predictions(Source(name, held=content), {"1.0": ("a", 0.5)}, question="q")
+        written = label_studio_predictions(Source(name, content=content), {"1.0": ("a", 0.5)}, question="q")
         assert b'"data": ' + data in written and b'"id": 1.0,' in written
         assert len(json.loads(written)) == 1 and len(json.loads(written)[0]["predictions"]) == 1
 
@@ -88,14 +88,14 @@ def test_ids_and_data_stand_as_they_did():
 @pytest.mark.parametrize(("kind", "label", "value"), [("rating", 4, {"rating": 4}), ("number", 2.5, {"number": 2.5})])
 def test_numbers_go_back_as_numbers(kind, label, value):
     export = orjson.dumps([{"id": 1, "data": {}, "annotations": [annotation(1, label, kind)]}])
-    written = label_studio_predictions(Source("x.json", held=export), {"1": (str(label), 1)}, question="q")
+    written = label_studio_predictions(Source("x.json", content=export), {"1": (str(label), 1)}, question="q")
     (result,) = json.loads(written)[0]["predictions"][0]["result"]
     assert result["value"] == value and result["type"] == kind and result["to_name"] == "img"
 
 
 def test_a_combination_goes_back_as_its_choices():
     entries = [annotation(by, label) for by, label in enumerate(("a", "b", "c", "d", "c + d"))]
-    source = Source("x.json", held=orjson.dumps([{"id": 1, "data": {}, "annotations": entries}]))
+    source = Source("x.json", content=orjson.dumps([{"id": 1, "data": {}, "annotations": entries}]))
     for label, choices in (("a + b", ["a", "b"]), ("c + d", ["c + d"]), ("a + z", ["a + z"])):
         written = label_studio_predictions(source, {"1": (label, 1)}, question="q")
         assert json.loads(written)[0]["predictions"][0]["result"][0]["value"] == {"choices": choices}
@@ -182,11 +182,11 @@ def test_what_cannot_be_written_back():
         label_studio_predictions([EXPORT, SAMPLES / "min" / "result.json"], {}, question="sentiment")
     alone = orjson.dumps(annotation(1, "a", task={"id": 1, "data": {"deep": 5}}))
     deep = Source(
-        "x.json", held=alone.replace(b":5}", b":" + b"[" * 300 + b"]" * 300 + b"}").replace(b"data", b"d\\u0061ta")
+        "x.json", content=alone.replace(b":5}", b":" + b"[" * 300 + b"]" * 300 + b"}").replace(b"data", b"d\\u0061ta")
     )
     with pytest.raises(AnnotationError, match="cannot be written as JSON"):
         label_studio_predictions(deep, {}, question="q")
-    with pytest.raises(ParameterError, match="kind is 'words'; it may be choices"):
+    with pytest.raises(ParameterError, match="kind is 'words'; allowed are choices"):
         label_studio_tasks({}, kind="words")
 
 

@@ -1,8 +1,7 @@
-"""Features in NumPy's files: .npy, .npz with X and ids, and scipy's sparse .npz; pickles in them are refused."""
+"""Features in NumPy's files: .npy, .npz with arrays ``X`` and ``ids``, and the sparse .npz of SciPy."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,46 +10,64 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.encoding import HALF_PAIR, half_pair
-from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ManyhandsError
+from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.io.messages import listed
-from manyhands.io.read.sources import Source
-from manyhands.validation import check_memory
+from manyhands.io.read.numpy_files import open_npz, read_npy
 
-ENDINGS = (".npy", ".npz")
-_TOO_LARGE = "Cut the file into parts."
 _AS_TEXT = "Give them as text."
-_SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, among others
-_BROKEN = (ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, RuntimeError)
+_SPARSE = {"format", "shape", "data"}  # arrays that scipy.sparse.save_npz writes, among others
 
 
 def read_array(path: Path) -> tuple[Any, list[str] | None]:
-    """The features, and the ids of their rows where the file has them (`ids` beside `X` in an .npz)."""
-    source = Source(str(path), path)
-    try:
-        with source.opened() as file:
-            if path.suffix.lower() == ".npy":
-                check_memory(source.size, f"The array of {path}", _TOO_LARGE)
-                return np.load(file, allow_pickle=False), None
-            return _from_archive(path, file)
-    except (ManyhandsError, FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except MemoryError:
-        raise LimitError(f"{path} holds an array that does not fit into memory.") from None
-    except _BROKEN as error:
-        raise AnnotationError(_explain(path, error)) from None
+    """Read features, and the ids of their rows where the file has them.
 
+    Parameters
+    ----------
+    path : Path
+        An .npy file, or an .npz file with an array ``X`` (or one array of any other name) and possibly ``ids``, or an
+        .npz file as `scipy.sparse.save_npz` writes it.
 
-def _from_archive(path: Path, file: BinaryIO) -> tuple[Any, list[str] | None]:
-    with zipfile.ZipFile(file) as archive:
-        check_memory(sum(member.file_size for member in archive.infolist()), f"The arrays of {path}", _TOO_LARGE)
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
+    Returns
+    -------
+    features : ndarray or csr_array
+        The features, of whatever shape the file has.
+    ids : list of str or None
+        The id of each row; None where the file has none.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is damaged, holds Python objects, or has several arrays and none is called ``X``.
+    LimitError
+        If the arrays do not fit into memory.
+    """
+    if path.suffix.lower() == ".npy":
+        return read_npy(path), None
+    with open_npz(path) as (file, arrays):
         features = _sparse(file) if set(arrays.files) >= _SPARSE else arrays[_name_of_features(path, arrays.files)]
         return features, as_ids(arrays["ids"], str(path)) if "ids" in arrays.files else None
 
 
 def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
-    """Ids as the readers of exports have them: text, and whole numbers without a point."""
+    """Return ids as the readers of exports give them: text, and integers without a decimal point.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_rows,)
+        Texts, bytes, integers, or floats that are integers.
+    where : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    list of str
+        One id per row.
+
+    Raises
+    ------
+    AlignmentError
+        If the array has another shape or type, or if different ids could have been rounded to the same float.
+    """
     if ids.ndim != 1 or ids.dtype.kind not in "biufUS":
         raise AlignmentError(
             f"The ids in {where} must be a list of texts or whole numbers; they are {ids.dtype} of shape {ids.shape}."
@@ -58,25 +75,31 @@ def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
     if ids.dtype.kind == "S":
         return [value.decode("utf-8", "replace") for value in ids.tolist()]
     if ids.dtype.kind == "f":
-        if not np.isfinite(ids).all():
-            row = int(np.isfinite(ids).argmin())
-            raise AlignmentError(f"The ids in {where} have {ids[row]} in row {row}; give every row an id.")
-        if not np.all(ids == np.round(ids)):
-            raise AlignmentError(f"The ids in {where} are numbers with a fraction; give them as text.")
-        most = 2 ** (np.finfo(ids.dtype).nmant + 1)
-        if not np.all(np.abs(ids) <= most):
-            raise AlignmentError(
-                f"The ids in {where} are floats beyond {most}, where not every whole number has one. {_AS_TEXT}"
-            )
-        return [str(int(value)) for value in ids.tolist()]
+        return _float_ids(ids, where)
     texts = [str(value) for value in ids.tolist()]
-    odd = half_pair(texts)
-    if odd is not None:
-        raise AlignmentError(f"The ids in {where} have {odd!r} in row {texts.index(odd)}, {HALF_PAIR}")
+    invalid = half_pair(texts)
+    if invalid is not None:
+        raise AlignmentError(f"The ids in {where} have {invalid!r} in row {texts.index(invalid)}, {HALF_PAIR}")
     return texts
 
 
+def _float_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
+    """Return floats as integer ids, if each of them is an integer that its float type represents exactly."""
+    if not np.isfinite(ids).all():
+        row = int(np.isfinite(ids).argmin())
+        raise AlignmentError(f"The ids in {where} have {ids[row]} in row {row}; give every row an id.")
+    if not np.all(ids == np.round(ids)):
+        raise AlignmentError(f"The ids in {where} are numbers with a fraction; give them as text.")
+    limit = 2 ** (np.finfo(ids.dtype).nmant + 1)
+    if not np.all(np.abs(ids) <= limit):
+        raise AlignmentError(
+            f"The ids in {where} are floats beyond {limit}, where not every whole number has one. {_AS_TEXT}"
+        )
+    return [str(int(value)) for value in ids.tolist()]
+
+
 def _name_of_features(path: Path, names: Sequence[str]) -> str:
+    """Return the name of the array of features: ``X``, or the only array beside ``ids``."""
     others = [name for name in names if name != "ids"]
     if "X" in others:
         return "X"
@@ -86,17 +109,11 @@ def _name_of_features(path: Path, names: Sequence[str]) -> str:
 
 
 def _sparse(file: BinaryIO) -> Any:
+    """Read a sparse matrix in CSR format, with its indices checked."""
     from scipy.sparse import load_npz
 
     file.seek(0)
     matrix = load_npz(file)
     if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)  # else an index beyond the matrix is read, wherever that may be
+        matrix.check_format(full_check=True)  # an index beyond the matrix would read other memory
     return matrix.tocsr()
-
-
-def _explain(path: Path, error: Exception) -> str:
-    told = str(error).partition("\n")[0][:200]
-    if any(word in told.lower() for word in ("pickle", "python objects")):
-        return f"{path} holds Python objects (a pickle), which are not read. Save numbers, and ids as text."
-    return f"{path} cannot be read as a file of NumPy: {told.rstrip('.')}. Save it again."

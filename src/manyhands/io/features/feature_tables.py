@@ -12,17 +12,33 @@ import numpy.typing as npt
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import listed, plain, shorten
+from manyhands.io.messages import listed, normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.companion_tables import find_common, open_table
 from manyhands.io.read.frames import frame_as_text
-from manyhands.io.read.judgements import find_column
 from manyhands.io.read.parquet import read_parquet
 from manyhands.io.read.sources import Source
 
 
 @dataclass(frozen=True)
 class TableFeatures:
-    """What a table says of its rows; `ids` is None where no column has them."""
+    """Features and ids of the rows of a table.
+
+    Attributes
+    ----------
+    ids : list of str or None
+        Item id of each row; None if there is no such column.
+    numbers : ndarray of shape (n_rows, n_features) or None
+        The numbers.
+    texts : list of str or None
+        The text of each row; several columns are joined by line breaks.
+    columns : tuple of str
+        Names of the columns with numbers.
+    text : tuple of str
+        Names of the columns with text.
+    taken : ndarray of int, shape (n_rows,)
+        Row of the file, from 0, of each row.
+    """
 
     ids: list[str] | None
     numbers: Any  # (n_rows, n_features), or None
@@ -41,7 +57,33 @@ def read_table(
     need_ids: bool,
     trained_on: str = "",
 ) -> TableFeatures:
-    """The columns that are wanted (without a wish: all but the ids); rows that repeat an id word for word are one."""
+    """Read features from a table; rows that repeat an id with the same values are one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    id_column : str or None
+        Column with the item ids; None for one with a usual name.
+    columns : sequence of str
+        Columns with numbers; if neither these nor `text` are given, all columns but the ids.
+    text : sequence of str
+        Columns with text.
+    need_ids : bool
+        Whether a table without ids is an error.
+    trained_on : str, default=""
+        What the model was trained on, for error messages.
+
+    Returns
+    -------
+    TableFeatures
+        The features.
+
+    Raises
+    ------
+    AnnotationError
+        If a column is missing, or a number is not finite.
+    """
     frame = _frame(path)
     names = frame.columns
     if trained_on:
@@ -73,13 +115,14 @@ def read_table(
     )
 
 
-_ROW = "the row of the file, from 0"  # no column is called so
+_ROW = "the row of the file, from 0"  # name of a temporary column, unlike any in a file
 _NAME_THEM = "Fill it, name the columns with numbers by --column, or texts by --text."
 
 
 def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, trained_on: str) -> None:
-    known = {plain(name) for name in names}
-    lacking = [name for name in wanted if plain(name) not in known]
+    """Refuse a table that lacks columns of the training."""
+    known = {normalise_name(name) for name in names}
+    lacking = [name for name in wanted if normalise_name(name) not in known]
     if lacking:
         raise AnnotationError(
             f"The model was trained on {trained_on}; {source} lacks {listed(lacking)}. It has: {listed(names)}."
@@ -87,7 +130,7 @@ def _refuse_lacking(names: Sequence[str], wanted: Sequence[str], source: str, tr
 
 
 def _frame(path: Path) -> pl.DataFrame:
-    """A table with the types of its file: text everywhere, unless it is Parquet."""
+    """Return a table with the types of its file: Parquet has types, all other files have text."""
     if path.suffix.lower() == ".parquet":
         return read_parquet(Source(str(path), path))
     table = open_table(path, "features")
@@ -98,6 +141,7 @@ def _frame(path: Path) -> pl.DataFrame:
 
 
 def _id_column(names: list[str], wanted: str | None, source: str, need_ids: bool) -> int | None:
+    """Return the position of the column of ids."""
     if wanted is not None:
         return find_column(names, wanted, "id-column", source)
     found = find_common(names, "item")
@@ -110,6 +154,7 @@ def _id_column(names: list[str], wanted: str | None, source: str, need_ids: bool
 
 
 def _ids(column: pl.Series, taken: npt.NDArray[np.intp], source: str) -> list[str]:
+    """Return a column of ids as text, without missing ones."""
     texts = frame_as_text(column.to_frame())[0].to_series()
     if texts.null_count():
         row = int(taken[texts.is_null().arg_max() or 0])
@@ -118,7 +163,7 @@ def _ids(column: pl.Series, taken: npt.NDArray[np.intp], source: str) -> list[st
 
 
 def _numbers(column: pl.Series, taken: npt.NDArray[np.intp], source: str, remedy: str) -> Any:
-    """(n_rows, n) the numbers of a column; a column of lists gives as many as its lists are long."""
+    """Return the (n_rows, n) numbers of a column; a column of lists gives as many as its lists are long."""
     if isinstance(column.dtype, pl.List | pl.Array) and len(column):
         lengths = column.list.len() if isinstance(column.dtype, pl.List) else column.arr.len()
         if lengths.n_unique() != 1 or lengths.null_count() or not lengths[0]:
@@ -142,7 +187,18 @@ def _numbers(column: pl.Series, taken: npt.NDArray[np.intp], source: str, remedy
 
 
 def read_ids(path: Path) -> list[str]:
-    """A column of ids: the one so called, or the only one."""
+    """Read a column of ids: the one with a usual name, or the only one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    list of str
+        The ids.
+    """
     frame = _frame(path)
     at = 0 if frame.width == 1 else _id_column(frame.columns, None, str(path), need_ids=True)
     assert at is not None

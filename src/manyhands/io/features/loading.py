@@ -1,8 +1,8 @@
 """Features of items from a file, matched to the items by id.
 
-source          .npy, .npz, a table                                  feature_arrays.py, feature_tables.py
-match           which row is which item; by id unless told otherwise
-recipe          which columns, which words: saved with a model       recipe.py
+1. read     .npy, .npz or a table                                  feature_arrays, feature_tables
+2. match    which row is which item, by id unless stated otherwise
+3. pipeline which columns, words and scaling; saved with a model   feature_pipeline
 """
 
 from __future__ import annotations
@@ -17,31 +17,62 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
-from manyhands.io.features.feature_arrays import ENDINGS, as_ids, read_array
+from manyhands.io.features.feature_arrays import as_ids, read_array
 from manyhands.io.features.feature_tables import read_ids, read_table
 from manyhands.io.messages import counted, shorten
 from manyhands.io.read.companion_tables import refuse_missing
+from manyhands.io.read.numpy_files import ENDINGS
 
 Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The rows of a file, before text has become numbers."""
+    """Rows of a file, before text becomes numbers.
+
+    Attributes
+    ----------
+    source : str
+        Name of the file.
+    ids : list of str or None
+        Item id of each row; None if the order of the rows is that of the items.
+    numbers : ndarray, sparse matrix or None
+        The numbers, of shape (n_rows, ...).
+    texts : list of str or None
+        The text of each row.
+    columns : tuple of str
+        Names of the columns with numbers.
+    text : tuple of str
+        Names of the columns with text.
+    taken : ndarray of int or None
+        Rows of the file that these are, in this order; None for all.
+    """
 
     source: str
-    ids: list[str] | None  # None: their order is all there is
+    ids: list[str] | None
     numbers: Any  # array (n_rows, ...) or sparse matrix, or None
     texts: list[str] | None = None
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
-    taken: Index | None = None  # which rows of the file these are, in which order; None: all
+    taken: Index | None = None
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.texts) if self.numbers is None and self.texts is not None else int(self.numbers.shape[0])
 
     def take(self, rows: Index) -> Self:
-        """Some of the rows, in this order."""
+        """Select rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Numbers of the rows, in the wanted order.
+
+        Returns
+        -------
+        Features
+            The selected rows.
+        """
         ids = None if self.ids is None else [self.ids[row] for row in rows.tolist()]
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
         numbers = None if self.numbers is None else self.numbers[rows]
@@ -50,7 +81,18 @@ class Features:
         )
 
     def row_of_file(self, row: int) -> int:
-        """Which row of the file, from 0, is this one of ours."""
+        """Return the number of a row in the file.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row here, from 0.
+
+        Returns
+        -------
+        int
+            Number of the row in the file, from 0.
+        """
         return row if self.taken is None else int(self.taken[row])
 
 
@@ -64,16 +106,38 @@ def read_features(
     rows_in_order: bool = False,
     trained_on: str = "",
 ) -> Features:
-    """The rows of a file with their ids.
+    """Read the rows of a file with their ids.
 
     Parameters
     ----------
-    path : .npy, .npz (X and ids, or scipy's sparse form), or a table (CSV, TSV, Parquet, ...)
-    id_column : of a table; by default the first that is called item, task, id or the like
-    ids_file : ids in a file of their own, one for each row, for what has none
-    columns, text : of a table; without either, all columns beside the ids are numbers
-    rows_in_order : the order of the rows is all there is; ids, where there are any, are not matched
-    trained_on : what a model was trained on, for the error where the file is of another make
+    path : str or Path
+        An .npy or .npz file (``X`` and ``ids``, or SciPy's sparse format), or a table (CSV, TSV, Parquet, XLSX, ...).
+    id_column : str or None, default=None
+        Column of a table with the item ids; None for one with a usual name (item, task, id, ...).
+    ids_file : str, Path or None, default=None
+        File with an id for each row, for files without ids.
+    columns : sequence of str, default=()
+        Columns of a table with numbers; if neither these nor `text` are given, all columns but the ids.
+    text : sequence of str, default=()
+        Columns of a table with text.
+    rows_in_order : bool, default=False
+        The order of the rows is that of the items; ids, if there are any, are not matched.
+    trained_on : str, default=""
+        What a model was trained on, for the error message if this file is different.
+
+    Returns
+    -------
+    Features
+        The rows.
+
+    Raises
+    ------
+    AnnotationError
+        If the file cannot be read, has no rows, or no ids.
+    AlignmentError
+        If ids do not match the rows.
+    ParameterError
+        If options exclude each other.
     """
     path = Path(path)
     if rows_in_order and ids_file is not None:
@@ -97,19 +161,38 @@ def read_features(
 
 
 def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trained_on: str) -> None:
-    """Refuse wishes for columns of what has none with names."""
+    """Refuse names of columns for files that have none."""
     if trained_on and (wanted["--column"] or wanted["--text"]):
         raise AlignmentError(f"The model was trained on {trained_on}; {path} has no columns with names. Give a table.")
-    given = [option for option, wish in wanted.items() if wish]
+    given = [option for option, names in wanted.items() if names]
     if given:
         raise ParameterError(f"{path} has no columns with names: leave out {' and '.join(given)}.")
 
 
 def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
-    """The positions of the items that have features, and the row of each.
+    """Match rows of features to items.
 
-    Without ids, there must be a row for each item, in the order of the items' ids: as numbers where all are whole
-    numbers, otherwise as text.
+    Without ids there must be a row for each item, in the order of the item ids: as numbers if all are integers,
+    otherwise as text.
+
+    Parameters
+    ----------
+    features : Features
+        The rows.
+    items : sequence of str
+        Item ids.
+
+    Returns
+    -------
+    kept : ndarray of int
+        Positions of the items that have features.
+    rows : ndarray of int
+        The row of each of them.
+
+    Raises
+    ------
+    AlignmentError
+        If no item has features, or the numbers of rows and items differ.
     """
     if features.ids is None:
         if len(features) != len(items):
@@ -129,14 +212,16 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
 
 
 def _in_order(items: Sequence[str]) -> list[int]:
+    """Return the order of the items by their ids."""
     numbered = all(item.isascii() and item.isdigit() for item in items)
     return sorted(range(len(items)), key=lambda at: (int(items[at]) if numbered else 0, items[at]))
 
 
 def _checked(features: Features) -> Features:
+    """Check that every row has an id, and no two the same."""
     if features.ids is None:
         raise AnnotationError(
-            f"{features.source} does not say which row is which item. Save an array `ids` beside X, give --feature-ids "
+            f"{features.source} has no item ids. Save an array `ids` beside X, give --feature-ids "
             f"FILE, or add --rows-in-order if the rows are in the order of the items' ids."
         )
     if len(features.ids) != len(features):
@@ -153,15 +238,16 @@ def _checked(features: Features) -> Features:
 
 
 def _with_ids(features: Features, path: Path) -> Features:
+    """Set the ids from a file of their own."""
     found = replace(features, ids=_read_ids(path))
     if features.ids is not None:
-        told = f"ids_replaced: The ids in {features.source} are not looked at; those of {path} take their place."
-        warnings.warn(told, CrowdWarning, stacklevel=3)
+        message = f"ids_replaced: The ids in {features.source} are not used; those of {path} replace them."
+        warnings.warn(message, CrowdWarning, stacklevel=3)
     return found
 
 
 def _read_ids(path: Path) -> list[str]:
-    """Ids from .npy, from a table with a column of ids, or one a line."""
+    """Read ids from an .npy file, from a table, or one per line."""
     refuse_missing(path, "ids")
     if path.suffix.lower() == ".npy":
         return as_ids(read_array(path)[0], str(path))
@@ -170,8 +256,9 @@ def _read_ids(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise AnnotationError(f"{path} is not text in UTF-8. Give one id a line, or a .npy or .csv file.") from None
+        raise AnnotationError(f"{path} is not text in UTF-8. Give one id per line, or a .npy or .csv file.") from None
 
 
 def _some(ids: Sequence[str]) -> str:
+    """Return the first ids, for error messages."""
     return ", ".join(repr(shorten(item)) for item in ids[:3])

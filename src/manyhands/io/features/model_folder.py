@@ -1,7 +1,7 @@
-"""A trained model as a folder that says of itself whether it is whole: the classifier, its recipe, and a manifest.
+"""The folder of a trained model: the classifier, its feature pipeline, and a manifest.
 
-`manifest.json` has a checksum of every other file, so that a file that is cut off, changed or of another run is
-named before anything is made of it.
+``manifest.json`` has a checksum of every other file, so that a file which is incomplete, changed or of another run is
+named before anything is loaded.
 """
 
 from __future__ import annotations
@@ -15,19 +15,50 @@ from manyhands.io.features.feature_pipeline import FeaturePipeline
 from manyhands.writing import verify_folder
 
 JSON, TENSORS, FEATURES = "model.json", "model.safetensors", "features.json"
-FILES = (JSON, TENSORS, FEATURES)  # and the manifest, which is written with any set of files
+FILES = (JSON, TENSORS, FEATURES)  # the manifest is written with any set of files
 
 
-def model_files(model: Any, recipe: FeaturePipeline) -> dict[str, bytes]:
-    """The content of each file of a fitted classifier with its recipe."""
+def model_files(model: Any, pipeline: FeaturePipeline) -> dict[str, bytes]:
+    """Return the files of a fitted classifier with its feature pipeline.
+
+    Parameters
+    ----------
+    model : CrowdClassifier
+        The fitted classifier.
+    pipeline : FeaturePipeline
+        How its features are computed.
+
+    Returns
+    -------
+    dict of str to bytes
+        Name of each file -> content.
+    """
     with TemporaryDirectory() as made:
         model.save(Path(made) / "model")
         files = {name: (Path(made) / "model" / name).read_bytes() for name in (TENSORS, JSON)}
-    return files | {FEATURES: recipe.to_json()}
+    return files | {FEATURES: pipeline.to_json()}
 
 
 def load_folder(folder: Path) -> tuple[Any, FeaturePipeline]:
-    """The classifier and its recipe; a sentence names the file that is missing, changed or of another run."""
+    """Load a classifier and its feature pipeline.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    model : CrowdClassifier
+        The fitted classifier.
+    pipeline : FeaturePipeline
+        How its features are computed.
+
+    Raises
+    ------
+    ParameterError
+        If a file is missing, changed or of another run.
+    """
     verify_folder(folder, FILES)
-    recipe = FeaturePipeline.from_json((folder / FEATURES).read_bytes(), str(folder / FEATURES))
-    return registry.load_module("manyhands.persistence.models").load_model(folder), recipe
+    pipeline = FeaturePipeline.from_json((folder / FEATURES).read_bytes(), str(folder / FEATURES))
+    return registry.load_module("manyhands.persistence.models").load_model(folder), pipeline

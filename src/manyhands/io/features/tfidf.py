@@ -1,4 +1,4 @@
-"""Text as numbers: how often each word stands in it, weighed down where many texts have the word (TF-IDF)."""
+"""Text as TF-IDF vectors: term frequencies, weighted down for words that occur in many texts."""
 
 from __future__ import annotations
 
@@ -12,35 +12,73 @@ import numpy as np
 
 from manyhands.exceptions import AnnotationError
 
-_WORD = re.compile(r"\w\w+")  # two letters or digits at least
-_MOST_TERMS = 20_000
-_FEWEST_TEXTS = 2  # a word of one text alone teaches nothing about another, unless there is no other word
+_WORD = re.compile(r"\w\w+")  # at least two letters or digits
+_MAX_TERMS = 20_000
+_MIN_TEXTS = 2  # a word of a single text does not generalise; such words are used only if there are no others
 
 
 @dataclass(frozen=True)
 class TfIdf:
-    """The words that count, in order, and the weight of each: log((1 + n) / (1 + n with the word)) + 1."""
+    """Vocabulary and inverse document frequencies.
+
+    The weight of a word is ``log((1 + n) / (1 + n_w)) + 1`` for n texts of which n_w contain the word, as in
+    scikit-learn's TfidfVectorizer.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        The words, sorted.
+    weights : tuple of float
+        The weight of each word.
+    """
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
 
     @classmethod
     def learn(cls, texts: Sequence[str]) -> Self:
-        """The words of these texts; of more than 20,000, those that most texts have."""
+        """Learn the vocabulary of texts; of more than 20,000 words, those that occur in the most texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The texts.
+
+        Returns
+        -------
+        TfIdf
+            Words and weights.
+
+        Raises
+        ------
+        AnnotationError
+            If no text has a word of two letters.
+        """
         found: Counter[str] = Counter()
         for text in texts:
             found.update(set(words(text)))
-        usual = {term: n for term, n in found.items() if n >= _FEWEST_TEXTS} or found
+        usual = {term: n for term, n in found.items() if n >= _MIN_TEXTS} or found
         if not usual:
             raise AnnotationError(
                 "There is no word of at least two letters in the texts, so there is nothing to learn."
             )
-        kept = sorted(sorted(usual, key=lambda term: (-usual[term], term))[:_MOST_TERMS])
+        kept = sorted(sorted(usual, key=lambda term: (-usual[term], term))[:_MAX_TERMS])
         counts = np.array([usual[term] for term in kept], float)
         return cls(tuple(kept), tuple((np.log((1 + len(texts)) / (1 + counts)) + 1).tolist()))
 
     def apply(self, texts: Sequence[str]) -> Any:
-        """(n_texts, n_terms) a sparse matrix whose rows have length 1; a text without a known word has 0."""
+        """Return the TF-IDF vectors of texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The texts.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_texts, n_terms)
+            Rows of Euclidean norm 1; a text without a known word is a row of zeros.
+        """
         from scipy.sparse import csr_array
 
         place = {term: at for at, term in enumerate(self.terms)}
@@ -60,8 +98,20 @@ class TfIdf:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, without case.
+    """Return the words of a text in lower case.
 
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    list of str
+        The words, in order.
+
+    Examples
+    --------
     >>> words("The cat, a DOG and 42")
     ['the', 'cat', 'dog', 'and', '42']
     """

@@ -1,7 +1,12 @@
-"""One file per family of formats: how to know it, and what stands where in it.
+"""Step 3 of reading: one module per annotation tool or table layout, which finds what is where in its exports.
 
-Each module has `recognise(document)`, the name of the format or None, and `read(document, format_name, wishes)`.
-The order matters: what carries the marks of one tool comes before tables that anyone may have written.
+Each module has ``recognise(document)``, which returns the name of the format or None, and
+``read(document, format_name, options)``, which returns the `Judgements`. Modules are asked in the order of `_MODULES`:
+exports that carry marks of one tool come before tables that any program may have written.
+
+Tools: appen argilla doccano ground_truth label_studio labelbox mturk prodigy scale toloka
+Layouts: long (a row per judgement), wide (a column per worker), survey (a row per worker), lists, vote_counts, words
+Shared: fields (JSON objects), grids (wide and survey), item_columns and numbered_items (uploaded columns of a task)
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ _MODULES = (
     "wide",
     "long",
 )
-NAMES: dict[str, str] = {  # format -> the module that reads it
+NAMES: dict[str, str] = {  # name of a format -> the module that reads it
     "appen": "appen",
     "argilla": "argilla",
     "counts": "lists",
@@ -59,39 +64,73 @@ NAMES: dict[str, str] = {  # format -> the module that reads it
 
 
 class Format(Protocol):
-    """What a module of this package offers."""
+    """Interface of the modules of this package."""
 
-    def recognise(self, document: Document) -> str | None: ...
+    def recognise(self, document: Document) -> str | None:
+        """Return the name of the document's format, or None if it is not one of this module."""
 
-    def read(self, document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements: ...
+    def read(self, document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+        """Return the judgements of a document in this format."""
 
 
-def read_document(document: Document, columns_wanted: ColumnOptions, format_name: str | None = None) -> Judgements:
-    """The judgements of a document, in the format that was named or recognised."""
+def read_document(document: Document, options: ColumnOptions, format_name: str | None = None) -> Judgements:
+    """Read the judgements of a document.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    options : ColumnOptions
+        Columns and question that the caller named.
+    format_name : str or None, default=None
+        Name of the format; None to recognise it.
+
+    Returns
+    -------
+    Judgements
+        One row per judgement.
+
+    Raises
+    ------
+    AnnotationError
+        If the format is unknown, or the document inconsistent.
+    ParameterError
+        If there is no format of this name.
+    """
     if format_name is not None:
         if format_name not in NAMES:
             raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
-        return _module(NAMES[format_name]).read(document, format_name, columns_wanted)
-    if (
-        columns_wanted.item and columns_wanted.worker and columns_wanted.label
-    ):  # who names all three columns means a plain table
-        return _module("long").read(document, "long", columns_wanted)
-    if wide.names_workers(document, columns_wanted):
-        return wide.read(document, "wide", columns_wanted)
+        return _module(NAMES[format_name]).read(document, format_name, options)
+    if options.item and options.worker and options.label:  # all three columns are named: a long table
+        return _module("long").read(document, "long", options)
+    if wide.names_workers(document, options):
+        return wide.read(document, "wide", options)
     for name in _MODULES:
         module = _module(name)
         found = module.recognise(document)
         if found is not None:
-            return module.read(document, found, columns_wanted)
+            return module.read(document, found, options)
     raise AnnotationError(
-        f"{document.name} is in no format that manyhands knows. It reads {READABLE}; see docs/formats.md."
+        f"{document.name} is in no format that manyhands supports. It reads {READABLE}; see docs/formats.md."
     )
 
 
 def _module(name: str) -> Format:
+    """Import a module of this package."""
     return cast(Format, import_module(f"manyhands.io.formats.{name}"))
 
 
 def recognises_folder(folder: Folder) -> bool:
-    """Whether a folder is an export as a whole, rather than files that are each one."""
+    """Whether a folder is one export as a whole, rather than several files.
+
+    Parameters
+    ----------
+    folder : Folder
+        The folder.
+
+    Returns
+    -------
+    bool
+        True if a format recognises it.
+    """
     return any(_module(name).recognise(folder) is not None for name in _MODULES)

@@ -1,7 +1,7 @@
-"""Appen, which was Figure Eight and CrowdFlower: the full report, one row per judgement.
+"""Appen, formerly Figure Eight and CrowdFlower: the full report, one row per judgement.
 
-Its own columns begin with an underscore. Which of the others are answers is not marked: those that have known answers
-beside them (`<field>_gold`), and those that differ between the judgements of a unit.
+Its own columns begin with an underscore. The answers are not marked: they are the columns with known answers beside
+them (``<field>_gold``), and those that differ between the judgements of a unit.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import blank_as_null
+from manyhands.io.formats.item_columns import blank_as_null
 from manyhands.io.formats.long import as_table
 from manyhands.io.messages import listed, split_question
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"
@@ -28,30 +29,59 @@ _AGGREGATED = (
     "nothing to aggregate. Download the full report of the job."
 )
 _NO_WORKER = (
-    f"has no column {_WORKER}, so the workers cannot be told apart. Download the full report of the job with all of "
+    f"has no column {_WORKER}, so workers cannot be distinguished. Download the full report of the job with all of "
     "its columns, or name the workers' column with --worker COLUMN."
 )
 
 
 def recognise(document: Document) -> str | None:
-    """Units, and something that Appen tells of judgements or of units."""
+    """Recognise a column of units, and one of the columns that Appen adds to judgements or units.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"appen"``; None for any other document.
+    """
     if not isinstance(document, Table) or _UNIT not in document.header:
         return None
     return "appen" if any(name in document.header for name in (*_OF_JUDGEMENTS, *_OF_UNITS)) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """The judgements of a job; those of workers whom Appen did not trust do not count."""
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read the judgements of a job; those that Appen marks as tainted do not count.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per judgement.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     table = as_table(document)
     unit = find_column(table.header, _UNIT, "item", table.name)
-    if columns_wanted.worker is None and _WORKER not in table.header:
+    if options.worker is None and _WORKER not in table.header:
         return _refused(table, unit)
-    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
-    at_item = (
-        find_column(table.header, columns_wanted.item, "item", table.name) if columns_wanted.item is not None else unit
-    )
+    worker = find_column(table.header, options.worker or _WORKER, "worker", table.name)
+    at_item = find_column(table.header, options.item, "item", table.name) if options.item is not None else unit
     item = blank_as_null(table.column(at_item))
-    fields = _find_fields(table, unit, {at_item, worker}, columns_wanted)
+    fields = _find_fields(table, unit, {at_item, worker}, options)
     time, notes = parse_times(table.column(table.header.index(_TIME))) if _TIME in table.header else (None, {})
     label = listed([table.header[at] for at in fields])
     mapping = {"item": table.header[at_item], "worker": table.header[worker], "label": label}
@@ -73,9 +103,9 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
     )
 
 
-def _find_fields(table: Table, unit: int, taken: set[int], columns_wanted: ColumnOptions) -> list[int]:
-    """The columns that hold answers: the one that the user named, or all that look like it."""
-    wanted = columns_wanted.label or _column_in_question(table, columns_wanted.question)
+def _find_fields(table: Table, unit: int, taken: set[int], options: ColumnOptions) -> list[int]:
+    """Return the columns that hold answers: the one that the caller named, or all that look like answers."""
+    wanted = options.label or _column_in_question(table, options.question)
     if wanted is not None:
         return [find_column(table.header, wanted, "label", table.name)]
     others = [at for at in range(len(table.header)) if at not in taken and _may_be_answer(table.header[at])]
@@ -92,17 +122,18 @@ def _find_fields(table: Table, unit: int, taken: set[int], columns_wanted: Colum
 
 
 def _column_in_question(table: Table, question: str | None) -> str | None:
-    """The column that a question names, with or without the choice that is asked about."""
+    """Return the column that a question names, with or without a choice."""
     found = None if question is None else split_question(question, table.header)
     return None if found is None else found[0]
 
 
 def _may_be_answer(name: str) -> bool:
+    """Whether a column may hold answers, by its name."""
     return bool(name.strip()) and not name.startswith("_") and not name.endswith((_GOLD, _GOLD_REASON, *_STATISTICS))
 
 
 def _varying(table: Table, unit: int, columns: list[int]) -> set[int]:
-    """The columns that differ between the rows of some unit."""
+    """Return the columns that differ between the rows of some unit."""
     names = table.frame.columns
     counts = [pl.col(names[at]).n_unique().alias(str(at)) for at in columns]
     found = table.frame.group_by(pl.col(names[unit]).alias("unit")).agg(counts)
@@ -110,7 +141,7 @@ def _varying(table: Table, unit: int, columns: list[int]) -> set[int]:
 
 
 def _choices(column: pl.Series) -> pl.Series:
-    """Text, or lists where some answer has several lines, which are several choices."""
+    """Return text, or lists where some answer has several lines, which are several choices."""
     column = blank_as_null(column)
     if not column.str.contains("\n", literal=True).any():
         return column
@@ -119,7 +150,7 @@ def _choices(column: pl.Series) -> pl.Series:
 
 
 def _known(table: Table, item: pl.Series, field: str) -> dict[str, tuple[str, ...]]:
-    """Test questions with their allowed answers, each on a line of its own."""
+    """Return test questions with their allowed answers, one per line of a cell."""
     if field + _GOLD not in table.header:
         return {}
     cells = pl.DataFrame({"item": item, "gold": blank_as_null(table.column(table.header.index(field + _GOLD)))})
@@ -133,10 +164,12 @@ def _known(table: Table, item: pl.Series, field: str) -> dict[str, tuple[str, ..
 
 
 def _is_true(column: pl.Series) -> pl.Series:
+    """Return where a cell is "true"."""
     return (column.str.strip_chars().str.to_lowercase() == "true").fill_null(False)
 
 
 def _tainted(table: Table) -> pl.Series | None:
+    """Return the reason of each row: "tainted" where Appen marks the judgement so."""
     if _TAINTED not in table.header:
         return None
     nothing = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
@@ -144,13 +177,14 @@ def _tainted(table: Table) -> pl.Series | None:
 
 
 def _privacy(table: Table) -> dict[str, str]:
+    """Return a note if the file has columns with personal data."""
     personal = [name for name in _PERSONAL if name in table.header]
-    said = f"{listed(personal)} tell where the workers were; nothing of it was copied. Do not share this file."
-    return {"personal_data": said} if personal else {}
+    message = f"{listed(personal)} hold personal data of the workers and were not copied. Do not share this file."
+    return {"personal_data": message} if personal else {}
 
 
 def _refused(table: Table, unit: int) -> Judgements:
-    """A file without workers, each row with the reason why it does not count."""
+    """Return the rows of a file without workers, each with the reason why it does not count."""
     statistics = any(name.endswith(_STATISTICS) for name in table.header)
     aggregated = statistics or any(name in table.header for name in _OF_UNITS)
     blank = table.frame.select(pl.all_horizontal(pl.all().str.strip_chars().fill_null("") == "")).to_series()

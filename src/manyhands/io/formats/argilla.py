@@ -1,7 +1,7 @@
 """Argilla 2: records with the responses of users to several questions, nested or flattened.
 
-Nested, `responses` is an object by question; flattened, `<question>.responses` is a list beside `.users` and
-`.status`. Only the flattened form says which responses are drafts or were discarded.
+Nested, ``responses`` is an object by question; flattened, ``<question>.responses`` is a list beside ``.users`` and
+``.status``. Only the flattened form states which responses are drafts or were discarded.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 _RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 _REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
-_LOOKED_AT = 1000  # flat records, of which the first ones may have no responses
+_LOOKED_AT = 1000  # flat records that are searched; the first ones may have no responses
 
 
 @dataclass(frozen=True)
 class _Response:
-    """What one user said to one question."""
+    """The response of one user to one question."""
 
     question: str
     value: Any
@@ -37,6 +37,18 @@ class _Response:
 
 
 def recognise(document: Document) -> str | None:
+    """Recognise the keys of Argilla's records.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"argilla"``; None for any other document.
+    """
     if isinstance(document, Table):
         return "argilla" if any(name.endswith(_USERS) for name in document.header) else None
     if not isinstance(document, Records):
@@ -48,29 +60,49 @@ def recognise(document: Document) -> str | None:
     return "argilla" if any(key.endswith((_USERS, _STATUS)) for key in keys) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per record and user, with his answers to all questions; one more for every suggestion."""
-    columns_wanted.refuse("worker", "Argilla", "user_id")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per record and user, with the answers to all questions; one more for every suggestion.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per record and user, and per suggestion of a model.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("worker", "Argilla", "user_id")
     name = document.name
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
     nested = any("responses" in record for record in records)
     responses = [list((_nested if nested else _flat)(record, name, at)) for at, record in enumerate(records, start=1)]
     counts, no_class = _count_answers(responses)
-    meant = _meant(counts, columns_wanted)
+    meant = _selected_question(counts, options)
     rows = Collector()
     for at, record in enumerate(records, start=1):
-        item = _id(record, name, at) if columns_wanted.item is None else item_at(records, at, columns_wanted.item, name)
+        item = _id(record, name, at) if options.item is None else item_at(records, at, options.item, name)
         _add(rows, item, responses[at - 1], meant, name, at)
         for question, value in _suggestions(record, nested):
             if meant is None or question == meant:
                 known = question in counts and not _has_parts(value)
                 rows.add(item, None, {question: _labels(value, name, at)} if known else {}, "prediction")
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     return rows.judgements(
         name,
         format_name,
         mapping={
-            "item": columns_wanted.item or "id",
+            "item": options.item or "id",
             "worker": "responses[].user_id" if nested else "<question>.responses.users",
             "label": "responses[].value" if nested else "<question>.responses",
         },
@@ -81,7 +113,7 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
 
 
 def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, int], set[str]]:
-    """How many classes were given as answers to each question, and the questions whose answers are none."""
+    """Return the number of answers that are classes, by question, and the questions with other answers."""
     counts: Counter[str] = Counter()
     no_class = set()
     for response in chain.from_iterable(responses):
@@ -92,16 +124,16 @@ def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, 
     return dict(counts), no_class
 
 
-def _meant(questions: Mapping[str, int], columns_wanted: ColumnOptions) -> str | None:
-    """The question whose answers are to be read, where that is known; only its status then matters."""
-    if columns_wanted.label is not None or columns_wanted.question is not None:
-        found = split_question(columns_wanted.label or columns_wanted.question or "", questions)
+def _selected_question(questions: Mapping[str, int], options: ColumnOptions) -> str | None:
+    """Return the question whose answers are read, if it is known; then only its status matters."""
+    if options.label is not None or options.question is not None:
+        found = split_question(options.label or options.question or "", questions)
         return None if found is None else found[0]
     return next(iter(questions)) if len(questions) == 1 else None
 
 
 def _rows_as_records(table: Table) -> list[dict[str, Any]]:
-    """The rows of a Parquet file or a data frame, whose lists were turned into text."""
+    """Return the rows of a Parquet file or data frame as records; their lists were turned into text."""
     lists = [name.endswith((_RESPONSES, _USERS, _STATUS)) for name in table.header]
     records = []
     for at, row in enumerate(table.frame.iter_rows(), start=1):
@@ -114,14 +146,16 @@ def _rows_as_records(table: Table) -> list[dict[str, Any]]:
 
 
 def _list_of(cell: str, where: str) -> Any:
+    """Parse a list in a cell."""
     try:
         return exact_json.loads(cell)
     except orjson.JSONDecodeError:
-        said = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
-        raise AnnotationError(said) from None
+        message = f"{where} is {shorten(cell)!r}, not a list. Export the records as JSON or Parquet."
+        raise AnnotationError(message) from None
 
 
 def _nested(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response]:
+    """Yield the responses of a nested record."""
     by_question = record.get("responses") or {}
     if not isinstance(by_question, dict):
         raise AnnotationError(
@@ -135,6 +169,7 @@ def _nested(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Respon
 
 
 def _flat(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response]:
+    """Yield the responses of a flattened record."""
     for key, given in record.items():
         if not key.endswith(_RESPONSES):
             continue
@@ -146,7 +181,7 @@ def _flat(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response
             if beside and len(beside) != len(values):
                 raise AnnotationError(
                     f"{source}, row {at}: {key} has {len(values)} entries, but {question + what} has {len(beside)}, "
-                    "so nobody can tell which belong together. Export the records again."
+                    "so they cannot be matched. Export the records again."
                 )
         empty = [None] * len(values)
         for value, user, status in zip(values, users or empty, statuses or empty):
@@ -154,12 +189,14 @@ def _flat(record: Mapping[str, Any], source: str, at: int) -> Iterable[_Response
 
 
 def _a_list(value: Any, source: str, at: int, what: str) -> list[Any]:
+    """Return a list, empty for null, or refuse anything else."""
     if value is None or isinstance(value, list):
         return value or []
     raise AnnotationError(f"{source}, row {at}: {what} is not a list. Export the records again.")
 
 
 def _id(record: Mapping[str, Any], source: str, at: int) -> str:
+    """Return the id of a record."""
     item = one_text(record.get("_server_id" if record.get("id") is None else "id"), source, at, "id")
     if item is None:
         raise AnnotationError(f"{source}, row {at} has no id. Name another field with --item metadata.NAME.")
@@ -167,10 +204,10 @@ def _id(record: Mapping[str, Any], source: str, at: int) -> str:
 
 
 def _add(rows: Collector, item: str, responses: Sequence[_Response], meant: str | None, source: str, at: int) -> None:
-    """A row for every user, and one more where he answers a question again or in another status.
+    """Add a row for every user, and one more where they answer a question again or with another status.
 
-    Where one question is meant, its status decides. Who submitted answers to others alone has left it open; who only
-    began or withdrew such answers has not come to it.
+    If one question is selected, its status decides. Users who submitted answers to other questions only have left it
+    unanswered; users who only began or withdrew such answers are not counted.
     """
     answers: dict[tuple[str | None, str | None, int], dict[str, str | list[str]]] = {}
     before: Counter[tuple[str | None, str | None, str]] = Counter()
@@ -201,20 +238,22 @@ def _add(rows: Collector, item: str, responses: Sequence[_Response], meant: str 
 
 
 def _reason(response: _Response, source: str, at: int) -> str | None:
+    """Return why a response does not count, by its status."""
     if response.status is None or (isinstance(response.status, str) and response.status in _REASONS):
         return _REASONS[response.status or "submitted"]
-    said = shorten(str(response.status))
+    shown = shorten(str(response.status))
     raise AnnotationError(
-        f"{source}, row {at}: the status of a response is {said!r}, not submitted, draft or discarded. Correct it."
+        f"{source}, row {at}: the status of a response is {shown!r}, not submitted, draft or discarded. Correct it."
     )
 
 
 def _has_parts(value: Any) -> bool:
-    """Whether an answer is a ranking or marks spans, so that it is no class."""
+    """Whether an answer is a ranking or marks spans, so that it is not a class."""
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
 
 
 def _labels(value: Any, source: str, at: int) -> str | list[str]:
+    """Return the choices of an answer as text."""
     if isinstance(value, list):
         texts = [one_text(entry, source, at, "a value") for entry in value]
         return [text for text in texts if text is not None]
@@ -222,7 +261,7 @@ def _labels(value: Any, source: str, at: int) -> str | list[str]:
 
 
 def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any]]:
-    """What a model suggests, by question."""
+    """Return the suggestions of a model, by question."""
     if not nested:
         found = [(key.removesuffix(_SUGGESTION), value) for key, value in record.items() if key.endswith(_SUGGESTION)]
     else:
@@ -233,20 +272,22 @@ def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any
 
 
 def _notes(records: Sequence[Mapping[str, Any]], nested: bool, no_class: set[str], source: str) -> dict[str, str]:
+    """Return notes on missing status and on answers that are not classes."""
     notes = {}
     if nested or not any(key.endswith(_STATUS) for record in records for key in record):
         notes["no_status"] = (
-            f"{source} does not say which responses are drafts or were discarded, so all of them count. "
+            f"{source} does not state which responses are drafts or were discarded, so all of them count. "
             "Flattened records do: records.to_datasets(), or records.to_list(flatten=True)."
         )
     if no_class:
-        notes["no_classes"] = f"Rankings and spans are no classes and were not read: {listed(sorted(no_class))}."
+        notes["no_classes"] = f"Rankings and spans are not classes and were not read: {listed(sorted(no_class))}."
     return notes
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
+    """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
-        nobody=f"{source} does not say whose responses these are. Export the records with their users from Argilla 2.",
+        no_worker=f"{source} does not name the users of its responses. Export the records with users from Argilla 2.",
         only_parts=f"{source} holds rankings or spans, not classes of whole items, so there is nothing to aggregate.",
     )

@@ -1,7 +1,7 @@
-"""doccano: a zip or folder with one file per member of the project, whose name is the worker.
+"""doccano: a zip or folder with one file per member of the project; the name of the file is the worker.
 
-A project that shares its annotations gives a single `all` file in which nobody can tell who chose what. Two older
-shapes name the worker in the record: `annotations` with `user`, and `labels` with `username`.
+A project that shares its annotations exports a single ``all`` file, in which workers cannot be distinguished. Two older
+formats name the worker in the record: ``annotations`` with ``user``, and ``labels`` with ``username``.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import orjson
 from manyhands.exceptions import AnnotationError, ManyhandsError
 from manyhands.io.formats.fields import item_at, objects_of, one_text, refusal
 from manyhands.io.formats.long import COMMON_NAMES
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read import exact_json
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.sources import Source
 from manyhands.io.read.times import Notes
 
 QUESTION = "label"
 _DATA = ("text", "data", "filename")
-_NOBODY = ("all", "unknown")  # members that are no one: everybody at once, and records without an annotator
+_NOT_A_WORKER = ("all", "unknown")  # names of files of all workers together, and of records without a worker
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
-_JOINT = "#"  # between the labels of a cell
-_WORKER_NAMES = {plain(name) for name in COMMON_NAMES["worker"]} | {
+_JOINT = "#"  # separates the labels of a cell
+_WORKER_NAMES = {normalise_name(name) for name in COMMON_NAMES["worker"]} | {
     "annotators",
     "annotatorids",
     "workers",
@@ -36,7 +37,18 @@ _WORKER_NAMES = {plain(name) for name in COMMON_NAMES["worker"]} | {
 
 
 def recognise(document: Document) -> str | None:
-    """Records with a list called label beside a text, and nobody's name; a folder of such files and no others."""
+    """Recognise records with a text, a list called ``label`` and no worker, or a folder of such files only.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"doccano"``; None for any other document.
+    """
     if isinstance(document, Folder):
         filled = [source for source in document.members.values() if source.size]
         return "doccano" if filled and all(map(_is_member, filled)) else None
@@ -46,21 +58,41 @@ def recognise(document: Document) -> str | None:
     return "doccano" if _is_record(first) or _names_workers(first) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per member and record; of shared annotations, one per label, and nobody's."""
-    columns_wanted.refuse("worker", "doccano", "the names of its files")
-    columns_wanted.refuse("label", "doccano", "label")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per member and record; of shared annotations one per label, without a worker.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per member and record.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("worker", "doccano", "the names of its files")
+    options.refuse("label", "doccano", "label")
     rows, notes = Collector(), dict(getattr(document, "notes", {}))
-    mapping = {"item": columns_wanted.item or "id", "worker": "the name of the file", "label": "label"}
+    mapping = {"item": options.item or "id", "worker": "the name of the file", "label": "label"}
     if isinstance(document, Records) and _names_workers(document.first):
-        return _read_older(document, format_name, columns_wanted)
+        return _read_older(document, format_name, options)
     for worker, member in _members(document, notes):
         if isinstance(member, Table):
-            _add_table(rows, member, worker, columns_wanted, notes)
+            _add_table(rows, member, worker, options, notes)
         else:
             notes |= getattr(member, "notes", {})
-            _add_records(rows, member, worker, columns_wanted)
-    if not isinstance(document, Folder) and Path(document.name).stem not in _NOBODY:
+            _add_records(rows, member, worker, options)
+    if not isinstance(document, Folder) and Path(document.name).stem not in _NOT_A_WORKER:
         notes["worker_from_name"] = (
             f"doccano names a file after the worker, so all labels of {document.name} were taken for those of one. "
             "Give the whole zip or folder to read all workers."
@@ -69,7 +101,7 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
 
 
 def _is_member(source: Source) -> bool:
-    """Whether a file in a folder begins as a member's does; only its first line is looked at where that is enough."""
+    """Whether a file in a folder begins like a member's file; only its first line is read where that is enough."""
     try:
         if source.suffix in TABLE_SUFFIXES:
             document = parse(source)
@@ -83,28 +115,30 @@ def _is_member(source: Source) -> bool:
 
 
 def _first_line(source: Source) -> bytes:
+    """Return the first line of a file."""
     begins = source.head.lstrip(_BEFORE_TEXT)
     whole = begins if b"\n" in begins else source.read().lstrip(_BEFORE_TEXT)
     return whole.split(b"\n", 1)[0]
 
 
 def _is_record(entry: Any) -> bool:
+    """Whether an object is a record of doccano."""
     if not isinstance(entry, dict) or "id" not in entry or not any(key in entry for key in _DATA):
         return False
-    if any(plain(key) in _WORKER_NAMES for key in entry):
+    if any(normalise_name(key) in _WORKER_NAMES for key in entry):
         return False
     spans = isinstance(entry.get("entities"), list) and isinstance(entry.get("relations"), list)
     return isinstance(entry.get("label"), list) or spans
 
 
 def _is_header(header: Sequence[str]) -> bool:
-    """Any table may have an id, a text and a label; doccano's has a column of comments as well."""
-    nameless = not any(plain(name) in _WORKER_NAMES for name in header)
+    """Whether a header is that of doccano: other tables may have id, text and label, but not its column of comments."""
+    nameless = not any(normalise_name(name) in _WORKER_NAMES for name in header)
     return nameless and {"id", "label", "Comments"} <= set(header) and any(name in header for name in _DATA)
 
 
 def _names_workers(entry: Mapping[str, Any]) -> bool:
-    """Whether a record has one of the two older shapes."""
+    """Whether a record has one of the two older formats."""
     if {"doc_id", "username"} <= entry.keys():
         return isinstance(entry.get("labels"), list)
     given = entry.get("annotations")
@@ -114,7 +148,7 @@ def _names_workers(entry: Mapping[str, Any]) -> bool:
 
 
 def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]:
-    """Every worker with his file; of the same records as JSON and as CSV, only the JSON."""
+    """Yield every worker with their file; of the same records as JSON and as CSV, only the JSON."""
     if not isinstance(document, Folder):
         yield Path(document.name).stem, document
         return
@@ -123,22 +157,24 @@ def _members(document: Document, notes: Notes) -> Iterator[tuple[str, Document]]
         name for name in document.members if name.lower().endswith(TABLE_SUFFIXES) and name.rpartition(".")[0] in json
     ]
     if twice:
-        notes["read_once"] = f"{listed(twice)} stands beside a JSON file of the same member, and was not read."
+        notes["read_once"] = f"{listed(twice)} was not read, as there is a JSON file of the same member."
     for name, source in document.members.items():
         if source.size and name not in twice:
             yield PurePosixPath(name).stem, parse(source)
 
 
-def _add_records(rows: Collector, document: Document, worker: str, columns_wanted: ColumnOptions) -> None:
-    objects, key = objects_of(document, "doccano"), columns_wanted.item or "id"
+def _add_records(rows: Collector, document: Document, worker: str, options: ColumnOptions) -> None:
+    """Add the records of one member."""
+    objects, key = objects_of(document, "doccano"), options.item or "id"
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, document.name)
         labels, region = _labels(entry, document.name, at)
         _add(rows, item, worker, labels, region)
 
 
-def _add_table(rows: Collector, table: Table, worker: str, columns_wanted: ColumnOptions, notes: Notes) -> None:
-    items = table.column(find_column(table.header, columns_wanted.item or "id", "item", table.name))
+def _add_table(rows: Collector, table: Table, worker: str, options: ColumnOptions, notes: Notes) -> None:
+    """Add the rows of a member's CSV file."""
+    items = table.column(find_column(table.header, options.item or "id", "item", table.name))
     if "label" not in table.header:
         raise AnnotationError(f"{table.name} has no column called label, as every CSV file of doccano has.")
     cells = table.column(table.header.index("label"))
@@ -149,9 +185,10 @@ def _add_table(rows: Collector, table: Table, worker: str, columns_wanted: Colum
 
 
 def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], region: bool = False) -> None:
+    """Add one record; labels without a worker are a row each."""
     if region:
-        rows.add(item, None if worker in _NOBODY else worker, {}, "region")
-    elif worker not in _NOBODY:
+        rows.add(item, None if worker in _NOT_A_WORKER else worker, {}, "region")
+    elif worker not in _NOT_A_WORKER:
         rows.add(item, worker, {QUESTION: labels or None})
     elif not labels:
         rows.add(item, None, {})
@@ -161,7 +198,7 @@ def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], 
 
 
 def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], bool]:
-    """The labels of a record, and whether they are spans of its text rather than of the whole."""
+    """Return the labels of a record, and whether they are spans of its text."""
     given = entry.get("label")
     labels = given if isinstance(given, list) else [] if given is None else [given]
     if entry.get("entities") or any(isinstance(label, list | dict) for label in labels):
@@ -170,11 +207,11 @@ def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], 
     return [text for text in texts if text is not None], False
 
 
-def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """Records that name their workers: `annotations` with label and user, or `labels` with username."""
+def _read_older(document: Records, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read records that name their workers: ``annotations`` with label and user, or ``labels`` with username."""
     rows, objects, name = Collector(), objects_of(document, "doccano"), document.name
     by_user = "username" not in document.first
-    key = columns_wanted.item or ("id" if by_user else "doc_id")
+    key = options.item or ("id" if by_user else "doc_id")
     notes = dict(document.notes)
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, name)
@@ -183,8 +220,8 @@ def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptio
             continue
         worker = one_text(entry.get("username"), name, at, "username") or None
         labels, region = _labels({"label": entry.get("labels")}, name, at)
-        unsaid = "no_worker" if labels and worker is None else None
-        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else unsaid)
+        no_worker = "no_worker" if labels and worker is None else None
+        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else no_worker)
     mapping = {"item": key, "worker": "username", "label": "labels"}
     if by_user:
         mapping = {"item": key, "worker": "annotations[].user", "label": "annotations[].label"}
@@ -193,7 +230,7 @@ def _read_older(document: Records, format_name: str, columns_wanted: ColumnOptio
 
 
 def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: str, at: int) -> None:
-    """One row for every user of a record, with all labels that he gave it."""
+    """Add one row for every user of a record, with all labels that they gave."""
     given = entry.get("annotations") or []
     if not isinstance(given, list) or not all(isinstance(annotation, dict) for annotation in given):
         raise AnnotationError(f"{source}, row {at}: annotations is not a list of objects. Export the file again.")
@@ -212,9 +249,10 @@ def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: s
 
 
 def _refusal(document: Document, rows: Collector) -> str | None:
+    """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
-        nobody=f"{document.name} does not say whose labels these are: the project shares its annotations, or the file "
+        no_worker=f"{document.name} does not name the workers: the project shares its annotations, or the file "
         "is not a member's. In doccano, untick 'Share annotations across all users' and export one file per member.",
         only_parts=f"{document.name} marks spans, not classes of whole items, so there is nothing to aggregate.",
     )

@@ -1,4 +1,4 @@
-"""What the formats that are lists of JSON objects share: fields, texts, times, and the question that is wanted."""
+"""Functions shared by the formats that are lists of JSON objects: fields, texts, times, selection of a question."""
 
 from __future__ import annotations
 
@@ -16,27 +16,89 @@ from manyhands.io.read.times import Notes, parse_times
 
 
 def objects_of(document: Document, tool: str) -> list[dict[str, Any]]:
-    """The objects of a JSON file, also where there is but one."""
+    """Return the objects of a JSON file; a single object is a list of one.
+
+    Parameters
+    ----------
+    document : Document
+        The file.
+    tool : str
+        Name of the tool, for error messages.
+
+    Returns
+    -------
+    list of dict
+        The objects.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is not JSON, or an entry is not an object.
+    """
     value = document.value if isinstance(document, Records) else None
     entries = [value] if isinstance(value, dict) else value
     if not isinstance(entries, list):
-        raise AnnotationError(f"{document.name} is no JSON export of {tool}. Leave --format out, or export JSON.")
-    strange = next((at for at, entry in enumerate(entries, start=1) if not isinstance(entry, dict)), None)
-    if strange is not None:
-        raise AnnotationError(f"{document.name}, row {strange}: not an object, as every row of {tool} is. Remove it.")
+        raise AnnotationError(f"{document.name} is not a JSON export of {tool}. Leave --format out, or export JSON.")
+    unexpected = next((at for at, entry in enumerate(entries, start=1) if not isinstance(entry, dict)), None)
+    if unexpected is not None:
+        raise AnnotationError(
+            f"{document.name}, row {unexpected}: not an object, as every row of {tool} is. Remove it."
+        )
     return entries
 
 
 def assignments_of(document: Document, find: Callable[[Any], list[Any] | None], api: str) -> list[Any]:
-    """The assignments that `find` sees in what an API listed."""
+    """Return the assignments in the response of an API.
+
+    Parameters
+    ----------
+    document : Document
+        The file.
+    find : callable
+        Returns the assignments in a JSON value, or None.
+    api : str
+        Name of the API, for error messages.
+
+    Returns
+    -------
+    list
+        The assignments.
+
+    Raises
+    ------
+    AnnotationError
+        If `find` returns None.
+    """
     found = find(document.value) if isinstance(document, Records) else None
     if found is None:
-        raise AnnotationError(f"{document.name} is no list of assignments as {api} gives it. Leave --format out.")
+        raise AnnotationError(f"{document.name} is not a list of assignments as {api} returns it. Leave --format out.")
     return found
 
 
 def one_text(value: Any, source: str, row: int, what: str) -> str | None:
-    """Text, or a number as text; what has parts is refused, for it names nothing."""
+    """Return a text, or a number as text; objects and lists are refused.
+
+    Parameters
+    ----------
+    value : object
+        A JSON value.
+    source : str
+        Name of the file, for error messages.
+    row : int
+        Number of the row, from 1.
+    what : str
+        What the value is, for error messages.
+
+    Returns
+    -------
+    str or None
+        The text; None for null.
+
+    Raises
+    ------
+    AnnotationError
+        If the value is an object or a list.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | int | float):
@@ -46,7 +108,20 @@ def one_text(value: Any, source: str, row: int, what: str) -> str | None:
 
 
 def field_of(entry: Mapping[str, Any], path: str) -> Any:
-    """What stands under a key, or under keys within keys with dots between them; None where there is nothing."""
+    """Return the value of a field.
+
+    Parameters
+    ----------
+    entry : mapping of str to object
+        A JSON object.
+    path : str
+        A key, or nested keys with dots between them.
+
+    Returns
+    -------
+    object
+        The value; None if there is none.
+    """
     if path in entry:
         return entry[path]
     value: Any = entry
@@ -56,13 +131,52 @@ def field_of(entry: Mapping[str, Any], path: str) -> Any:
 
 
 def refuse_unknown_field(wanted: str, role: str, source: str, fields: Sequence[str]) -> AnnotationError:
-    """The error for a field that the user named and no object has."""
+    """Return the error for a field that the caller named and no object has.
+
+    Parameters
+    ----------
+    wanted : str
+        The field.
+    role : str
+        What the field is for, which is also the name of the option.
+    source : str
+        Name of the file.
+    fields : sequence of str
+        The fields that exist.
+
+    Returns
+    -------
+    AnnotationError
+        The error, to be raised by the caller.
+    """
     there = listed(list(dict.fromkeys(fields)))
     return AnnotationError(f"Field {wanted!r} is not in {source}. It has: {there}. Name another with --{role} FIELD.")
 
 
 def item_at(objects: Sequence[Mapping[str, Any]], at: int, key: str, source: str) -> str:
-    """What names the item of the object in row `at`; the error tells a field that none has from one that is empty."""
+    """Return the item id of an object.
+
+    Parameters
+    ----------
+    objects : sequence of mapping
+        All objects of the file.
+    at : int
+        Number of the object, from 1.
+    key : str
+        Field with the item id.
+    source : str
+        Name of the file, for error messages.
+
+    Returns
+    -------
+    str
+        The item id.
+
+    Raises
+    ------
+    AnnotationError
+        If no object has this field, or this object does not.
+    """
     item = one_text(field_of(objects[at - 1], key), source, at, key)
     if item is None and all(field_of(other, key) is None for other in objects):
         raise refuse_unknown_field(key, "item", source, [name for other in objects for name in other])
@@ -72,30 +186,70 @@ def item_at(objects: Sequence[Mapping[str, Any]], at: int, key: str, source: str
 
 
 def set_times(rows: Collector, raw: Sequence[Any]) -> Notes:
-    """Give the rows their times, parsed together; the note counts those that cannot be read."""
+    """Set the times of collected rows.
+
+    Parameters
+    ----------
+    rows : Collector
+        The rows.
+    raw : sequence of object
+        The time of each row as it is in the file.
+
+    Returns
+    -------
+    dict of str to str
+        A note on the times that cannot be parsed.
+    """
     texts = [as_text(value) if isinstance(value, str | int | float) else None for value in raw]
     times, notes = parse_times(pl.Series(texts, dtype=pl.String))
     rows.time = times.to_list()
     return notes
 
 
-def only_question(rows: Collector, columns_wanted: ColumnOptions, source: str) -> None:
-    """Keep the answers to the question that the user named as the label."""
-    if columns_wanted.label is None:
+def only_question(rows: Collector, options: ColumnOptions, source: str) -> None:
+    """Keep only the answers to the question that the caller named as the label.
+
+    Parameters
+    ----------
+    rows : Collector
+        The rows; changed in place.
+    options : ColumnOptions
+        Options of the caller.
+    source : str
+        Name of the file, for error messages.
+
+    Raises
+    ------
+    AnnotationError
+        If there is no such question.
+    """
+    if options.label is None:
         return
-    if columns_wanted.label not in rows.answers:
-        raise AnnotationError(
-            f"{source} has no question {columns_wanted.label!r}. It has: {listed(list(rows.answers))}."
-        )
-    for other in set(rows.answers) - {columns_wanted.label}:
+    if options.label not in rows.answers:
+        raise AnnotationError(f"{source} has no question {options.label!r}. It has: {listed(list(rows.answers))}.")
+    for other in set(rows.answers) - {options.label}:
         del rows.answers[other]
 
 
-def refusal(rows: Collector, *, nobody: str, only_parts: str) -> str | None:
-    """One of two sentences where nothing can be aggregated: no label has a worker, or only parts of items have labels.
+def refusal(rows: Collector, *, no_worker: str, only_parts: str) -> str | None:
+    """Return why nothing can be aggregated, if so: no label has a worker, or only parts of items have labels.
 
-    Both never hold at once, as a row without a worker is only called so where it has an answer.
+    Both never hold together, as the reason "no_worker" is only given to rows with an answer.
+
+    Parameters
+    ----------
+    rows : Collector
+        The rows.
+    no_worker : str
+        The sentence for labels without workers.
+    only_parts : str
+        The sentence for labels on parts of items.
+
+    Returns
+    -------
+    str or None
+        One of the sentences, or None.
     """
     if "no_worker" in rows.reason and not any(rows.worker):
-        return nobody
+        return no_worker
     return only_parts if "region" in rows.reason and not rows.answers else None

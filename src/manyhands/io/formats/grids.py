@@ -1,4 +1,4 @@
-"""Tables whose cells are labels, an item on one side and a worker on the other: what their columns are."""
+"""Functions shared by wide tables and surveys, whose cells are labels of one item by one worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 import polars as pl
 
 from manyhands.io.formats.long import COMMON_NAMES, objects_as_table
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import Judgements
 
@@ -20,17 +20,28 @@ _REMARKS = (
     "created_at updated_at submitted_at submitted start_time end_time duration"
 )
 GOLD_NAMES, ITEM_NAMES, WORKER_NAMES, LABEL_NAMES, TIME_NAMES = (
-    frozenset(map(plain, COMMON_NAMES[role])) for role in ("gold", "item", "worker", "label", "time")
+    frozenset(map(normalise_name, COMMON_NAMES[role])) for role in ("gold", "item", "worker", "label", "time")
 )
-_NO_LABELS = frozenset(map(plain, f"{_OUTCOMES} {_REMARKS}".split())) | GOLD_NAMES | ITEM_NAMES | {""}
-_FEWEST_DIFFERENT = 3  # cells of a column that must all differ before it is taken for texts
-_MOST_CELLS_LOOKED_AT = 100_000
-_MOST_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
+_NO_LABELS = frozenset(map(normalise_name, f"{_OUTCOMES} {_REMARKS}".split())) | GOLD_NAMES | ITEM_NAMES | {""}
+_MIN_DIFFERENT = 3  # cells of a column that must all differ before it is taken for texts
+_MAX_CELLS_LOOKED_AT = 100_000  # cells that are compared to recognise a table
+_MAX_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
 _NUMBERED_QUESTION = re.compile(r"(q|question|frage|item)[\s_-]*\d+", re.IGNORECASE)
 
 
 def flat_table(document: Document) -> Table | None:
-    """A table, or a list of objects that hold nothing but text and numbers as one; None for anything else."""
+    """Return a table, or a list of flat objects as one.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+
+    Returns
+    -------
+    Table or None
+        The table; None if it is anything else.
+    """
     if isinstance(document, Table):
         return document
     if not isinstance(document, Records) or not document.objects or not _is_flat(document.first):
@@ -39,12 +50,31 @@ def flat_table(document: Document) -> Table | None:
     return objects_as_table(document.name, objects) if all(map(_is_flat, objects)) else None
 
 
-def sort_out(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[list[int], list[int]]:
-    """The columns that may hold labels, and those that hold something else: by name, or as no value comes again."""
-    named = [at for at in columns if plain(table.header[at]) in _NO_LABELS]
+def split_label_columns(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[list[int], list[int]]:
+    """Split columns into those that may hold labels and all others.
+
+    A column is excluded by its name (outcome, comment, date, gold, item), or if none of its values occurs twice.
+
+    Parameters
+    ----------
+    table : Table
+        The table, for the names of its columns.
+    columns : sequence of int
+        Positions of the columns to split.
+    rows : polars.DataFrame
+        The rows that are not blank lines.
+
+    Returns
+    -------
+    labels : list of int
+        Columns that may hold labels.
+    left_out : list of int
+        The others.
+    """
+    named = [at for at in columns if normalise_name(table.header[at]) in _NO_LABELS]
     others = [at for at in columns if at not in set(named)]
     filled = {at: _filled(rows.to_series(at)) for at in others}
-    differing = [at for at, cells in filled.items() if len(cells) >= _FEWEST_DIFFERENT and cells.is_unique().all()]
+    differing = [at for at, cells in filled.items() if len(cells) >= _MIN_DIFFERENT and cells.is_unique().all()]
     if differing:
         everywhere = pl.concat([cells.rename("") for cells in filled.values()])
         once = everywhere.filter(everywhere.is_unique())
@@ -53,34 +83,88 @@ def sort_out(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[
     return [at for at in columns if at not in left_out], [at for at in columns if at in left_out]
 
 
-def speak_alike(rows: pl.DataFrame, columns: Sequence[int]) -> bool:
-    """Whether columns have labels in common, and none of them holds texts."""
-    looked_at = rows.head(max(_MOST_CELLS_LOOKED_AT // max(rows.width, 1), 10))
+def share_values(rows: pl.DataFrame, columns: Sequence[int]) -> bool:
+    """Whether columns have labels in common, and none of them holds free text.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        The rows.
+    columns : sequence of int
+        Positions of the columns.
+
+    Returns
+    -------
+    bool
+        True if some value occurs in two columns.
+    """
+    looked_at = rows.head(max(_MAX_CELLS_LOOKED_AT // max(rows.width, 1), 10))
     cells = [_filled(looked_at.to_series(at)) for at in columns]
-    said = [set(column) - {"-1"} for column in cells]
-    if any(len(values) > max(_MOST_CLASSES, len(column) // 2) for values, column in zip(said, cells)):
+    distinct = [set(column) - {"-1"} for column in cells]
+    if any(len(values) > max(_MAX_CLASSES, len(column) // 2) for values, column in zip(distinct, cells)):
         return False
-    uses = Counter(value for values in said for value in values)
+    uses = Counter(value for values in distinct for value in values)
     return any(count > 1 for count in uses.values())
 
 
 def left_out_note(header: Sequence[str], left_out: Sequence[int], what: str, role: str) -> dict[str, str]:
-    """What was not taken for workers or items, by name."""
+    """Return a note that names the columns which were not taken for workers or items.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    left_out : sequence of int
+        Positions of the excluded columns.
+    what : str
+        ``"workers"`` or ``"items"``.
+    role : str
+        The option that names the right columns.
+
+    Returns
+    -------
+    dict of str to str
+        The note; empty if no column was excluded.
+    """
     if not left_out:
         return {}
     names = listed([header[at] or "(no name)" for at in left_out])
-    said = f"Not taken for {what}: {names}. Where that is wrong, name the columns of all {what}: --{role} a,b,c."
-    return {"columns_left_out": said}
+    message = f"Not taken for {what}: {names}. If that is wrong, name the columns of all {what}: --{role} a,b,c."
+    return {"columns_left_out": message}
 
 
 def are_numbered_questions(names: Iterable[str]) -> bool:
-    """Whether columns are called q1, q2, ... as those of a questionnaire are."""
+    """Whether columns are called q1, q2, ... as those of a questionnaire.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of the columns.
+
+    Returns
+    -------
+    bool
+        True if all are.
+    """
     return all(_NUMBERED_QUESTION.fullmatch(name.strip()) for name in names)
 
 
 def labels_of(cells: Sequence[pl.Series], missing: Sequence[str]) -> tuple[pl.Series, bool]:
-    """The cells of columns one under another, and whether -1 means no label: among whole numbers, unless the user
-    names another sign.
+    """Concatenate the cells of columns.
+
+    Parameters
+    ----------
+    cells : sequence of polars.Series
+        The columns.
+    missing : sequence of str
+        Labels that the caller named as "no label".
+
+    Returns
+    -------
+    labels : polars.Series of str
+        All cells, column by column.
+    minus_one_is_none : bool
+        Whether -1 was taken as "no label": among integers, unless the caller names another sign.
     """
     labels = pl.concat([cell.rename("label").cast(pl.String) for cell in cells])
     if missing or not _are_whole_numbers(labels):
@@ -89,11 +173,36 @@ def labels_of(cells: Sequence[pl.Series], missing: Sequence[str]) -> tuple[pl.Se
 
 
 def without_minus_one(labels: pl.Series) -> pl.Series:
+    """Return labels with null in place of -1.
+
+    Parameters
+    ----------
+    labels : polars.Series of str
+        The labels.
+
+    Returns
+    -------
+    polars.Series of str
+        The labels without -1.
+    """
     return labels.set(labels.str.contains(r"^\s*-1(\.0*)?\s*$").fill_null(False), None)
 
 
 def with_blank_lines(judgements: Judgements, n_lines: int) -> Judgements:
-    """The same judgements and some blank lines, which are no judgements but were read."""
+    """Append blank lines, which were read but are not judgements.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows.
+    n_lines : int
+        Number of blank lines.
+
+    Returns
+    -------
+    Judgements
+        The rows and `n_lines` rows with the reason "blank".
+    """
     if not n_lines:
         return judgements
     nothing = pl.Series([None] * n_lines, dtype=pl.String)
@@ -110,15 +219,18 @@ def with_blank_lines(judgements: Judgements, n_lines: int) -> Judgements:
 
 
 def _is_flat(entry: dict[str, object]) -> bool:
+    """Whether an object has no nested values."""
     return not any(isinstance(value, dict | list) for value in entry.values())
 
 
 def _filled(column: pl.Series) -> pl.Series:
+    """Return the cells that are not blank."""
     column = column.drop_nulls()
     return column.filter(column.str.strip_chars() != "")
 
 
 def _are_whole_numbers(labels: pl.Series) -> bool:
+    """Whether all labels are integers."""
     values = labels.drop_nulls().unique().str.strip_chars()
     values = values.filter(values != "")
     return bool(len(values)) and bool(values.str.contains(r"^-?\d+(\.0*)?$").all())

@@ -1,9 +1,9 @@
-"""SageMaker Ground Truth: what each worker answered, in the folder of a labelling job.
+"""SageMaker Ground Truth: the answer of each worker, in the folder of a labelling job.
 
-Item: the number of the data object, told by a directory or `datasetObjectId`, which is a line of the job's manifest
-(`source-ref` or `source`). Worker: `workerMetadata.identityData.sub` of a private workforce, otherwise `workerId`.
-Label: what stands under the name of the template's element in `answerContent`.
-The output manifest alone holds what was made of the answers, so nothing can be computed from it.
+Item: the number of the data object, given by a directory or ``datasetObjectId``, which is a line of the job's manifest
+(``source-ref`` or ``source``). Worker: ``workerMetadata.identityData.sub`` of a private workforce, otherwise
+``workerId``. Label: the value under the name of the template's element in ``answerContent``.
+The output manifest alone holds consolidated labels only, so nothing can be aggregated from it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,28 @@ from manyhands.io.read.times import parse_time
 FORMAT = "ground-truth"
 _RESPONSES, _REQUESTS = "worker-response", "consolidation-request"
 _OUTPUT = "manifests/output/output.manifest"
-# What stands under an element whose workers mark parts of an item rather than choose a label for it.
+# Keys of an element whose workers mark parts of an item rather than choose a label.
 _REGIONS = {"boundingBoxes", "polygons", "polylines", "keypoints", "cuboids", "entities", "labeledImage", "instances"}
 _REGIONS |= {"annotatedResult"}
 Answers = dict[str, str | list[str]]
 
 
 class Response(NamedTuple):
-    """One worker's answer to the data object `number`; neither worker nor content where nobody answered."""
+    """One worker's answer to a data object.
+
+    Attributes
+    ----------
+    place : str
+        Place in the file, for error messages.
+    number : str
+        Number of the data object.
+    worker : str or None
+        Worker id; None if there is no answer.
+    content : object
+        Content of the answer; None if there is none.
+    time : object
+        Time of submission.
+    """
 
     place: str
     number: str
@@ -43,7 +57,18 @@ class Response(NamedTuple):
 
 
 def recognise(document: Document) -> str | None:
-    """By the directories of a job, or by the keys that its files have."""
+    """Recognise the directories of a job, or the keys of its files.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"ground-truth"``; None for any other document.
+    """
     if isinstance(document, Folder):
         return FORMAT if any(_kind(name) or f"/{name}".endswith(f"/{_OUTPUT}") for name in document.members) else None
     if isinstance(document, Records):
@@ -52,22 +77,43 @@ def recognise(document: Document) -> str | None:
     return None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """Worker responses where there are any, otherwise consolidation requests, otherwise the manifest's own labels."""
-    columns_wanted.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read worker responses, or else consolidation requests, or else the labels of the manifest.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per answer.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("worker", format_name, "workerMetadata.identityData.sub and workerId")
     if isinstance(document, Folder):
-        return _read_folder(document, columns_wanted)
+        return _read_folder(document, options)
     if isinstance(document, Records) and is_manifest(document):
-        return read_manifest(document, columns_wanted)
+        return read_manifest(document, options)
     if isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value)):
         notes = _unnumbered(document)
-        return _judgements(document.name, _responses(document), Manifest([]), columns_wanted, notes)
+        return _judgements(document.name, _responses(document), Manifest([]), options, notes)
     raise AnnotationError(
         f"{document.name} is no part of a Ground Truth job. Give the folder that has annotations/ in it."
     )
 
 
-def _read_folder(folder: Folder, columns_wanted: ColumnOptions) -> Judgements:
+def _read_folder(folder: Folder, options: ColumnOptions) -> Judgements:
+    """Read the folder of a job."""
     kinds = {name: kind for name in folder.members if (kind := _kind(name))}
     used = _RESPONSES if _RESPONSES in kinds.values() else _REQUESTS
     files = [name for name, kind in kinds.items() if kind == used]
@@ -81,27 +127,30 @@ def _read_folder(folder: Folder, columns_wanted: ColumnOptions) -> Judgements:
             raise AnnotationError(
                 f"{folder.name} has no {_RESPONSES}/iteration-*/ in it. Give the folder of a whole job."
             )
-        return read_manifest(manifest, columns_wanted)
-    said = f"Answers were taken from {len(files)} file(s) of {used}"
-    said += f", and the names of items from {called}." if called else "; there is no manifest that names their items."
+        return read_manifest(manifest, options)
+    message = f"Answers were read from {len(files)} file(s) of {used}"
+    message += (
+        f", and the names of items from {called}." if called else "; there is no manifest that names their items."
+    )
     lines = Manifest(manifest.objects, called) if manifest is not None else Manifest([])
-    return _judgements(folder.name, _all_responses(folder, files), lines, columns_wanted, {"files_used": said})
+    return _judgements(folder.name, _all_responses(folder, files), lines, options, {"files_used": message})
 
 
 def _all_responses(folder: Folder, files: list[str]) -> Iterator[Response]:
+    """Yield the answers of all files."""
     for name in files:
         document = parse(folder.members[name])
         known = isinstance(document, Records) and (_is_response(document.value) or _is_request(document.value))
         if not known:
             raise AnnotationError(
-                f"{document.name} has no `answers` of workers, as its place in the job says. Remove it."
+                f"{document.name} has no `answers` of workers, which its folder should hold. Remove it."
             )
         assert isinstance(document, Records)
         yield from _responses(document)
 
 
 def _responses(document: Records) -> Iterator[Response]:
-    """The answers of one file: of one data object in a worker response, of several in a consolidation request."""
+    """Yield the answers of one file: to one data object in a worker response, to several in a consolidation request."""
     if isinstance(document.value, dict):
         index = _index_in(document.name) or PurePosixPath(document.name).stem or document.name
         answers = document.value["answers"]
@@ -119,7 +168,7 @@ def _responses(document: Records) -> Iterator[Response]:
 
 
 def _requested(entry: Any, place: str) -> Iterator[Response]:
-    """The answers to one data object of a consolidation request; their content is JSON inside a string."""
+    """Yield the answers to one data object of a consolidation request; their content is JSON in a text."""
     index = entry.get("datasetObjectId") if isinstance(entry, dict) else None
     if not isinstance(index, str | int) or isinstance(index, bool) or str(index).strip() == "":
         raise AnnotationError(f"{place}: no datasetObjectId, so its item is unknown. Fetch the file again.")
@@ -142,20 +191,20 @@ def _judgements(
     source: str,
     responses: Iterator[Response],
     manifest: Manifest,
-    columns_wanted: ColumnOptions,
+    options: ColumnOptions,
     notes: Mapping[str, str],
 ) -> Judgements:
-    """All responses under the names of their items, and the objects of the manifest that nobody answered."""
+    """Return all responses under the names of their items, and the objects of the manifest without an answer."""
     given = [(response, *answers_of(response.content)) for response in responses]
     answered = {response.number for response, _, _ in given}
-    items, item_said, more = manifest.items(answered, columns_wanted.item)
+    items, item_location, more = manifest.items(answered, options.item)
     elements = {element for _, answers, _ in given for element in answers}
-    if columns_wanted.label is not None and columns_wanted.label not in elements:
-        raise AnnotationError(f"{source} has no element {columns_wanted.label!r}. It has: {listed(sorted(elements))}.")
+    if options.label is not None and options.label not in elements:
+        raise AnnotationError(f"{source} has no element {options.label!r}. It has: {listed(sorted(elements))}.")
     rows, unread = Collector(), 0
     for response, answers, marks_regions in given:
-        if columns_wanted.label is not None:
-            answers = {columns_wanted.label: answers[columns_wanted.label]} if columns_wanted.label in answers else {}
+        if options.label is not None:
+            answers = {options.label: answers[options.label]} if options.label in answers else {}
         reason = "no_worker" if answers and not response.worker else None
         if not answers and marks_regions:
             reason = "region"
@@ -166,19 +215,30 @@ def _judgements(
         if index not in answered:
             rows.add(name, None, {})
     mapping = {
-        "item": item_said,
+        "item": item_location,
         "worker": "workerMetadata.identityData.sub or workerId",
         "label": "answerContent.<element>",
         "time": "submissionTime",
     }
-    told = {**notes, **more}
+    notes = {**notes, **more}
     if unread:
-        told["unread_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
-    return rows.judgements(source, FORMAT, mapping=mapping, notes=told)
+        notes["unparsed_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
+    return rows.judgements(source, FORMAT, mapping=mapping, notes=notes)
 
 
 def worker_of(answer: Mapping[str, Any]) -> str | None:
-    """The worker in the words of the private workforce, which outlast a job, otherwise his id."""
+    """Return the worker of an answer.
+
+    Parameters
+    ----------
+    answer : mapping of str to object
+        The answer.
+
+    Returns
+    -------
+    str or None
+        The id of the private workforce, which is the same in all jobs, otherwise ``workerId``.
+    """
     metadata = answer.get("workerMetadata")
     identity = metadata.get("identityData") if isinstance(metadata, dict) else None
     sub = identity.get("sub") if isinstance(identity, dict) else None
@@ -187,7 +247,20 @@ def worker_of(answer: Mapping[str, Any]) -> str | None:
 
 
 def answers_of(content: Any) -> tuple[Answers, bool]:
-    """The answer under each element of the template, and whether there are marks on parts of the item instead."""
+    """Return the answers in the content of a response.
+
+    Parameters
+    ----------
+    content : object
+        ``answerContent``.
+
+    Returns
+    -------
+    answers : dict of str to str or list of str
+        Element of the template -> answer.
+    marks_regions : bool
+        Whether it marks parts of the item instead.
+    """
     found: Answers = {}
     marks_regions = False
     for element, value in content.items() if isinstance(content, dict) else ():
@@ -200,7 +273,7 @@ def answers_of(content: Any) -> tuple[Answers, bool]:
 
 
 def _answer(value: Any) -> str | list[str] | None:
-    """A label, several, the options that were ticked, or a plain value; None where there is nothing of the kind."""
+    """Return a label, several, the ticked options, or a scalar; None if it is none of these."""
     if isinstance(value, dict):
         for key in ("label", "labels"):
             if key in value:
@@ -213,6 +286,7 @@ def _answer(value: Any) -> str | list[str] | None:
 
 
 def _is_response(value: Any) -> bool:
+    """Whether a value is a worker response."""
     answers = value.get("answers") if isinstance(value, dict) else None
     if not isinstance(answers, list):
         return False
@@ -221,26 +295,27 @@ def _is_response(value: Any) -> bool:
 
 
 def _is_request(value: Any) -> bool:
+    """Whether a value is a consolidation request."""
     first = value[0] if isinstance(value, list) and value else None
     return isinstance(first, dict) and "datasetObjectId" in first and "annotations" in first
 
 
 def _unnumbered(document: Records) -> dict[str, str]:
-    """A worker response does not say which object it is about; only the directory does."""
+    """Return a note if the item is unknown: only the directory of a worker response names it."""
     if not isinstance(document.value, dict) or _index_in(document.name):
         return {}
-    said = "The file does not say which item was answered, so its own name was taken; give the job's folder instead."
-    return {"item_unknown": said}
+    message = "The file does not name its item, so the name of the file is used; give the folder of the job instead."
+    return {"item_unknown": message}
 
 
 def _index_in(name: str) -> str | None:
-    """The number of the data object, as the directory around a worker response tells it."""
+    """Return the number of the data object from the directory around a worker response."""
     parts = PurePosixPath(name).parts
     return parts[-2] if len(parts) > 1 and parts[-2].isdecimal() else None
 
 
 def _kind(name: str) -> str | None:
-    """What a member of a job's folder holds, by its directories; other folders may stand before them."""
+    """Return what a file in the folder of a job holds, by its directories."""
     parts = PurePosixPath(name).parts
     if not name.endswith(".json"):
         return None
@@ -251,7 +326,7 @@ def _kind(name: str) -> str | None:
 
 
 def _manifest_of(folder: Folder) -> tuple[Records | None, str]:
-    """The output manifest of the job, or the only manifest there is, and what it is called."""
+    """Return the output manifest of the job, or the only manifest there is, and its name."""
     found = [name for name in folder.members if name.endswith(".manifest")]
     output = [name for name in found if f"/{name}".endswith(f"/{_OUTPUT}")]
     chosen = output if len(output) == 1 else found

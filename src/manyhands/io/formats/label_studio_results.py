@@ -1,4 +1,4 @@
-"""What an annotation of Label Studio says of its item: the values of its controls, and back."""
+"""Results of a Label Studio annotation: from the values of its controls to answers, and back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,33 @@ from manyhands.io.read.json_files import as_text
 
 Answer = str | list[str]
 
-# What kind of result answers a question -> where its value has the answer.
+# Type of a result that answers a question -> key of the answer in its value.
 VALUE_KEYS = {name: name for name in ("choices", "rating", "taxonomy", "number")} | {"pairwise": "selected"}
 BETWEEN_LEVELS = " > "
-# What places a value on a part of the item: text, sound and time, images, video.
+# Keys that place a value on a part of the item: text, audio and time series, images, video.
 _ON_A_LINE = {"start", "end", "startOffset", "endOffset", "globalOffsets", "instant", "ranges", "timeserieslabels"}
 _ON_A_PLANE = {"x", "y", "width", "height", "points", "vertices", "rle", "radiusX", "radiusY", "bbox", "sequence"}
 REGION_KEYS = frozenset(_ON_A_LINE | _ON_A_PLANE)
 
 
 def read_results(results: list[Any]) -> tuple[dict[str, Answer], bool, bool]:
-    """The answers on the item as a whole by question; whether a part was spoken of; whether a model spoke first.
+    """Return the answers about the whole item.
 
-    Results that are no answers, such as free text, are passed over; so are values that are not what their type says.
+    Results that are not answers, such as free text, are skipped, and so are values that do not match their type.
+
+    Parameters
+    ----------
+    results : list
+        Results of an annotation.
+
+    Returns
+    -------
+    answers : dict of str to str or list of str
+        Question -> answer.
+    regional : bool
+        Whether some result labels a part of the item.
+    suggested : bool
+        Whether an answer comes from a model's prediction.
     """
     answers: dict[str, Answer] = {}
     regional = suggested = False
@@ -47,8 +61,20 @@ def read_results(results: list[Any]) -> tuple[dict[str, Answer], bool, bool]:
 
 
 def as_answer(value: Any) -> Answer | None:
-    """A choice or a number as text, several as a list, a path as its steps; None where it is neither.
+    """Return a JSON value as an answer.
 
+    Parameters
+    ----------
+    value : object
+        Value of a result.
+
+    Returns
+    -------
+    str, list of str or None
+        A choice or a number as text, several as a list, a path as its steps; None if it is neither.
+
+    Examples
+    --------
     >>> as_answer(4), as_answer(["a"]), as_answer([["food"], ["food", "fruit"]]), as_answer({})
     ('4', 'a', 'food > fruit', None)
     """
@@ -63,7 +89,20 @@ def as_answer(value: Any) -> Answer | None:
 
 
 def as_value(kind: str, label: str) -> dict[str, Any]:
-    """The value of a result that gives this label: what `read_results` would read as it."""
+    """Return the value of a result that gives this label; `read_results` is the inverse.
+
+    Parameters
+    ----------
+    kind : str
+        Type of the result, a key of `VALUE_KEYS`.
+    label : str
+        The label.
+
+    Returns
+    -------
+    dict
+        The value.
+    """
     if kind == "choices":
         return {"choices": [label]}
     if kind == "taxonomy":
@@ -72,14 +111,17 @@ def as_value(kind: str, label: str) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> str | None:
+    """Return a scalar as text; None for anything else."""
     return as_text(value) if isinstance(value, str | int | float) else None
 
 
 def _as_list(answer: Answer) -> list[str]:
+    """Return an answer as a list of choices."""
     return [answer] if isinstance(answer, str) else answer
 
 
 def _number(label: str) -> int | float | str:
+    """Return a label as a number, if its text is that of the number."""
     for convert in (int, float):
         try:
             number = convert(label)

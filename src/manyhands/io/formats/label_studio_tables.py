@@ -1,7 +1,7 @@
 """Label Studio's JSON-MIN and CSV exports: one row per annotation, one column per question and per key of the data.
 
-Nothing marks which columns are questions, so it is told by what they hold: an answer as an object, a value without any
-annotation, a difference between two annotations of one task. Columns that remain in doubt stay candidates.
+Questions are not marked, so they are recognised by their content: an answer is an object, differs between two
+annotations of one task, and is empty without an annotation. Columns that remain unclear are offered as questions.
 """
 
 from __future__ import annotations
@@ -17,23 +17,44 @@ from manyhands.io.formats.label_studio_results import REGION_KEYS, VALUE_KEYS, A
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.messages import listed, split_question
 from manyhands.io.read import exact_json
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
 _TIMES = ("updated_at", "created_at")
-_OWN = _MARKS | {*_TIMES, "lead_time", "agreement", "history", "inner_id", "project", "draft_created_at", "unique_id"}
-_DATA_PREFIX = "_data_"  # of a key of the data that is called like a question
+_ADDED_COLUMNS = _MARKS | {
+    *_TIMES,
+    "lead_time",
+    "agreement",
+    "history",
+    "inner_id",
+    "project",
+    "draft_created_at",
+    "unique_id",
+}
+_DATA_PREFIX = "_data_"  # prefix of a key of the data that has the name of a question
 _ANSWER_KEYS = frozenset(VALUE_KEYS.values())
 _LOST = (
-    "This export leaves out skipped annotations, drafts and reviews, and does not say which annotations are the ground "
-    "truth. Export JSON to have them told apart."
+    "This export lacks skipped annotations, drafts and reviews, and does not mark which annotations are the ground "
+    "truth. Export JSON to have all of them."
 )
 
 
 def recognise_flat(document: Document) -> str | None:
-    """A table or a list of flat objects with the columns that Label Studio adds to every task."""
+    """Recognise a table or a list of flat objects with the columns that Label Studio adds to every task.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"label-studio-csv"`` or ``"label-studio-min"``; None for any other document.
+    """
     if isinstance(document, Table):
         return "label-studio-csv" if _has_marks(document.header) else None
     if isinstance(document, Records) and _has_marks(document.first):
@@ -41,15 +62,35 @@ def recognise_flat(document: Document) -> str | None:
     return None
 
 
-def read_flat(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """Every annotation as a row; a task without one is a row without a worker."""
+def read_flat(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read every annotation as a row; a task without one is a row without a worker.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per annotation.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     table = _as_table(document)
     cells = {name: _blank_as_null(table.column(at)) for at, name in enumerate(table.header)}
     item_column = "id"
-    if columns_wanted.item is not None:
-        at = find_column(table.header, columns_wanted.item.removeprefix("data."), "item", table.name)
+    if options.item is not None:
+        at = find_column(table.header, options.item.removeprefix("data."), "item", table.name)
         item_column = table.header[at]
-    answers, regional = _find_questions(table.name, cells, columns_wanted)
+    answers, regional = _find_questions(table.name, cells, options)
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
     reason = _reasons(cells, answers, regional)
@@ -68,10 +109,12 @@ def read_flat(document: Document, format_name: str, columns_wanted: ColumnOption
 
 
 def _has_marks(names: Any) -> bool:
+    """Whether the names include the columns that Label Studio adds."""
     return set(names) >= _MARKS and any(name in names for name in (*_TIMES, "lead_time"))
 
 
 def _as_table(document: Document) -> Table:
+    """Return the export as a table."""
     if isinstance(document, Records) and document.objects:
         document = objects_as_table(document.name, document.objects)
     if not isinstance(document, Table) or not _has_marks(document.header):
@@ -83,50 +126,51 @@ def _as_table(document: Document) -> Table:
 
 
 def _blank_as_null(column: pl.Series) -> pl.Series:
+    """Replace blank cells by null."""
     stripped = column.str.strip_chars()
     return column if (stripped != "").all() else column.set(stripped == "", None)
 
 
 def _find_questions(
-    source: str, cells: dict[str, pl.Series], columns_wanted: ColumnOptions
+    source: str, cells: dict[str, pl.Series], options: ColumnOptions
 ) -> tuple[dict[str, pl.Series], list[str]]:
-    """The answers by question, and the columns that speak of parts of items."""
-    others = [name for name in cells if name not in _OWN and not name.startswith(_DATA_PREFIX)]
-    wanted = _wanted(source, list(cells), columns_wanted)
-    if columns_wanted.label is not None:
+    """Return the answers by question, and the columns with labels on parts of items."""
+    others = [name for name in cells if name not in _ADDED_COLUMNS and not name.startswith(_DATA_PREFIX)]
+    wanted = _wanted(source, list(cells), options)
+    if options.label is not None:
         return {str(wanted): _answers(cells[str(wanted)])}, []
     unlabelled = cells["annotator"].is_null()
     differs, several = _within_tasks(cells, others)
-    sure, doubtful, constant, regional = [], [], [], []
+    certain, unclear, constant, regional = [], [], [], []
     for name in others:
         column = cells[name]
         if column.filter(unlabelled).count() or not column.count():
-            continue  # data, which a task has before anyone has said anything
+            continue  # data: a task has it without an annotation
         kinds = {_kind(cell) for cell in _structured(column)}
         if "region" in kinds:
             regional.append(name)
         elif "answer" in kinds or name in differs:
-            sure.append(name)
+            certain.append(name)
         elif several and not unlabelled.any():
             constant.append(name)
         else:
-            doubtful.append(name)
-    found = sure + doubtful or ([] if regional else constant)
+            unclear.append(name)
+    found = certain + unclear or ([] if regional else constant)
     return {name: _answers(cells[name]) for name in cells if name in found or name == wanted}, regional
 
 
-def _wanted(source: str, header: Sequence[str], columns_wanted: ColumnOptions) -> str | None:
-    """The column that the user named as the question or the label."""
-    if columns_wanted.label is not None:
-        return header[find_column(header, columns_wanted.label, "label", source)]
-    if columns_wanted.question is None:
+def _wanted(source: str, header: Sequence[str], options: ColumnOptions) -> str | None:
+    """Return the column that the caller named as the question or the label."""
+    if options.label is not None:
+        return header[find_column(header, options.label, "label", source)]
+    if options.question is None:
         return None
-    found = split_question(columns_wanted.question, header)
+    found = split_question(options.question, header)
     return None if found is None else found[0]
 
 
 def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[set[str], bool]:
-    """The columns that differ between two annotations of a task, and whether any task has two."""
+    """Return the columns that differ between two annotations of a task, and whether any task has two."""
     columns = [cells[name].rename(str(at)) for at, name in enumerate(names)]
     rows = pl.DataFrame([cells["id"].rename("id"), *columns]).filter(cells["annotator"].is_not_null())
     by_task = rows.group_by("id").agg(pl.len().alias("rows"), pl.exclude("id").n_unique()).filter(pl.col("rows") > 1)
@@ -135,12 +179,13 @@ def _within_tasks(cells: dict[str, pl.Series], names: Sequence[str]) -> tuple[se
 
 
 def _structured(column: pl.Series) -> list[Any]:
-    """The cells that are JSON objects or lists, each once, as what they stand for."""
+    """Return the parsed cells that are JSON objects or lists, each once."""
     texts = column.filter(column.str.contains(r"^\s*[\[{]")).unique()
     return [found for found in map(_parsed, texts) if found is not None]
 
 
 def _parsed(text: str) -> Any:
+    """Parse a cell; None if it is not a JSON object or list."""
     try:
         found = exact_json.loads(text)
     except orjson.JSONDecodeError:
@@ -149,7 +194,7 @@ def _parsed(text: str) -> Any:
 
 
 def _kind(cell: Any) -> str | None:
-    """Whether a cell says something of a part of the item, answers a question, or is neither."""
+    """Return whether a cell labels a part of the item ("region"), answers a question ("answer"), or neither."""
     if _is_path(cell):
         return "answer"
     entries = [entry for entry in (cell if isinstance(cell, list) else [cell]) if isinstance(entry, dict)]
@@ -159,7 +204,7 @@ def _kind(cell: Any) -> str | None:
 
 
 def _is_path(cell: Any) -> bool:
-    """Whether a cell holds choices of a taxonomy alone, each as the steps that lead to it: [["Animals","Dog"]]."""
+    """Whether a cell holds choices of a taxonomy, each as a path: [["Animals","Dog"]]."""
     return (
         isinstance(cell, list)
         and bool(cell)
@@ -168,7 +213,7 @@ def _is_path(cell: Any) -> bool:
 
 
 def _answers(column: pl.Series) -> pl.Series:
-    """A column of answers: text, or lists of text where some cell holds several choices."""
+    """Return a column of answers: text, or lists of text if some cell holds several choices."""
     texts = column.unique().drop_nulls().to_list()
     read = {text: _read_cell(text) for text in texts if text.lstrip()[:1] in ("{", "[")}
     if not read:
@@ -182,7 +227,7 @@ def _answers(column: pl.Series) -> pl.Series:
 
 
 def _read_cell(text: str) -> Answer | None:
-    """The answer in a cell of JSON; a cell that is no answer of Label Studio is the text that it is."""
+    """Return the answer in a JSON cell; any other cell is returned as text."""
     found = _parsed(text)
     if _is_path(found) or (isinstance(found, list) and found and all(isinstance(entry, str) for entry in found)):
         return as_answer(found)
@@ -197,7 +242,7 @@ def _read_cell(text: str) -> Answer | None:
 
 
 def _reasons(cells: dict[str, pl.Series], answers: dict[str, pl.Series], regional: Sequence[str]) -> pl.Series | None:
-    """`region` for annotations that speak of parts alone; `no_worker` for those whose author is not given."""
+    """Return "region" for annotations on parts of items only, and "no_worker" for those without an author."""
     nothing = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(cells["id"]))
     somewhere, answered = nothing, nothing
     for name in regional:
@@ -208,29 +253,32 @@ def _reasons(cells: dict[str, pl.Series], answers: dict[str, pl.Series], regiona
     rows = pl.DataFrame({"region": somewhere & ~answered, "no_worker": nameless})
     if not any(rows.select(pl.all().any()).row(0)):
         return None
-    said = pl.when("region").then(pl.lit("region")).when("no_worker").then(pl.lit("no_worker"))
-    return rows.select(said.alias("reason")).to_series()
+    reason = pl.when("region").then(pl.lit("region")).when("no_worker").then(pl.lit("no_worker"))
+    return rows.select(reason.alias("reason")).to_series()
 
 
 def _mapping(item: str, questions: list[str], time: str | None) -> dict[str, str]:
+    """Return where item, worker, label and time were found."""
     mapping = {"item": item, "worker": "annotator", "label": listed(questions)}
     return mapping if time is None else mapping | {"time": time}
 
 
 def _notes(workers: pl.Series) -> dict[str, str]:
-    notes = {"marks_lost": _LOST}
+    """Return notes on what the export lacks, and on workers with two kinds of ids."""
+    notes = {"incomplete_export": _LOST}
     ids = workers.unique().drop_nulls()
     numbers, addresses = ids.filter(ids.str.contains(r"^\d+$")), ids.filter(ids.str.contains("@"))
     if len(numbers) and len(addresses):
         notes["mixed_worker_ids"] = (
-            f"{len(numbers)} worker(s) go by a number and {len(addresses)} by an e-mail address; "
-            "one person may go by both. Export JSON, which tells."
+            f"{len(numbers)} worker(s) are numbers and {len(addresses)} are e-mail addresses; "
+            "one person may be both. Export JSON, which has both for each worker."
         )
     return notes
 
 
 def _refusal(source: str, regional: Sequence[str]) -> str:
+    """Return the message for an export with labels on parts of items only."""
     return (
-        f"{source} has answers on parts of items alone ({listed(regional)}). "
+        f"{source} has labels on parts of items only ({listed(regional)}). "
         "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
     )

@@ -1,7 +1,7 @@
 """Labelbox: data rows with the labels of one or several projects (export v2), and the retired export v1.
 
-A classification inside an answer is a question of its own, `question/subquestion`. Where a file holds the labels of
-several projects, questions are called `project/question`, and only the labels of the project that is meant are read.
+A classification inside an answer is a question of its own, ``question/subquestion``. If a file holds labels of several
+projects, questions are called ``project/question``, and only the labels of the selected project are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ITEM_KEYS_V1 = ("Global Key", "External ID", "DataRow ID")
 
 @dataclass(frozen=True)
 class _Label:
-    """One label of a data row, or a data row that has none in a project."""
+    """One label of a data row, or a data row without a label in a project."""
 
     project: str | None
     item: str
@@ -38,6 +38,18 @@ class _Label:
 
 
 def recognise(document: Document) -> str | None:
+    """Recognise data rows with projects (v2), or the columns of v1.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"labelbox"``; None for any other document.
+    """
     if isinstance(document, Table):
         return "labelbox" if set(document.header) >= _V1 else None
     first = document.first if isinstance(document, Records) else {}
@@ -45,41 +57,62 @@ def recognise(document: Document) -> str | None:
     return "labelbox" if v2 or first.keys() >= _V1 else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per label, and one without a label for every data row that has none."""
-    columns_wanted.refuse("worker", "Labelbox", "created_by")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per label, and one without a label for every data row that has none.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per label.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("worker", "Labelbox", "created_by")
     name = document.name
     entries = _table_rows(document) if isinstance(document, Table) else objects_of(document, "Labelbox")
     v1 = any(entry.keys() >= _V1 for entry in entries)
     names: dict[str, str] = {}
     labels: list[_Label] = []
     for at, entry in enumerate(entries, start=1):
-        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), columns_wanted.item, names))
-    if columns_wanted.item and labels and not any(label.item for label in labels):
+        labels.extend((_labels_v1 if v1 else _labels_v2)(entry, Place(name, at), options.item, names))
+    if options.item and labels and not any(label.item for label in labels):
         inner = [key for entry in entries for key in (entry if v1 else entry["data_row"])]
-        raise refuse_unknown_field(columns_wanted.item, "item", name, inner)
+        raise refuse_unknown_field(options.item, "item", name, inner)
     rows = Collector()
-    labels = _of_one_project(labels, names, columns_wanted, name)
+    labels = _of_one_project(labels, names, options, name)
     for label in labels:
         rows.add(label.item, label.worker, label.answers, label.reason)
         if label.reason == "gold_account":
             for question, answer in label.answers.items():
                 rows.gold[question][label.item] = (answer,) if isinstance(answer, str) else tuple(answer)
     notes = set_times(rows, [label.time for label in labels])
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     return rows.judgements(
         name,
         format_name,
-        mapping=_mapping(v1, columns_wanted.item),
+        mapping=_mapping(v1, options.item),
         notes=getattr(document, "notes", {}) | notes | (_NOTE_V1 if v1 else {}),
         refusal=_refusal(name, rows),
     )
 
 
-_NOTE_V1 = {"retired_export": "This is Labelbox's export v1, in which benchmark labels are not told from others."}
+_NOTE_V1 = {"retired_export": "This is Labelbox's export v1, in which benchmark labels are not marked."}
 
 
 def _mapping(v1: bool, item: str | None) -> dict[str, str]:
+    """Return where item, worker, label and time were found."""
     if v1:
         where = {"item": item or ", else ".join(_ITEM_KEYS_V1), "worker": "Created By"}
         return where | {"label": "Label.classifications[].answer", "time": "Created At"}
@@ -94,13 +127,14 @@ def _mapping(v1: bool, item: str | None) -> dict[str, str]:
 def _labels_v2(
     entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
+    """Yield the labels of a data row."""
     data_row = entry.get("data_row")
     if not isinstance(data_row, dict):
         raise AnnotationError(f"{place.source}, row {place.row} has no data_row. Remove it, or export the file again.")
     item = _item(data_row, entry, item_field, _ITEM_KEYS, place)
     projects = place.part(entry.get("projects"), dict, "projects")
-    for project, held in projects.items():
-        content = place.part(held, dict, f"projects.{project}")
+    for project, value in projects.items():
+        content = place.part(value, dict, f"projects.{project}")
         names[project] = place.text(content.get("name"), "a project's name") or project
         given = place.objects(content.get("labels"), "labels")
         for label in given:
@@ -112,6 +146,7 @@ def _labels_v2(
 
 
 def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -> _Label:
+    """Return one label of export v2."""
     details = place.part(label.get("label_details"), dict, "label_details")
     performance = place.part(label.get("performance_details"), dict, "performance_details")
     annotations = place.part(label.get("annotations"), dict, "annotations")
@@ -126,6 +161,7 @@ def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -
 def _labels_v1(
     entry: Mapping[str, Any], place: Place, item_field: str | None, names: dict[str, str]
 ) -> Iterator[_Label]:
+    """Yield the label of a row of export v1."""
     project = place.text(entry.get("Project Name"), "Project Name") or ""
     names[project] = project
     label = entry.get("Label")
@@ -143,7 +179,7 @@ def _labels_v1(
 
 
 def _from_json(label: Any) -> Any:
-    """A label as it stands in JSON, or as the text that CSV makes of it."""
+    """Return a label of a JSON file, or parse the text of a CSV cell."""
     if not isinstance(label, str):
         return label
     try:
@@ -153,13 +189,14 @@ def _from_json(label: Any) -> Any:
 
 
 def _table_rows(table: Table) -> list[dict[str, Any]]:
+    """Return the rows of a table as objects."""
     return [dict(zip(table.header, row)) for row in table.frame.iter_rows()]
 
 
 def _item(
     data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: Place
 ) -> str:
-    """The item's name; with a field of the user's own it may be empty, which is only wrong where all are."""
+    """Return the item id; with a field that the caller named it may be empty, which is an error only if all are."""
     if wanted is not None:
         found = field_of(data_row, wanted)
         return place.text(field_of(entry, wanted) if found is None else found, wanted) or ""
@@ -171,6 +208,7 @@ def _item(
 
 
 def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, benchmark: bool) -> str | None:
+    """Return why a label does not count."""
     if benchmark:
         return "gold_account"
     if skipped:
@@ -180,10 +218,8 @@ def _reason(worker: str | None, answers: Answers, skipped: bool, parts: bool, be
     return "no_worker" if answers and worker is None else None
 
 
-def _of_one_project(
-    labels: list[_Label], ids: Mapping[str, str], columns_wanted: ColumnOptions, source: str
-) -> list[_Label]:
-    """The labels of the project that is meant: those of another leave none of its questions open."""
+def _of_one_project(labels: list[_Label], ids: Mapping[str, str], options: ColumnOptions, source: str) -> list[_Label]:
+    """Return the labels of the selected project; those of another leave none of its questions unanswered."""
     answered = list(dict.fromkeys(label.project for label in labels if label.answers and label.project is not None))
     if not answered:
         return labels
@@ -194,7 +230,7 @@ def _of_one_project(
     asked = {
         prefix[label.project] + q: label.project for label in labels if label.project in prefix for q in label.answers
     }
-    wanted = columns_wanted.question or columns_wanted.label
+    wanted = options.question or options.label
     if wanted is None:
         raise AnnotationError(
             f"{source} holds the labels of several projects: {listed(list(asked))}. Pick one with --question NAME."
@@ -210,9 +246,10 @@ def _of_one_project(
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
+    """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
-        nobody=f"{source} does not say who made the labels. Export again with label details ticked "
+        no_worker=f"{source} does not name the workers of its labels. Export again with label details ticked "
         '(params={"label_details": True, "performance_details": True}).',
         only_parts=f"{source} marks objects, not classes of whole data rows, so there is nothing to aggregate.",
     )

@@ -1,4 +1,4 @@
-"""What a label of Labelbox says: its classifications, and those inside their answers."""
+"""Answers of a Labelbox label: its classifications, and those nested in their answers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,25 @@ Answers = dict[str, str | list[str]]
 
 @dataclass(frozen=True)
 class Place:
-    """Where in which file we are, for sentences about what is wrong there."""
+    """A row of a file, for error messages.
+
+    Attributes
+    ----------
+    source : str
+        Name of the file.
+    row : int
+        Number of the row, from 1.
+    """
 
     source: str
     row: int
 
     def text(self, value: Any, what: str) -> str | None:
+        """Return a text, or a number as text; see `fields.one_text`."""
         return one_text(value, self.source, self.row, what)
 
     def part(self, value: Any, kind: type[Any], what: str) -> Any:
-        """An object or a list; an empty one where there is nothing."""
+        """Return an object or a list; an empty one for null."""
         if value is None:
             return kind()
         if not isinstance(value, kind):
@@ -32,6 +41,7 @@ class Place:
         return value
 
     def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+        """Return a list of objects, or refuse anything else."""
         entries: list[dict[str, Any]] = self.part(value, list, what)
         for entry in entries:
             if not isinstance(entry, dict):
@@ -42,7 +52,20 @@ class Place:
 
 
 def read_answers(classifications: Any, place: Place) -> Answers:
-    """The answers of a label by question; those inside an answer follow it, without recursion however deep they lie."""
+    """Return the answers of a label; nested ones are visited without recursion, however deep they are.
+
+    Parameters
+    ----------
+    classifications : list of dict or None
+        Classifications of a label.
+    place : Place
+        The row, for error messages.
+
+    Returns
+    -------
+    dict of str to str or list of str
+        Question -> answer.
+    """
     answers: Answers = {}
     left = [("", classifications)]
     while left:
@@ -69,12 +92,28 @@ def read_answers(classifications: Any, place: Place) -> Answers:
 
 
 def _named(entry: Mapping[str, Any], place: Place) -> str | None:
-    """The stable name of a question or an answer, else the one that people see, which may change."""
+    """Return the stable name of a question or an answer, or else the displayed one, which may change."""
     value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
     return value or name or place.text(entry.get("title"), "title")
 
 
 def one_or_several(answer: Any, question: str, place: Place) -> str | list[str]:
+    """Return an answer of the oldest format as text, or as a list of texts.
+
+    Parameters
+    ----------
+    answer : object
+        The answer.
+    question : str
+        Its question, for error messages.
+    place : Place
+        The row, for error messages.
+
+    Returns
+    -------
+    str or list of str
+        The answer.
+    """
     if isinstance(answer, list):
         return [text for text in (place.text(entry, question) for entry in answer) if text]
     return place.text(answer, question) or ""

@@ -1,9 +1,9 @@
-"""Published data sets: the judgements of an item in lists, in dictionaries by worker, or only counted.
+"""Published data sets: the judgements of an item in lists, in objects by worker, or only as counts.
 
-- `lists`: `{"id": ..., "annotator_ids": [...], "labels": [...]}` per item, as JSON or as a table with list columns
-- `lewidi`: Le-Wi-Di, an object by item; in 2023 with comma-joined workers and labels, in 2025 with labels by worker
-- `peerannot`: `{"item": {"worker": label}}`
-- `counts`: so many votes for each class, without saying whose (`vote_counts.py`)
+- ``lists``: ``{"id": ..., "annotator_ids": [...], "labels": [...]}`` per item, as JSON or a table with list columns
+- ``lewidi``: Le-Wi-Di, an object by item; in 2023 workers and labels joined by commas, in 2025 labels by worker
+- ``peerannot``: ``{"item": {"worker": label}}``
+- ``counts``: the number of votes for each class, without workers (`vote_counts`)
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, has_roles
 from manyhands.io.formats.vote_counts import is_counts, read_counts
 from manyhands.io.formats.written_lists import parse_list, written_as_list
-from manyhands.io.messages import plain, shorten
+from manyhands.io.messages import normalise_name, shorten
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Folder, Records, Table, parse
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 QUESTION = "label"
 _WORKERS = ["annotator_ids", "annotators", "annotator_id", "annotator", "worker_ids", "workers", "worker_id", "worker"]
@@ -31,7 +32,18 @@ _ANSWERS, _METADATA = "answers.json", "metadata.json"
 
 
 def recognise(document: Document) -> str | None:
-    """By lists side by side, by what every item of the data set has, or by votes that are counted."""
+    """Recognise parallel lists, the keys of these data sets, or counts of votes.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"lists"``, ``"lewidi"``, ``"peerannot"`` or ``"counts"``; None for any other document.
+    """
     if isinstance(document, Folder):
         return "peerannot" if _answers_in(document) else None
     if isinstance(document, Records) and isinstance(document.value, dict):
@@ -43,14 +55,34 @@ def recognise(document: Document) -> str | None:
     return "counts" if is_counts(document) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """The judgements of every item, one row each; an item with none is a row without a label."""
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read the judgements of every item; an item without any is a row without a label.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per worker and item.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     if format_name == "counts":
-        return read_counts(document, columns_wanted, _ITEMS)
+        return read_counts(document, options, _ITEMS)
     if format_name == "lists":
-        return _read_lists(document, columns_wanted)
+        return _read_lists(document, options)
     for role in ("item", "worker", "label"):
-        columns_wanted.refuse(role, format_name, "the keys of its objects")
+        options.refuse(role, format_name, "the keys of its objects")
     if isinstance(document, Folder) and (found := _answers_in(document)):
         document = parse(document.members[found])
     if not isinstance(document, Records) or not isinstance(document.value, dict):
@@ -63,6 +95,7 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
 
 
 def _recognise_object(value: dict[str, Any]) -> str | None:
+    """Recognise an object that has an entry per item."""
     if _is_metadata(value):
         return "peerannot"
     entries = [entry for entry, _ in zip(value.values(), range(_ENTRIES_LOOKED_AT))]
@@ -75,18 +108,19 @@ def _recognise_object(value: dict[str, Any]) -> str | None:
 
 
 def _is_metadata(value: dict[str, Any]) -> bool:
+    """Whether an object is the metadata file of a peerannot data set."""
     return {"n_classes", "n_task"} <= value.keys() or {"n_classes", "n_workers"} <= value.keys()
 
 
 def _answers_in(folder: Folder) -> str | None:
-    """The answers of a peerannot data set, which has its metadata beside them."""
+    """Return the file of answers of a peerannot data set, which has its metadata beside it."""
     found = [name for name in folder.members if PurePosixPath(name).name == _ANSWERS]
-    beside = found and str(PurePosixPath(found[0]).with_name(_METADATA)) in folder.members
-    return found[0] if len(found) == 1 and beside else None
+    has_metadata = found and str(PurePosixPath(found[0]).with_name(_METADATA)) in folder.members
+    return found[0] if len(found) == 1 and has_metadata else None
 
 
 def _read_object(document: Records, format_name: str) -> Judgements:
-    """An object by item: labels by worker, or workers and labels joined by commas."""
+    """Read an object by item: labels by worker, or workers and labels joined by commas."""
     rows = Collector()
     for item, entry in document.value.items():
         where = f"{document.name}, item {shorten(item)!r}"
@@ -109,7 +143,7 @@ def _read_object(document: Records, format_name: str) -> Judgements:
 
 
 def _parts(joined: Any, where: str) -> list[str | None]:
-    """What stands between the commas; a list is taken as it is."""
+    """Return the parts between commas; a list is returned as it is."""
     if joined is None or joined == "":
         return []
     if isinstance(joined, list):
@@ -117,18 +151,14 @@ def _parts(joined: Any, where: str) -> list[str | None]:
     return [part.strip() for part in _text(joined, where).split(",")]
 
 
-def _read_lists(document: Document, columns_wanted: ColumnOptions) -> Judgements:
-    """Workers and labels of every item in two lists of the same length."""
+def _read_lists(document: Document, options: ColumnOptions) -> Judgements:
+    """Read workers and labels of every item from two lists of equal length."""
     header, entries = _entries(document)
     place = _list_columns(document) or (None, None)
-    worker = _key(header, columns_wanted.worker, "worker", place[0], document.name)
-    label = _key(header, columns_wanted.label, "label", place[1], document.name)
-    usual = next((name for wanted in _ITEMS for name in header if plain(name) == plain(wanted)), None)
-    item = (
-        usual
-        if columns_wanted.item is None
-        else header[find_column(header, columns_wanted.item, "item", document.name)]
-    )
+    worker = _key(header, options.worker, "worker", place[0], document.name)
+    label = _key(header, options.label, "label", place[1], document.name)
+    usual = next((name for wanted in _ITEMS for name in header if normalise_name(name) == normalise_name(wanted)), None)
+    item = usual if options.item is None else header[find_column(header, options.item, "item", document.name)]
     rows = Collector()
     for number, entry in enumerate(entries, start=1):
         name = str(number) if item is None else as_text(entry.get(item))
@@ -145,7 +175,7 @@ def _read_lists(document: Document, columns_wanted: ColumnOptions) -> Judgements
 
 
 def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, question: str = QUESTION) -> None:
-    """One row per worker and label, or one without either."""
+    """Add one row per worker and label, or one without either."""
     for worker, label in pairs:
         name = None if worker is None else _text(worker, where)
         if label is None:
@@ -161,17 +191,20 @@ def _add(rows: Collector, item: str, pairs: list[tuple[Any, Any]], where: str, q
 
 
 def _text(value: Any, where: str) -> str:
+    """Return a worker or a label as text."""
     if isinstance(value, list | dict):
-        raise AnnotationError(f"{where}: a {type(value).__name__} stands where a worker or a label should. Correct it.")
+        raise AnnotationError(f"{where}: a {type(value).__name__} in place of a worker or a label. Correct it.")
     return as_text(value) or ""
 
 
 def _refuse_uneven(where: str, workers: list[Any], labels: list[Any]) -> None:
+    """Refuse lists of different lengths."""
     if len(workers) != len(labels):
         raise AnnotationError(f"{where}: {len(workers)} worker(s) but {len(labels)} label(s). Correct the entry.")
 
 
 def _key(header: list[str], wanted: str | None, role: str, usual: str | None, name: str) -> str:
+    """Return the key of a role, by the name that was given or by its usual name."""
     if wanted is not None:
         return header[find_column(header, wanted, role, name)]
     if usual is None:
@@ -180,7 +213,7 @@ def _key(header: list[str], wanted: str | None, role: str, usual: str | None, na
 
 
 def _entries(document: Document) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """The items of the file by key; cells of a table are lists written as JSON."""
+    """Return the keys and the items of the file; cells of a table are lists written as JSON."""
     if isinstance(document, Records) and document.objects:
         return list(dict.fromkeys(key for entry in document.objects for key in entry)), iter(document.objects)
     if isinstance(document, Table):
@@ -189,23 +222,25 @@ def _entries(document: Document) -> tuple[list[str], Iterator[dict[str, Any]]]:
 
 
 def _list_columns(document: Document) -> tuple[str, str] | None:
-    """The keys of the workers and of the labels, where both are lists."""
+    """Return the keys of the workers and of the labels, if both are lists."""
     if isinstance(document, Table):
         first = [dict(zip(document.header, row)) for row in document.frame.head(_ENTRIES_LOOKED_AT).iter_rows()]
     else:
         first = document.objects[:_ENTRIES_LOOKED_AT] if isinstance(document, Records) else []
     lists = [key for key in dict.fromkeys(key for entry in first for key in entry) if _holds_lists(first, key)]
-    found = [next((key for wanted in names for key in lists if plain(key) == wanted), None) for names in _PLAIN]
+    found = [
+        next((key for wanted in names for key in lists if normalise_name(key) == wanted), None) for names in _PLAIN
+    ]
     return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
 
 
-_PLAIN = tuple([plain(name) for name in names] for names in (_WORKERS, _LABELS))
+_PLAIN = tuple([normalise_name(name) for name in names] for names in (_WORKERS, _LABELS))
 
 
 def _holds_lists(entries: list[dict[str, Any]], key: str) -> bool:
-    """Whether there are lists under a key; in cells of text, at least half of them, so that no name is taken for one.
+    """Whether there are lists under a key; of text cells, at least half must be lists.
 
-    A list in JSON is one beyond doubt. A cell is text, and [bot] or [none] is a name as good as any other.
+    A JSON list is certain. A cell is text, and [bot] or [none] may be a name.
     """
     given = [value for entry in entries if (value := entry.get(key)) is not None and value not in ("", "[]")]
     n_written = sum(map(written_as_list, given))
@@ -213,6 +248,7 @@ def _holds_lists(entries: list[dict[str, Any]], key: str) -> bool:
 
 
 def _list(value: Any, where: str, key: str) -> list[Any]:
+    """Return a list, parsed if it is written in a cell."""
     if value is None or value == "":
         return []
     if isinstance(value, str) and value.strip().startswith("["):

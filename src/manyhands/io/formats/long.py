@@ -1,8 +1,8 @@
 """Long tables: one row per judgement, with a column each for item, worker and label.
 
-Such a table may come as CSV, TSV, Parquet, XLSX, a data frame, JSON lines or a list of flat objects. A column of times
-decides which of two answers is the later one, a column of gold tells what is known, and a column that names the
-question separates several.
+Such a table may be CSV, TSV, Parquet, XLSX, a data frame, JSON lines or a list of flat objects. A column of times
+decides which of two answers is the later one, a column of gold labels gives known answers, and a column that names the
+question separates several questions.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import find_question, listed, plain
+from manyhands.io.messages import find_question, listed, normalise_name
+from manyhands.io.read.column_lookup import column_hint, find_column, single_column
 from manyhands.io.read.documents import Document, Records, Table, Words
 from manyhands.io.read.json_files import as_text
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column, name_it, only_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
 
-_STRONG = {  # names that say what a column is; the most usual first
+_STRONG = {  # unambiguous names of columns, the most usual first
     "item": "item task item_id task_id unit unit_id example example_id post_id comment_id document_id doc_id text_id "
     "sentence_id image_id image_name instance_id tweet_id sample_id",
     "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id labeler labeller labeler_id judge "
     "performer worker_name annotator_name rater_name",
     "label": "label answer response annotation judgment judgement label_name",
 }
-CONTENTS = ("image", "sample", "instance", "document", "sentence")  # what is shown, where no other name is there
-_WEAK = {  # names that may mean something else, and count where no other is there
+CONTENTS = ("image", "sample", "instance", "document", "sentence")  # contents of an item, used if there is no id
+_WEAK = {  # ambiguous names, used if there is no unambiguous one
     "item": f"question question_id id {' '.join(CONTENTS)}",
     "worker": "user user_id username user_name email",
     "label": "class class_name category rating value vote",
@@ -44,7 +45,20 @@ COMMON_NAMES |= {role: tuple(names.split()) for role, names in _OTHERS.items()}
 
 
 def recognise(document: Document) -> str | None:
-    """Any table is taken for a long one in the end; the sentence of `read` says what is missing."""
+    """Recognise long tables; any table that no other format recognised is taken for one.
+
+    If columns are missing, the error message of `read` names them.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"long"``; None for any other document.
+    """
     if isinstance(document, Table):
         return "long"
     if isinstance(document, Words):
@@ -55,21 +69,52 @@ def recognise(document: Document) -> str | None:
 
 
 def has_roles(header: Sequence[str]) -> bool:
-    """Whether a header names item, worker and label in the usual words."""
+    """Whether a header names item, worker and label in the usual words.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+
+    Returns
+    -------
+    bool
+        True if all three are there.
+    """
     return _covers(header)
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """The rows of a table as judgements, one each."""
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read the rows of a table as judgements.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per row of the table.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     table = as_table(document)
     place: dict[str, int] = {}
     for role in _NEEDED:
-        place[role] = _find_needed(table, role, getattr(columns_wanted, role))
+        place[role] = _find_needed(table, role, getattr(options, role))
     for role in ("time", "gold", "question"):
         found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
             place[role] = found[0]
-    table, question, questions = _one_question(table, place, columns_wanted)
+    table, question, questions = _one_question(table, place, options)
     label = table.column(place["label"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
@@ -83,14 +128,30 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
         mapping=mapping,
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
-        beside=table.frame,
+        other_columns=table.frame,
         questions=questions,
-        pieces=((table.name, len(table), table.locate),),
+        files=((table.name, len(table), table.locate),),
     )
 
 
 def as_table(document: Document) -> Table:
-    """A document as a table: flat objects become rows, lines of words their cells."""
+    """Return a document as a table: flat objects become rows, and words become cells.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+
+    Returns
+    -------
+    Table
+        The table.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a table, or its rows have different lengths.
+    """
     if isinstance(document, Table):
         return document
     if isinstance(document, Words):
@@ -108,14 +169,40 @@ def as_table(document: Document) -> Table:
 
 
 def objects_as_table(name: str, objects: Sequence[dict[str, Any]]) -> Table:
-    """A list of objects as rows; every key that any of them has is a column."""
+    """Return a list of objects as rows; every key that any of them has is a column.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file.
+    objects : sequence of dict
+        The objects.
+
+    Returns
+    -------
+    Table
+        One row per object, every value as text.
+    """
     header = list(dict.fromkeys(key for entry in objects for key in entry))
     columns = {str(at): [as_text(entry.get(key)) for entry in objects] for at, key in enumerate(header)}
     return Table(name, pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)), header)
 
 
 def gold_of(items: pl.Series, gold: pl.Series) -> dict[str, tuple[str, ...]]:
-    """Items with a known answer; several different ones are all right."""
+    """Return the items with a known answer.
+
+    Parameters
+    ----------
+    items : polars.Series of str
+        Item ids.
+    gold : polars.Series of str
+        Known answers; null or blank where there is none.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Item -> its known answers; several different ones are all right.
+    """
     known = pl.DataFrame({"item": items, "gold": gold}).drop_nulls().unique(maintain_order=True)
     found: dict[str, tuple[str, ...]] = {}
     for item, answer in known.iter_rows():
@@ -125,54 +212,56 @@ def gold_of(items: pl.Series, gold: pl.Series) -> dict[str, tuple[str, ...]]:
 
 
 def _covers(header: Sequence[str]) -> bool:
+    """Whether a header has a column for item, worker and label."""
     return all(_find_common(header, role) for role in _NEEDED)
 
 
 def _find_common(header: Sequence[str], role: str) -> list[int]:
-    """The places of the columns that are called what a role is called; of weak names only without a strong one."""
+    """Return the columns with a usual name for a role; ambiguous names only if there is no unambiguous one."""
     for known in (_STRONG[role], _WEAK[role]):
-        wanted = {plain(name) for name in known.split()}
-        found = [at for at, name in enumerate(header) if plain(name) in wanted]
+        wanted = {normalise_name(name) for name in known.split()}
+        found = [at for at, name in enumerate(header) if normalise_name(name) in wanted]
         if found:
             return found
     return []
 
 
 def _most_usual(header: Sequence[str], role: str) -> list[int]:
-    """The places of the columns whose name is the most usual one for a role."""
-    names = [plain(name) for name in header]
+    """Return the columns whose name is the most usual one for a role."""
+    names = [normalise_name(name) for name in header]
     for wanted in COMMON_NAMES[role]:
-        found = [at for at, name in enumerate(names) if name == plain(wanted)]
+        found = [at for at, name in enumerate(names) if name == normalise_name(wanted)]
         if found:
             return found
     return []
 
 
 def _find_needed(table: Table, role: str, name: str | None) -> int:
+    """Return the column of a role, by the name that was given or by its usual names."""
     if name is not None:
         return find_column(table.header, name, role, table.name)
     found = _find_common(table.header, role)
     if not found:
-        remedy = name_it(role)
+        remedy = column_hint(role)
         if role == "worker" or (role == "item" and not _find_common(table.header, "worker")):
             remedy += " If each worker has a column, name them all: --worker ann,bob."
         raise AnnotationError(f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. {remedy}")
-    return only_column(table.header, found, role, table.name)
+    return single_column(table.header, found, role, table.name)
 
 
 def _one_question(
-    table: Table, place: dict[str, int], columns_wanted: ColumnOptions
+    table: Table, place: dict[str, int], options: ColumnOptions
 ) -> tuple[Table, str, dict[str, int] | None]:
-    """Only the rows of the question that is meant, its name, and how many rows each has; blank lines stay."""
-    own_name = table.header[place["label"]]
+    """Return the rows of the selected question, its name, and the number of rows of each; blank lines are kept."""
+    label_name = table.header[place["label"]]
     if "question" not in place:
-        return table, own_name, None
+        return table, label_name, None
     column = table.column(place["question"]).fill_null("").str.strip_chars()
     counts = {name: n for name, n in column.value_counts().iter_rows() if name}
     names = sorted(counts)
-    if len(names) < 2 and columns_wanted.question is None:
-        return table, own_name, None
-    question, _ = find_question(columns_wanted.question, names, table.name)
+    if len(names) < 2 and options.question is None:
+        return table, label_name, None
+    question, _ = find_question(options.question, names, table.name)
     nameless = (column == "") & ~table.blank_lines()
     if nameless.any():
         raise AnnotationError(
@@ -185,5 +274,18 @@ def _one_question(
 
 
 def located(locate: Locate | None, rows: pl.Series) -> Locate | None:
-    """How to find the rows of a table when only some of them are left."""
+    """Return how to find the rows of a table of which only some are left.
+
+    Parameters
+    ----------
+    locate : callable or None
+        Maps a row of the whole table to its line.
+    rows : polars.Series of int
+        Numbers of the rows that are left.
+
+    Returns
+    -------
+    callable or None
+        Maps one of the remaining rows to its line.
+    """
     return None if locate is None else lambda row: locate(int(rows[row]))

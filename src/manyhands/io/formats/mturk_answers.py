@@ -1,7 +1,7 @@
 """Answers of MTurk in all their encodings, each question as one column.
 
-`x` or `x.label`; `x.<choice>`, true or false for each choice; and `taskAnswers`, a JSON object of questions. The same
-names come as columns of the CSV, behind `Answer.`, and as identifiers in the XML of the API.
+``x`` or ``x.label``; ``x.<choice>``, true or false for each choice; and ``taskAnswers``, a JSON object of questions.
+The same names are columns of the CSV, after ``Answer.``, and identifiers in the XML of the API.
 """
 
 from __future__ import annotations
@@ -14,26 +14,46 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import blank_as_null
+from manyhands.io.formats.item_columns import blank_as_null
 from manyhands.io.read import exact_json
 from manyhands.io.read.json_files import as_text
 
 TASK_ANSWERS = "taskAnswers"
-_PLAIN_ENDINGS = ("", "label", "labels")  # what crowd elements put behind the name of a question
+_PLAIN_ENDINGS = ("", "label", "labels")  # endings that crowd elements add to the name of a question
 _YES, _NO = "true", "false"
 
 Answer = str | list[str]
-Place = Callable[[int], str]  # a row -> where it stands, for a sentence
+Place = Callable[[int], str]  # number of a row -> its place in the file, for error messages
 
 
 def read_answers(columns: Mapping[str, pl.Series], place: Place) -> tuple[dict[str, pl.Series], dict[str, str]]:
-    """Question -> its answers, and question -> the names of the columns in which they stood."""
+    """Read the answers to each question from the columns of an export.
+
+    Parameters
+    ----------
+    columns : mapping of str to polars.Series
+        Columns by name without prefix.
+    place : callable
+        Maps the number of a row to its place in the file, for error messages.
+
+    Returns
+    -------
+    answers : dict of str to polars.Series
+        Question -> answers.
+    locations : dict of str to str
+        Question -> the columns that hold its answers.
+
+    Raises
+    ------
+    AnnotationError
+        If a cell cannot be parsed.
+    """
     answers: dict[str, pl.Series] = {}
-    said: dict[str, str] = {}
+    locations: dict[str, str] = {}
 
     def put(question: str, column: pl.Series, where: str, longer: str) -> None:
         name = longer if question in answers else question
-        answers[name], said[name] = column, where
+        answers[name], locations[name] = column, where
 
     groups: dict[str, list[str]] = defaultdict(list)
     for name in columns:
@@ -48,15 +68,28 @@ def read_answers(columns: Mapping[str, pl.Series], place: Place) -> tuple[dict[s
             if name == TASK_ANSWERS and column.dtype == pl.String:
                 for question, given in _read_json(column, place).items():
                     where = f"{TASK_ANSWERS}[].{question}"
-                    put(question, _tell(given, len(column), place), where, where)
+                    put(question, _read_values(given, len(column), place), where, where)
             else:
                 question = stem if ending in _PLAIN_ENDINGS else name
                 put(question, _as_lists(column) if ending == "labels" else blank_as_null(column), name, name)
-    return answers, said
+    return answers, locations
 
 
 def as_column(given: Mapping[int, Answer], n_rows: int) -> pl.Series:
-    """Answers by row as a column: text where none has several choices, otherwise lists; null for all other rows."""
+    """Return answers by row as a column.
+
+    Parameters
+    ----------
+    given : mapping of int to str or list of str
+        Row -> answer.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    polars.Series of length n_rows
+        Text if no answer has several choices, otherwise lists; null for all other rows.
+    """
     if all(isinstance(answer, str) or len(answer) <= 1 for answer in given.values()):
         texts = {row: answer if isinstance(answer, str) else "".join(answer) for row, answer in given.items()}
         return pl.Series([texts.get(row) or None for row in range(n_rows)], dtype=pl.String)
@@ -65,13 +98,14 @@ def as_column(given: Mapping[int, Answer], n_rows: int) -> pl.Series:
 
 
 def _is_boolean(column: pl.Series) -> bool:
+    """Whether a column holds true and false only."""
     if column.dtype != pl.String:
         return False
     return bool(column.str.strip_chars().str.to_lowercase().drop_nulls().unique().is_in([_YES, _NO, ""]).all())
 
 
 def _chosen(choices: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
-    """The names of those columns that are true: text where it is never more than one, otherwise lists."""
+    """Return the names of the columns that are true: text if it is never more than one, otherwise lists."""
     frame = pl.DataFrame([column.alias(str(at)) for at, column in enumerate(columns)])
     is_true = [pl.col(str(at)).str.strip_chars().str.to_lowercase() == _YES for at in range(len(columns))]
     named = [pl.when(true).then(pl.lit(choice)) for true, choice in zip(is_true, choices)]
@@ -82,7 +116,7 @@ def _chosen(choices: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _as_lists(column: pl.Series) -> pl.Series:
-    """Cells such as ["a","b"] as lists, where all of them are; otherwise text."""
+    """Return cells such as ["a","b"] as lists, if all of them are; otherwise text."""
     given: dict[int, Answer] = {}
     for row, cell in enumerate(column):
         if cell is None or not len(cell):
@@ -98,7 +132,7 @@ def _as_lists(column: pl.Series) -> pl.Series:
 
 
 def _read_json(column: pl.Series, place: Place) -> dict[str, dict[int, Any]]:
-    """Question -> row -> the value that stands for the answer."""
+    """Return the values of ``taskAnswers``: question -> row -> value."""
     found: dict[str, dict[int, Any]] = defaultdict(dict)
     for row, cell in enumerate(column):
         if cell is None or not cell.strip():
@@ -117,8 +151,8 @@ def _read_json(column: pl.Series, place: Place) -> dict[str, dict[int, Any]]:
     return found
 
 
-def _tell(given: Mapping[int, Any], n_rows: int, place: Place) -> pl.Series:
-    """What the values of one question say. A single box that is ticked or not is true or false."""
+def _read_values(given: Mapping[int, Any], n_rows: int, place: Place) -> pl.Series:
+    """Return the answers to one question as a column; a single checkbox is true or false."""
     choices = {choice for value in given.values() if _is_ticked(value) for choice in value}
     answers: dict[int, Answer] = {}
     for row, value in given.items():
@@ -132,7 +166,7 @@ def _tell(given: Mapping[int, Any], n_rows: int, place: Place) -> pl.Series:
 
 
 def _answer(value: Any, single_box: bool) -> Answer | None:
-    """The answer in a value of `taskAnswers`: text, choices, boxes that were ticked, or whatever else as JSON."""
+    """Return the answer in a value of ``taskAnswers``: text, choices, ticked boxes, or any other value as JSON."""
     if _is_ticked(value):
         ticked = [choice for choice, chosen in value.items() if chosen]
         return (_YES if ticked else _NO) if single_box else ticked
@@ -147,5 +181,5 @@ def _answer(value: Any, single_box: bool) -> Answer | None:
 
 
 def _is_ticked(value: Any) -> bool:
-    """Whether a value is boxes with their state."""
+    """Whether a value is a set of checkboxes with their state."""
     return isinstance(value, dict) and bool(value) and all(isinstance(chosen, bool) for chosen in value.values())

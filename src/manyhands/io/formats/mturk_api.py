@@ -1,4 +1,4 @@
-"""What the API of MTurk lists: assignments whose answers are XML inside a text."""
+"""Assignments that the API of MTurk returns, whose answers are XML in a text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, ParseError
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import keep_wanted
 from manyhands.io.formats.fields import assignments_of
+from manyhands.io.formats.item_columns import keep_wanted
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
@@ -18,14 +18,25 @@ from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
-HIT_AS_ITEM = "The HIT was taken for the item, as nothing here says what it showed; one item may be in several HITs."
+HIT_AS_ITEM = "The HIT was taken for the item, as its content is not in the file; one item may be in several HITs."
 _MARKS = ("AssignmentId", "WorkerId")
 _SELECTIONS = ("SelectionIdentifier", "OtherSelectionText")
 _TEXTS = ("FreeText", "UploadedFileKey")
 
 
 def assignments_in(value: Any) -> list[Any] | None:
-    """The assignments of one response, of several, or as a bare list; None where the first is not one."""
+    """Return the assignments of one response, of several, or of a bare list.
+
+    Parameters
+    ----------
+    value : object
+        A JSON value.
+
+    Returns
+    -------
+    list or None
+        The assignments; None if the first is not one.
+    """
     responses = value if isinstance(value, list) else [value]
     found: list[Any] = []
     for response in responses:
@@ -43,26 +54,44 @@ def assignments_in(value: Any) -> list[Any] | None:
     return found if known else None
 
 
-def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per assignment and question; the item is the HIT unless the user names another field."""
+def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
+    """Read one judgement per assignment; the item is the HIT, unless the caller names another field.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per assignment.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not such a list, or inconsistent.
+    """
     assignments = assignments_of(document, assignments_in, "the API of MTurk")
-    if columns_wanted.worker != "WorkerId":
-        columns_wanted.refuse("worker", "mturk-api", "WorkerId")
+    if options.worker != "WorkerId":
+        options.refuse("worker", "mturk-api", "WorkerId")
     for at, assignment in enumerate(assignments, start=1):
         if not isinstance(assignment, dict):
             raise AnnotationError(f"{document.name}, assignment {at} is not an object. Fetch it again.")
-    key = columns_wanted.item or "HITId"
+    key = options.item or "HITId"
     if assignments and not any(key in assignment for assignment in assignments):
         keys = sorted({key for assignment in assignments for key in assignment})
         raise AnnotationError(
             f"{document.name}: no assignment has {key!r}. Name one of these with --item: {listed(keys)}."
         )
-    answers, said = _read_all(assignments, document.name)
-    answers = keep_wanted(answers, columns_wanted.label, "", document.name)
+    answers, locations = _read_all(assignments, document.name)
+    answers = keep_wanted(answers, options.label, "", document.name)
     time, notes = parse_times(_column(assignments, "SubmitTime"))
     status = _column(assignments, "AssignmentStatus").str.to_lowercase()
     rejected = status == "rejected"
-    label = next(said[question] for question in answers) if len(answers) == 1 else "each QuestionIdentifier"
+    label = next(locations[question] for question in answers) if len(answers) == 1 else "each QuestionIdentifier"
     return Judgements(
         document.name,
         "mturk-api",
@@ -73,14 +102,26 @@ def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judge
         time=time,
         mapping={"item": key, "worker": "WorkerId", "label": f"Answer: {label}", "time": "SubmitTime"},
         notes=notes
-        | ({} if columns_wanted.item else {"item_is_hit": HIT_AS_ITEM})
+        | ({} if options.item else {"item_is_hit": HIT_AS_ITEM})
         | (document.notes if isinstance(document, Records) else {}),
     )
 
 
 def parse_answers(xml: str) -> dict[str, Answer]:
-    """Question -> answer of a QuestionFormAnswers document, which may neither declare nor fetch anything.
+    """Parse a QuestionFormAnswers document; declarations and external references are refused.
 
+    Parameters
+    ----------
+    xml : str
+        The document.
+
+    Returns
+    -------
+    dict of str to str or list of str
+        Question -> answer.
+
+    Examples
+    --------
     >>> parse_answers("<Q><Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>yes</FreeText></Answer></Q>")
     {'q': 'yes'}
     """
@@ -103,6 +144,8 @@ def parse_answers(xml: str) -> dict[str, Answer]:
 
 
 def _read_all(assignments: list[dict[str, Any]], source: str) -> tuple[dict[str, pl.Series], dict[str, str]]:
+    """Return the answers of all assignments by question, and where they were found."""
+
     def place(row: int) -> str:
         return f"{source}, assignment {shorten(str(as_text(assignments[row].get('AssignmentId'))))}"
 
@@ -115,27 +158,30 @@ def _read_all(assignments: list[dict[str, Any]], source: str) -> tuple[dict[str,
 
 
 def _parse(xml: Any, where: str) -> dict[str, Answer]:
+    """Parse the answers of one assignment."""
     from defusedxml import DefusedXmlException
 
     if not isinstance(xml, str):
-        raise AnnotationError(f"{where}: Answer is no text, so no XML either. Fetch it again.")
+        raise AnnotationError(f"{where}: Answer is not text, so it is not XML. Fetch it again.")
     try:
         return parse_answers(xml)
     except ParseError as error:
-        raise AnnotationError(f"{where}: Answer is not whole XML ({error}). Fetch it again.") from None
+        raise AnnotationError(f"{where}: Answer is not complete XML ({error}). Fetch it again.") from None
     except DefusedXmlException:
-        told = "declares a document type or entities, as MTurk never does"
-        raise AnnotationError(f"{where}: Answer {told}, so it was not read. Fetch it again.") from None
+        cause = "declares a document type or entities, as MTurk never does"
+        raise AnnotationError(f"{where}: Answer {cause}, so it was not read. Fetch it again.") from None
 
 
 def _column(assignments: list[dict[str, Any]], key: str) -> pl.Series:
+    """Return a field of all assignments as text."""
     return pl.Series([_text(assignment.get(key)) for assignment in assignments], dtype=pl.String)
 
 
 def _text(value: Any) -> str | None:
-    """An id as text; what is no plain value is none."""
+    """Return a scalar as text; None for anything else."""
     return None if isinstance(value, dict | list) else as_text(value)
 
 
 def _local_name(element: Element) -> str:
+    """Return the name of an element without its namespace."""
     return str(element.tag).rpartition("}")[2]

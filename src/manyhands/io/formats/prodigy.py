@@ -1,6 +1,6 @@
-"""Prodigy's `db-out`: JSON lines with one object per answer, by the marks `_input_hash` and `answer`.
+"""Prodigy's ``db-out``: JSON lines with one object per answer, recognised by ``_input_hash`` and ``answer``.
 
-In the choice view a worker accepts some of the `options`; in the binary view he accepts or rejects one `label`, and
+In the choice view a worker accepts some of the ``options``; in the binary view they accept or reject one ``label``, and
 every label is a question of its own.
 """
 
@@ -18,14 +18,14 @@ from manyhands.io.read.documents import Document, Records
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.times import Notes
 
-CHOICE = "accept"  # what the one question of the choice view is called
-_DATED = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # a session without a name: when it was started
+CHOICE = "accept"  # name of the only question of the choice view
+_DATED = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # a session without a name: the time of its start
 _OTHER_VIEWS = ("spans", "relations", "image_spans", "audio_spans")
 
 
 @dataclass
 class _Row:
-    """One answer: the question it belongs to, and what was said."""
+    """One answer: the question it belongs to, the choices, and why it does not count."""
 
     question: str | None
     answer: str | list[str] | None = None
@@ -33,20 +33,52 @@ class _Row:
 
 
 def recognise(document: Document) -> str | None:
+    """Recognise the keys that Prodigy adds to every object.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"prodigy"``; None for any other document.
+    """
     first = document.first if isinstance(document, Records) else {}
     return "prodigy" if "answer" in first and ("_input_hash" in first or "_task_hash" in first) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per object; those of a binary file that ask about another label are not among them."""
-    columns_wanted.refuse("label", "Prodigy", "accept, or in label and answer")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per object; in the binary view, only those about the selected label.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per object.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("label", "Prodigy", "accept, or in label and answer")
     name, objects = document.name, objects_of(document, "Prodigy")
     answers = [_row_of(entry, name, at) for at, entry in enumerate(objects, start=1)]
-    chosen = _rows_of_question(answers, columns_wanted.question, name)
-    workers, at_worker, worker_notes = _workers(objects, columns_wanted.worker, name)
-    item_field = columns_wanted.item or "_input_hash"
-    if columns_wanted.item and objects and all(field_of(entry, item_field) is None for entry in objects):
-        raise refuse_unknown_field(columns_wanted.item, "item", name, [key for entry in objects for key in entry])
+    chosen = _rows_of_question(answers, options.question, name)
+    workers, at_worker, worker_notes = _workers(objects, options.worker, name)
+    item_field = options.item or "_input_hash"
+    if options.item and objects and all(field_of(entry, item_field) is None for entry in objects):
+        raise refuse_unknown_field(options.item, "item", name, [key for entry in objects for key in entry])
     rows = Collector()
     for at in chosen:
         item = one_text(field_of(objects[at], item_field), name, at + 1, item_field)
@@ -69,20 +101,20 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
 
 
 def _row_of(entry: Mapping[str, Any], source: str, at: int) -> _Row:
-    """What one object says. A reviewer's object lists the versions that he chose from, and is not a worker's."""
-    said = entry.get("answer")
-    if said not in ("accept", "reject", "ignore", None):
-        raise AnnotationError(f"{source}, row {at}: answer is {shorten(str(said))!r}, not accept, reject or ignore.")
+    """Return the answer of one object; an object with versions is a reviewer's, and not a worker's."""
+    answer = entry.get("answer")
+    if answer not in ("accept", "reject", "ignore", None):
+        raise AnnotationError(f"{source}, row {at}: answer is {shorten(str(answer))!r}, not accept, reject or ignore.")
     label = one_text(entry.get("label"), source, at, "label") if "options" not in entry else None
     row = _Row(None)
     if "options" in entry or "accept" in entry:
-        row = _Row(CHOICE, _accepted(entry, source, at) if said == "accept" else None)
-        row.reason = "rejected" if said == "reject" else None
+        row = _Row(CHOICE, _accepted(entry, source, at) if answer == "accept" else None)
+        row.reason = "rejected" if answer == "reject" else None
     elif label:
-        row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(said or ""))
+        row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(answer or ""))
     elif any(key in entry for key in _OTHER_VIEWS):
         row.reason = "region"
-    if said == "ignore":
+    if answer == "ignore":
         row.reason = "skipped"
     if "versions" in entry:
         row.reason = "gold_account"
@@ -90,6 +122,7 @@ def _row_of(entry: Mapping[str, Any], source: str, at: int) -> _Row:
 
 
 def _accepted(entry: Mapping[str, Any], source: str, at: int) -> list[str]:
+    """Return the choices that were accepted."""
     accept = entry.get("accept")
     if accept is not None and not isinstance(accept, list):
         accept = [accept]
@@ -98,7 +131,7 @@ def _accepted(entry: Mapping[str, Any], source: str, at: int) -> list[str]:
 
 
 def _rows_of_question(answers: Sequence[_Row], wanted: str | None, source: str) -> list[int]:
-    """The rows that ask the question that is meant: a row of another one does not leave this one open."""
+    """Return the rows about the selected question; a row about another one does not leave this one unanswered."""
     names = list(dict.fromkeys(row.question for row in answers if row.question is not None))
     if len(names) < 2:
         return list(range(len(answers)))
@@ -107,7 +140,7 @@ def _rows_of_question(answers: Sequence[_Row], wanted: str | None, source: str) 
 
 
 def _workers(objects: Sequence[dict[str, Any]], wanted: str | None, source: str) -> tuple[list[str | None], str, Notes]:
-    """The worker of every object, where they stood, and what a person should know of them."""
+    """Return the worker of every object, where they were found, and notes."""
     if wanted is not None:
         named = [one_text(field_of(entry, wanted), source, at, wanted) for at, entry in enumerate(objects, start=1)]
         if objects and not any(named):
@@ -121,7 +154,7 @@ def _workers(objects: Sequence[dict[str, Any]], wanted: str | None, source: str)
     notes = {}
     dated = sorted(filter(_DATED.fullmatch, names))
     if dated:
-        notes["phantom_workers"] = (
+        notes["unnamed_sessions"] = (
             f"{len(dated)} of {len(names)} worker(s) are sessions without a name, such as {shorten(dated[0])!r}, so "
             "one person may be several workers. Next time add ?session=NAME to the address of Prodigy."
         )
@@ -134,9 +167,9 @@ def _workers(objects: Sequence[dict[str, Any]], wanted: str | None, source: str)
 
 
 def _dataset(names: set[str], sessions: Sequence[Any]) -> str:
-    """What all workers' names begin with, up to the first hyphen: Prodigy calls them <data set>-<session>.
+    """Return the common prefix of all workers' names up to the first hyphen: they are <data set>-<session>.
 
-    The name of a single worker may have a hyphen of its own, so there the sessions must begin in the same way.
+    The name of a single worker may contain a hyphen, so in that case the sessions must begin in the same way.
     """
     prefixes = {name[: name.find("-") + 1] for name in names}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
@@ -148,6 +181,7 @@ def _dataset(names: set[str], sessions: Sequence[Any]) -> str:
 
 
 def _add(rows: Collector, item: str, worker: str | None, row: _Row) -> None:
+    """Add one answer; a reviewer's answer is gold."""
     answers = {row.question: row.answer} if row.question is not None else {}
     if row.reason == "gold_account" and row.question is not None and row.answer:
         rows.gold[row.question][item] = (row.answer,) if isinstance(row.answer, str) else tuple(row.answer)
@@ -158,16 +192,18 @@ def _add(rows: Collector, item: str, worker: str | None, row: _Row) -> None:
 
 
 def _label_fields(answers: Sequence[_Row]) -> list[str]:
+    """Return the fields that hold the labels, for `Judgements.mapping`."""
     choice = any(row.question == CHOICE for row in answers)
     binary = any(row.question not in (CHOICE, None) for row in answers)
     return ["accept"] * choice + ["label with answer"] * binary or ["accept"]
 
 
 def _notes_on(rows: Collector, objects: Sequence[dict[str, Any]], answers: Sequence[_Row]) -> Notes:
+    """Return notes on reviews, on empty answers and on unsupported views."""
     notes = {}
     reviewed = rows.reason.count("gold_account")
     if reviewed:
-        notes["reviewed"] = f"{reviewed} answer(s) are a reviewer's: they serve as gold and not as a worker's."
+        notes["reviewed"] = f"{reviewed} answer(s) are those of a reviewer: they are used as gold, not as labels."
     empty = sum(row.answer == [] and row.reason is None for row in answers)
     if empty:
         notes["nothing_chosen"] = f"{empty} answer(s) were accepted without any choice, and count as no label."
@@ -180,9 +216,10 @@ def _notes_on(rows: Collector, objects: Sequence[dict[str, Any]], answers: Seque
 
 
 def _refusal(source: str, rows: Collector) -> str | None:
+    """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
-        nobody=f"{source} does not say whose answers these are (no _annotator_id, no _session_id), so they cannot be "
-        "weighed. Annotate with ?session=NAME in the address of Prodigy and export again with db-out.",
+        no_worker=f"{source} does not name the workers (no _annotator_id, no _session_id), so they cannot be "
+        "distinguished. Annotate with ?session=NAME in the address of Prodigy and export again with db-out.",
         only_parts=f"{source} marks spans, not classes of whole items, so there is nothing to aggregate.",
     )

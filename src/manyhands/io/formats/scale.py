@@ -1,6 +1,6 @@
 """Scale AI: tasks with one answer to each field, or conversations with annotations on their messages.
 
-Scale never says who worked on a task, so everything is the word of one worker called `scale`.
+Scale does not name the workers of a task, so all answers are those of one worker called ``scale``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,24 @@ from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 
 WORKER = "scale"
 _NOTE = (
-    "Scale does not say who gave an answer, so all answers count as those of one worker. Use them as gold, or as one "
-    "voice beside those of others; alone they are no crowd."
+    "Scale does not name its workers, so all answers count as those of one worker. Use them as gold, or as one worker "
+    "among others; on their own they are not a crowd."
 )
 
 
 def recognise(document: Document) -> str | None:
+    """Recognise tasks with an id, a status and a response, parameters or threads.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"scale"``; None for any other document.
+    """
     if not isinstance(document, Records):
         return None
     value = document.value
@@ -31,46 +43,67 @@ def recognise(document: Document) -> str | None:
     return "scale" if parts or isinstance(first.get("threads"), list) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per task; of a conversation, one per message, turn or thread that has annotations."""
-    columns_wanted.refuse("worker", "Scale", "nothing (it names none)")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read one judgement per task; of a conversation, one per message, turn or thread with annotations.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per annotated task or message.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("worker", "Scale", "nothing (it names none)")
     name = document.name
     value = document.value if isinstance(document, Records) else None
     tasks = objects_of(Records(name, _tasks(value)) if isinstance(value, dict) else document, "Scale")
-    if columns_wanted.item and tasks and all(field_of(task, columns_wanted.item) is None for task in tasks):
-        raise refuse_unknown_field(columns_wanted.item, "item", name, [key for task in tasks for key in task])
+    if options.item and tasks and all(field_of(task, options.item) is None for task in tasks):
+        raise refuse_unknown_field(options.item, "item", name, [key for task in tasks for key in task])
     rows, times = Collector(), []
     for at, task in enumerate(tasks, start=1):
-        item = _item(task, columns_wanted.item, name, at)
+        item = _item(task, options.item, name, at)
         done = task.get("status") == "completed"
         for part, answers, region in _answered(task, name, at):
             reason = "draft" if not done else "region" if region and not answers else None
             rows.add(item + part, WORKER, answers, reason)
             times.append(task.get("completed_at"))
     notes = set_times(rows, times)
-    only_question(rows, columns_wanted, name)
+    only_question(rows, options, name)
     regions = "region" in rows.reason and not rows.answers
     return rows.judgements(
         name,
         format_name,
         mapping={
-            "item": columns_wanted.item or "unique_id, else task_id",
-            "worker": f"nowhere; all are called {WORKER!r}",
+            "item": options.item or "unique_id, else task_id",
+            "worker": f"not in the file; all are called {WORKER!r}",
             "label": "response.annotations, or annotations of messages",
             "time": "completed_at",
         },
-        notes=getattr(document, "notes", {}) | notes | {"one_voice": _NOTE},
+        notes=getattr(document, "notes", {}) | notes | {"single_worker": _NOTE},
         refusal=f"{name} marks parts of items, not classes, so there is nothing to aggregate." if regions else None,
     )
 
 
 def _tasks(value: dict[str, Any]) -> list[Any]:
-    """The tasks of a page that the API lists, or the one task that a file holds."""
+    """Return the tasks of a page that the API returns, or the one task of a file."""
     docs = value.get("docs")
     return docs if isinstance(docs, list) and "task_id" not in value else [value]
 
 
 def _item(task: Mapping[str, Any], wanted: str | None, source: str, at: int) -> str:
+    """Return the item of a task."""
     for key in ("unique_id", "task_id") if wanted is None else (wanted,):
         item = one_text(field_of(task, key), source, at, key)
         if item:
@@ -79,7 +112,7 @@ def _item(task: Mapping[str, Any], wanted: str | None, source: str, at: int) -> 
 
 
 def _answered(task: Mapping[str, Any], source: str, at: int) -> Iterator[tuple[str, dict[str, str | list[str]], bool]]:
-    """Every part of a task that was annotated: what its name ends in, the answers, and whether some are no classes."""
+    """Yield every annotated part of a task: the end of its name, the answers, and whether some are not classes."""
     threads = _objects(task.get("threads"), source, at, "threads")
     if not threads:
         given = _response(task, source, at)
@@ -98,7 +131,7 @@ def _answered(task: Mapping[str, Any], source: str, at: int) -> Iterator[tuple[s
 
 
 def _annotated(threads: list[dict[str, Any]], source: str, at: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The threads, turns and messages with annotations, by the path to them."""
+    """Yield the threads, turns and messages with annotations, by their path."""
     for t, thread in enumerate(threads):
         thread_id = one_text(thread.get("id"), source, at, "a thread's id") or str(t)
         above = f"/{thread_id}" if len(threads) > 1 else ""
@@ -109,14 +142,14 @@ def _annotated(threads: list[dict[str, Any]], source: str, at: int) -> Iterator[
             ids = [one_text(message.get("id"), source, at, "a message's id") for message in messages]
             inner += [(turn_path, turn)]
             inner += [(f"{turn_path}/{ids[m] or m}", message) for m, message in enumerate(messages)]
-        for path, held in inner:
-            annotations = _objects(held.get("annotations"), source, at, "annotations")
+        for path, part in inner:
+            annotations = _objects(part.get("annotations"), source, at, "annotations")
             if annotations:
                 yield path, annotations
 
 
 def _response(task: Mapping[str, Any], source: str, at: int) -> dict[str, Any]:
-    """The answers by field: of a text collection under `annotations`, of a categorisation under `category`."""
+    """Return the answers by field, of a text collection (``annotations``) or a categorisation (``category``)."""
     response = task.get("response")
     if response is None or _is_list_of_marks(task):
         return {}
@@ -130,12 +163,13 @@ def _response(task: Mapping[str, Any], source: str, at: int) -> dict[str, Any]:
 
 
 def _is_list_of_marks(task: Mapping[str, Any]) -> bool:
+    """Whether the annotations of a task are a list of marked regions."""
     response = task.get("response")
     return isinstance(response, dict) and isinstance(response.get("annotations"), list)
 
 
 def _labels(value: Any, source: str, at: int, what: str) -> str | list[str] | None:
-    """One answer, or several; "" where there is none, and None for what is no class."""
+    """Return one answer, or several; "" if there is none, and None if it is not a class."""
     if isinstance(value, dict):
         if "response" not in value:
             return None
@@ -149,6 +183,7 @@ def _labels(value: Any, source: str, at: int, what: str) -> str | list[str] | No
 
 
 def _objects(value: Any, source: str, at: int, what: str) -> list[dict[str, Any]]:
+    """Return a list of objects, empty for null, or refuse anything else."""
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):

@@ -16,57 +16,95 @@ from manyhands.io.formats.grids import (
     flat_table,
     labels_of,
     left_out_note,
-    sort_out,
-    speak_alike,
+    share_values,
+    split_label_columns,
     with_blank_lines,
 )
 from manyhands.io.formats.long import as_table
 from manyhands.io.formats.wide import QUESTION, of_cells
-from manyhands.io.messages import listed, plain
+from manyhands.io.messages import listed, normalise_name
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _PEOPLE = "name full_name your_name participant participant_id respondent respondent_id email_address student"
-_WORKERS = WORKER_NAMES | frozenset(map(plain, _PEOPLE.split()))
+_WORKERS = WORKER_NAMES | frozenset(map(normalise_name, _PEOPLE.split()))
 
 
 def recognise(document: Document) -> str | None:
-    """A worker's name on top of the first column, or the second after a time; and columns that speak alike."""
+    """Recognise surveys: workers in the first column, or in the second after a time, and columns that share classes.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"survey"``; None for any other document.
+    """
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     at_worker = _usual_worker(header)
-    if at_worker is None or any(plain(name) in ITEM_NAMES | LABEL_NAMES for name in header):
+    if at_worker is None or any(normalise_name(name) in ITEM_NAMES | LABEL_NAMES for name in header):
         return None
     table = flat_table(document)
     if table is None:
         return None
     rows = table.frame.filter(~table.blank_lines())
     workers = rows.to_series(at_worker)
-    if not len(rows) or 2 * workers.n_unique() <= len(workers):  # some may have answered again, most have not
+    if not len(rows) or 2 * workers.n_unique() <= len(workers):  # a few workers may have answered twice
         return None
-    items, _ = sort_out(table, range(at_worker + 1, rows.width), rows)
-    return "survey" if speak_alike(rows, items) else None
+    items, _ = split_label_columns(table, range(at_worker + 1, rows.width), rows)
+    return "survey" if share_values(rows, items) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """Every cell of a worker and an item as one judgement; an empty one has no label."""
-    columns_wanted.refuse("label", "A survey", "the cells of the items' columns")
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read every cell as one judgement; an empty cell has no label.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per worker and item.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
+    options.refuse("label", "A survey", "the cells of the items' columns")
     table = as_table(document)
     blank = table.blank_lines()
     rows = table.frame.filter(~blank)
-    at_worker = _find_worker(table, columns_wanted)
-    at_time = next((at for at, name in enumerate(table.header) if plain(name) in TIME_NAMES and at != at_worker), None)
-    at_items, left_out = _items(table, rows, at_worker, columns_wanted)
-    labels, minus_one_is_none = labels_of([rows.to_series(at) for at in at_items], columns_wanted.missing)
+    at_worker = _find_worker(table, options)
+    at_time = next(
+        (at for at, name in enumerate(table.header) if normalise_name(name) in TIME_NAMES and at != at_worker), None
+    )
+    at_items, left_out = _items(table, rows, at_worker, options)
+    labels, minus_one_is_none = labels_of([rows.to_series(at) for at in at_items], options.missing)
     n_workers, n_items = len(rows), len(at_items)
     by_worker = np.arange(n_workers * n_items).reshape(n_items, n_workers).T.ravel()
     of_worker = np.repeat(np.arange(n_workers), n_items)
     time, notes = parse_times(rows.to_series(at_time)) if at_time is not None else (None, {})
     notes |= document.notes if isinstance(document, Records) else {}
-    if columns_wanted.item is None:
+    if options.item is None:
         notes |= left_out_note(table.header, [at for at in left_out if at != at_time], "items", "item")
-    said = f"a cell for each of {n_items} items" + ("; -1 is no label" if minus_one_is_none else "")
-    mapping = {"item": "a column each", "worker": table.header[at_worker] or "the first column", "label": said}
+    label_location = f"a cell for each of {n_items} items" + ("; -1 is no label" if minus_one_is_none else "")
+    mapping = {
+        "item": "a column each",
+        "worker": table.header[at_worker] or "the first column",
+        "label": label_location,
+    }
     found = Judgements(
         table.name,
         format_name,
@@ -78,38 +116,37 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
         time=None if time is None else time.gather(of_worker),
         mapping=mapping | ({} if at_time is None else {"time": table.header[at_time]}),
         notes=notes,
-        pieces=((table.name, n_items * n_workers + int(blank.sum()), of_cells(table, blank, n_items)),),
+        files=((table.name, n_items * n_workers + int(blank.sum()), of_cells(table, blank, n_items)),),
     )
     return with_blank_lines(found, int(blank.sum()))
 
 
 def _usual_worker(header: Sequence[str]) -> int | None:
-    names = [plain(name) for name in header]
+    """Return the position of the workers' column by its usual names, or None."""
+    names = [normalise_name(name) for name in header]
     if names[:1] and names[0] in _WORKERS:
         return 0
     return 1 if len(names) > 1 and names[0] in TIME_NAMES and names[1] in _WORKERS else None
 
 
-def _find_worker(table: Table, columns_wanted: ColumnOptions) -> int:
-    """The column that the user names, that has a usual name, or the first that is no time."""
-    if columns_wanted.worker is not None:
-        return find_column(table.header, columns_wanted.worker, "worker", table.name)
+def _find_worker(table: Table, options: ColumnOptions) -> int:
+    """Return the column that the caller names, that has a usual name, or the first that is not a time."""
+    if options.worker is not None:
+        return find_column(table.header, options.worker, "worker", table.name)
     usual = _usual_worker(table.header)
     if usual is not None:
         return usual
-    return next((at for at, name in enumerate(table.header) if plain(name) not in TIME_NAMES), 0)
+    return next((at for at, name in enumerate(table.header) if normalise_name(name) not in TIME_NAMES), 0)
 
 
-def _items(
-    table: Table, rows: pl.DataFrame, at_worker: int, columns_wanted: ColumnOptions
-) -> tuple[list[int], list[int]]:
-    """The columns of the items: those that the user names, or all that may hold labels; and the others."""
+def _items(table: Table, rows: pl.DataFrame, at_worker: int, options: ColumnOptions) -> tuple[list[int], list[int]]:
+    """Return the columns of the items, named by the caller or all that may hold labels, and the others."""
     others = [at for at in range(len(table.header)) if at != at_worker]
-    if columns_wanted.item is not None:
-        names = [columns_wanted.item] if columns_wanted.item in table.header else columns_wanted.item.split(",")
+    if options.item is not None:
+        names = [options.item] if options.item in table.header else options.item.split(",")
         chosen = [find_column(table.header, name.strip(), "item", table.name) for name in names]
         return chosen, [at for at in others if at not in chosen]
-    items, left_out = sort_out(table, others, rows)
+    items, left_out = split_label_columns(table, others, rows)
     if not items:
         raise AnnotationError(
             f"{table.name} has {listed(table.header)}: none of them holds the labels of an item. A survey has a "

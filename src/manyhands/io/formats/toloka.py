@@ -1,6 +1,6 @@
-"""Toloka: the TSV of a pool's assignments, and the assignments that its API lists.
+"""Toloka: the TSV of a pool's assignments, and the assignments that its API returns.
 
-One assignment is a page of several tasks. `GOLDEN:*` and `known_solutions` are the known answers of control tasks.
+One assignment is a page of several tasks. ``GOLDEN:*`` and ``known_solutions`` are known answers of control tasks.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted, named_columns, usual_item
+from manyhands.io.formats.item_columns import choose_item, find_wanted, keep_wanted, named_columns, usual_item
 from manyhands.io.formats.long import as_table, gold_of
 from manyhands.io.formats.toloka_api import assignments_in, read_assignments
 from manyhands.io.formats.toloka_status import reason_of, status_notes
+from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
-from manyhands.io.read.judgements import ColumnOptions, Judgements, find_column
+from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
 
 _INPUT, _OUTPUT, _GOLDEN, _CONFIDENCE, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "CONFIDENCE:", "ASSIGNMENT:"
@@ -25,13 +26,24 @@ _AGGREGATED = (
     "to aggregate. Download the assignments of the pool, with the column ASSIGNMENT:worker_id ticked."
 )
 _NO_WORKER = (
-    "does not say who gave which answer, so workers cannot be told apart. "
+    "does not name the worker of each answer, so workers cannot be distinguished. "
     "Download the assignments again with the column ASSIGNMENT:worker_id ticked."
 )
 
 
 def recognise(document: Document) -> str | None:
-    """Columns whose names begin as those of Toloka do, or pages of parallel tasks and solutions."""
+    """Recognise the prefixes of Toloka's columns, or pages of parallel tasks and solutions.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"toloka"`` or ``"toloka-api"``; None for any other document.
+    """
     if isinstance(document, Records):
         return "toloka-api" if assignments_in(document.value) is not None else None
     if not isinstance(document, Table):
@@ -40,27 +52,47 @@ def recognise(document: Document) -> str | None:
     return "toloka" if shown and any(name.startswith((_OUTPUT, _GOLDEN)) for name in document.header) else None
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """The judgements of a pool; empty rows between pages, and what was not submitted or was rejected, do not count."""
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read the judgements of a pool; blank rows between pages, and rejected or unsubmitted assignments, do not count.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per task of an assignment.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     if format_name == "toloka-api":
-        return read_assignments(document, columns_wanted)
+        return read_assignments(document, options)
     table = as_table(document)
     outputs = named_columns(table, _OUTPUT)
     if not outputs:
         raise AnnotationError(
             f"{table.name} has no {_OUTPUT}* column, so no answers. Download the assignments of the pool."
         )
-    if columns_wanted.worker is None and _WORKER not in table.header:
+    if options.worker is None and _WORKER not in table.header:
         return _refused(table)
-    worker = find_column(table.header, columns_wanted.worker or _WORKER, "worker", table.name)
-    item, item_said, notes = _find_item(table, columns_wanted)
-    answers = keep_wanted(outputs, columns_wanted.label, _OUTPUT, table.name)
+    worker = find_column(table.header, options.worker or _WORKER, "worker", table.name)
+    item, item_location, notes = _find_item(table, options)
+    answers = keep_wanted(outputs, options.label, _OUTPUT, table.name)
     known = {question: column for question, column in named_columns(table, _GOLDEN).items() if question in answers}
     reason, unknown = _reasons(table)
     at_time = next((name for name in _TIMES if name in table.header), None)
     time, unread = parse_times(table.column(table.header.index(at_time))) if at_time is not None else (None, {})
     label = _OUTPUT + (next(iter(answers)) if len(answers) == 1 else "*")
-    mapping = {"item": item_said, "worker": table.header[worker], "label": label}
+    mapping = {"item": item_location, "worker": table.header[worker], "label": label}
     mapping |= {"time": at_time} if at_time is not None else {}
     mapping |= {"gold": f"{_GOLDEN}{label.removeprefix(_OUTPUT)}"} if known else {}
     return Judgements(
@@ -77,17 +109,18 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
     )
 
 
-def _find_item(table: Table, columns_wanted: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
-    """The item's column, how the mapping puts it, and notes."""
+def _find_item(table: Table, options: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:
+    """Return the item's column, its description for the mapping, and notes."""
     inputs = named_columns(table, _INPUT)
-    if columns_wanted.item is None and inputs:
-        name, said, notes = choose_item(inputs, _INPUT, table.name, _TASK)
-        return inputs[name], said, notes
-    at = find_wanted(table.header, columns_wanted.item or _TASK, _INPUT, table.name)
+    if options.item is None and inputs:
+        name, location, notes = choose_item(inputs, _INPUT, table.name, _TASK)
+        return inputs[name], location, notes
+    at = find_wanted(table.header, options.item or _TASK, _INPUT, table.name)
     return table.column(at), table.header[at], {}
 
 
 def _reasons(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
+    """Return why rows do not count, by the status of their assignment, and notes."""
     if _STATUS not in table.header:
         return None, {}
     status = table.column(table.header.index(_STATUS))
@@ -97,18 +130,18 @@ def _reasons(table: Table) -> tuple[pl.Series | None, dict[str, str]]:
 
 
 def _refused(table: Table) -> Judgements:
-    """A file without workers, each row with the reason why it does not count."""
+    """Return the rows of a file without workers, each with the reason why it does not count."""
     inputs = named_columns(table, _INPUT)
     aggregated = bool(named_columns(table, _CONFIDENCE))
     name = usual_item(inputs) or next(iter(inputs), None)
     blank = table.frame.select(pl.all_horizontal(pl.all().str.strip_chars().fill_null("") == "")).to_series()
-    nobody = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
+    nulls = pl.Series([None], dtype=pl.String).new_from_index(0, len(table))
     reason = pl.Series(["aggregated" if aggregated else "no_worker"]).new_from_index(0, len(table))
     return Judgements(
         table.name,
         "toloka",
-        item=nobody if name is None else inputs[name],
-        worker=nobody,
+        item=nulls if name is None else inputs[name],
+        worker=nulls,
         answers={},
         reason=reason.set(blank, "blank"),
         mapping={} if name is None else {"item": _INPUT + name},

@@ -1,4 +1,4 @@
-"""What the API of Toloka lists: assignments, each with its tasks and, in the same order, their solutions."""
+"""Assignments that the API of Toloka returns, each with its tasks and, in the same order, their solutions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.choosing_items import choose_item, find_wanted, keep_wanted
 from manyhands.io.formats.fields import assignments_of
+from manyhands.io.formats.item_columns import choose_item, find_wanted, keep_wanted
 from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.messages import shorten
@@ -22,7 +22,18 @@ _INPUT, _OUTPUT, _TASK = "input_values.", "output_values.", "task_id"
 
 
 def assignments_in(value: Any) -> list[Any] | None:
-    """The assignments of one response, of several, or as a bare list; None where the first is not one."""
+    """Return the assignments of one response, of several, or of a bare list.
+
+    Parameters
+    ----------
+    value : object
+        A JSON value.
+
+    Returns
+    -------
+    list or None
+        The assignments; None if the first is not one.
+    """
     found: list[Any] = []
     for response in value if isinstance(value, list) else [value]:
         if not isinstance(response, dict):
@@ -35,6 +46,7 @@ def assignments_in(value: Any) -> list[Any] | None:
 
 
 def _is_assignment(value: Any) -> bool:
+    """Whether a value is an assignment of Toloka."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("tasks"), list)
@@ -42,38 +54,57 @@ def _is_assignment(value: Any) -> bool:
     )
 
 
-def read_assignments(document: Document, columns_wanted: ColumnOptions) -> Judgements:
-    """One judgement per task of an assignment and question."""
+def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
+    """Read one judgement per task of an assignment.
+
+    Parameters
+    ----------
+    document : Document
+        A parsed file.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per task of an assignment.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not such a list, or inconsistent.
+    """
     assignments = assignments_of(document, assignments_in, "Toloka's API")
-    if columns_wanted.worker != "user_id":
-        columns_wanted.refuse("worker", "toloka-api", "user_id")
+    if options.worker != "user_id":
+        options.refuse("worker", "toloka-api", "user_id")
     tasks = _Tasks(document.name)
     for at, assignment in enumerate(assignments, start=1):
         tasks.add_all(assignment, at)
     times, unread = parse_times(pl.Series(tasks.times, dtype=pl.String))
-    item, item_said, notes = _find_item(tasks, columns_wanted)
+    item, item_location, notes = _find_item(tasks, options)
     tasks.rows.item, tasks.rows.time = item, times.to_list()
     for row, question, answer in tasks.known:
         name = item[row]
         if name is not None:
             allowed = tasks.rows.gold[question].get(name, ())
             tasks.rows.gold[question][name] = allowed if answer in allowed else (*allowed, answer)
-    mapping = {"item": item_said, "worker": "user_id", "label": "solutions[].output_values", "time": "submitted"}
+    mapping = {"item": item_location, "worker": "user_id", "label": "solutions[].output_values", "time": "submitted"}
     judgements = tasks.rows.judgements(
         document.name,
         "toloka-api",
         mapping=mapping | ({"gold": "tasks[].known_solutions"} if tasks.known else {}),
         notes=(document.notes if isinstance(document, Records) else {}) | notes | unread | status_notes(tasks.statuses),
     )
-    return replace(judgements, answers=keep_wanted(judgements.answers, columns_wanted.label, _OUTPUT, document.name))
+    return replace(judgements, answers=keep_wanted(judgements.answers, options.label, _OUTPUT, document.name))
 
 
 class _Tasks:
-    """The tasks of all assignments, a row each."""
+    """Collects the tasks of all assignments, a row each."""
 
     def __init__(self, source: str) -> None:
+        """Start without rows."""
         self.source = source
-        self.rows = Collector()  # its items and times are known in the end
+        self.rows = Collector()  # its items and times are set at the end
         self.ids: list[str | None] = []
         self.times: list[str | None] = []
         self.inputs: list[dict[str, Any]] = []
@@ -81,7 +112,7 @@ class _Tasks:
         self.statuses: set[str] = set()
 
     def add_all(self, assignment: Any, at: int) -> None:
-        """One assignment, the one at number `at`."""
+        """Add the tasks of one assignment, the one with number `at`."""
         where = f"{self.source}, assignment {at}"
         assignment = _object(assignment, where)
         where = f"{self.source}, assignment {shorten(_text(assignment.get('id'), where) or str(at))}"
@@ -100,6 +131,7 @@ class _Tasks:
             self.inputs.append({key: _as_json(value, where) for key, value in shown.items()})
 
     def _add_known(self, task: dict[str, Any], where: str) -> None:
+        """Add the known answers of a control task."""
         where = f"{where}, known_solutions"
         known = task.get("known_solutions") or []
         if not isinstance(known, list):
@@ -115,7 +147,7 @@ class _Tasks:
 
 
 def _pairs(assignment: dict[str, Any], is_open: bool, where: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each task with its solution; an assignment that was never submitted may have none."""
+    """Return each task with its solution; an assignment that was not submitted may have none."""
     tasks, solutions = assignment.get("tasks") or [], assignment.get("solutions") or []
     if not isinstance(tasks, list) or not isinstance(solutions, list):
         raise AnnotationError(f"{where}: its tasks and solutions are not both lists. Fetch it again.")
@@ -123,8 +155,8 @@ def _pairs(assignment: dict[str, Any], is_open: bool, where: str) -> list[tuple[
         solutions = [{}] * len(tasks)
     if len(tasks) != len(solutions):
         raise AnnotationError(
-            f"{where}: {len(tasks)} task(s), but {len(solutions)} solution(s), so nobody can tell which belong "
-            "together. Fetch it again."
+            f"{where}: {len(tasks)} task(s), but {len(solutions)} solution(s), so they cannot be "
+            "matched. Fetch it again."
         )
     return [
         (_object(task, f"{where}, tasks"), _object(solution or {}, f"{where}, solutions"))
@@ -132,39 +164,42 @@ def _pairs(assignment: dict[str, Any], is_open: bool, where: str) -> list[tuple[
     ]
 
 
-def _find_item(tasks: _Tasks, columns_wanted: ColumnOptions) -> tuple[list[str | None], str, dict[str, str]]:
-    """The values that name the items, how the mapping puts it, and notes."""
+def _find_item(tasks: _Tasks, options: ColumnOptions) -> tuple[list[str | None], str, dict[str, str]]:
+    """Return the item of each row, its description for the mapping, and notes."""
     ids = pl.Series(tasks.ids, dtype=pl.String)
     shown = objects_as_table(tasks.source, tasks.inputs)
     columns = {name: shown.column(at) for at, name in enumerate(shown.header)}
-    if columns_wanted.item is None and columns:
-        name, said, notes = choose_item(columns, _INPUT, tasks.source, _TASK)
-        return columns[name].to_list(), said, notes
+    if options.item is None and columns:
+        name, location, notes = choose_item(columns, _INPUT, tasks.source, _TASK)
+        return columns[name].to_list(), location, notes
     header = [*(_INPUT + name for name in columns), _TASK]
-    at = find_wanted(header, columns_wanted.item or _TASK, _INPUT, tasks.source)
+    at = find_wanted(header, options.item or _TASK, _INPUT, tasks.source)
     return [*columns.values(), ids][at].to_list(), header[at], {}
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
+    """Return an object, or refuse anything else."""
     if not isinstance(value, dict):
         raise AnnotationError(f"{where}: {_shown(value)} where an object should be. Fetch it again.")
     return value
 
 
 def _text(value: Any, where: str) -> str | None:
+    """Return a text, or refuse an object or a list."""
     if isinstance(value, dict | list):
         raise AnnotationError(f"{where}: {_shown(value)} where a text should be. Fetch it again.")
     return as_text(value)
 
 
 def _answer(value: Any, where: str) -> str | list[str] | None:
-    """One choice, several, or whatever else as JSON."""
+    """Return one choice, several, or any other value as JSON."""
     if isinstance(value, list):
         return [text for text in (_as_json(choice, where) for choice in value) if text]
     return _as_json(value, where) or None
 
 
 def _as_json(value: Any, where: str) -> str | None:
+    """Return a value as text, with the place in the error message."""
     try:
         return as_text(value)
     except AnnotationError as error:
@@ -172,5 +207,5 @@ def _as_json(value: Any, where: str) -> str | None:
 
 
 def _shown(value: Any) -> str:
-    """What stands there, for a sentence; what is nested too deep cannot be printed."""
+    """Return a value for an error message; a deeply nested one cannot be printed."""
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else shorten(repr(value))

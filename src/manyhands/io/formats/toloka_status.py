@@ -1,4 +1,4 @@
-"""What became of an assignment in Toloka. The same state is APPROVED in the TSV and ACCEPTED in the API."""
+"""Status of an assignment in Toloka. The same status is APPROVED in the TSV and ACCEPTED in the API."""
 
 from __future__ import annotations
 
@@ -7,17 +7,39 @@ from collections.abc import Iterable
 from manyhands.io.messages import listed
 
 _COUNTED = ("APPROVED", "ACCEPTED", "SUBMITTED")
-# An active assignment is still being worked on; one that has expired was left without being submitted.
+# An active assignment is not finished; an expired one was never submitted.
 _REASONS = {"REJECTED": "rejected", "SKIPPED": "skipped", "EXPIRED": "skipped", "ACTIVE": "draft"}
 
 
 def reason_of(status: str) -> str | None:
-    """Why an assignment of this status does not count, or None where it does."""
+    """Return why an assignment of this status does not count.
+
+    Parameters
+    ----------
+    status : str
+        Status in the file.
+
+    Returns
+    -------
+    str or None
+        The reason; None if it counts.
+    """
     return _REASONS.get(status.strip().upper())
 
 
 def status_notes(statuses: Iterable[str]) -> dict[str, str]:
-    """A note on every status that is none of Toloka's."""
+    """Return a note on every unknown status.
+
+    Parameters
+    ----------
+    statuses : iterable of str
+        All statuses of a file.
+
+    Returns
+    -------
+    dict of str to str
+        The note; empty if all are known.
+    """
     unknown = [text for text in dict.fromkeys(statuses) if text.strip().upper() not in (*_COUNTED, *_REASONS)]
-    said = f"Nobody knows what the status {listed(unknown)} means; answers with it were counted."
-    return {"unknown_status": said} if unknown else {}
+    message = f"The status {listed(unknown)} is unknown; answers with it were counted."
+    return {"unknown_status": message} if unknown else {}

@@ -1,4 +1,4 @@
-"""Text files without a header: a matrix of whole numbers, or triples of coder, item and label."""
+"""Text files without a header: a matrix of integers, or triples of coder, item and label (as in NLTK)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,22 @@ from manyhands.io.read.documents import Document, Table, Words
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 _NUMBER = re.compile(r"-?\d+(\.0*)?|nan", re.IGNORECASE)
-_CLEARLY = 3  # times as many different values in one column as in the other tell items from coders
+_CLEARLY = 3  # the column with this many times more distinct values than the other holds the items
 
 
 def recognise(document: Document) -> str | None:
-    """Rows of numbers are a matrix, rows of three words are triples; three numbers might be either."""
+    """Recognise rows of integers as a matrix, and rows of three words as triples; three integers may be either.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        ``"matrix"`` or ``"nltk"``; None for any other document.
+    """
     rows = _rows(document)
     if not rows or has_roles(rows[0]):  # a header after all
         return None
@@ -29,13 +40,33 @@ def recognise(document: Document) -> str | None:
     if isinstance(document, Words) and three and not any("-1" in row for row in rows):
         raise AnnotationError(
             f"{document.name} has three numbers in every line: a matrix of three workers, or triples. "
-            "Say which with --format matrix or --format nltk."
+            "Name the format: --format matrix or --format nltk."
         )
     return "matrix"
 
 
-def read(document: Document, format_name: str, columns_wanted: ColumnOptions) -> Judgements:
-    """Judgements of a matrix without names, or of triples without a header."""
+def read(document: Document, format_name: str, options: ColumnOptions) -> Judgements:
+    """Read a matrix without names, or triples without a header.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    format_name : str
+        Name of the format, as it was recognised or given.
+    options : ColumnOptions
+        Columns and question that the caller named.
+
+    Returns
+    -------
+    Judgements
+        One row per cell or line.
+
+    Raises
+    ------
+    AnnotationError
+        If the document is not of this format, or inconsistent.
+    """
     rows = _rows(document)
     if not rows:
         raise AnnotationError(f"{document.name} is not lines of words without a header. Leave --format out.")
@@ -45,11 +76,11 @@ def read(document: Document, format_name: str, columns_wanted: ColumnOptions) ->
         raise AnnotationError(f"{document.name}, line {uneven}: {len(rows[uneven - 1])} words; the first has {width}.")
     if format_name == "nltk":
         return _read_triples(document.name, rows)
-    return _read_matrix(document.name, rows, columns_wanted)
+    return _read_matrix(document.name, rows, options)
 
 
 def _rows(document: Document) -> list[list[str]]:
-    """The lines of a file without a header; of a table, only where its header is a line of labels itself."""
+    """Return the lines of a file without a header; of a table, only if its header is a line of labels itself."""
     if isinstance(document, Words):
         return document.rows
     if isinstance(document, Table) and "-1" in document.header and all(map(_NUMBER.fullmatch, document.header)):
@@ -57,32 +88,32 @@ def _rows(document: Document) -> list[list[str]]:
     return []
 
 
-def _read_matrix(name: str, rows: list[list[str]], columns_wanted: ColumnOptions) -> Judgements:
-    """Items are rows and workers are columns, both by number from 0."""
+def _read_matrix(name: str, rows: list[list[str]], options: ColumnOptions) -> Judgements:
+    """Read a matrix: items are rows and workers are columns, both numbered from 0."""
     words = {word for row in rows for word in row}
-    says_nothing = "-1" in words or any(word.lower() == "nan" for word in words)
-    if not columns_wanted.missing and words & {"0", "0.", "0.0"} and not says_nothing:
+    has_missing = "-1" in words or any(word.lower() == "nan" for word in words)
+    if not options.missing and words & {"0", "0.", "0.0"} and not has_missing:
         raise AnnotationError(
-            f"{name} has 0 but no -1: is 0 a class, or no label? Say --missing 0, or --missing -1 where 0 is a class."
+            f"{name} has 0 but no -1: is 0 a class, or no label? Add --missing 0, or --missing -1 if 0 is a class."
         )
     cells = [pl.Series([row[at] for row in rows], dtype=pl.String) for at in range(len(rows[0]))]
     cells = [cell.set(cell.str.to_lowercase() == "nan", None) for cell in cells]
     items = pl.Series([str(at) for at in range(len(rows))], dtype=pl.String)
     workers = [str(at) for at in range(len(cells))]
-    return replace(
-        cells_as_judgements(name, "matrix", items, workers, cells, columns_wanted.missing), items_numbered=True
-    )
+    return replace(cells_as_judgements(name, "matrix", items, workers, cells, options.missing), items_numbered=True)
 
 
 def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
-    """Coder first, as NLTK has it, unless the first column clearly has the items; either way the reader is told."""
+    """Read triples: coder first, as in NLTK, unless the first column holds the items; a note states the order."""
     if len(rows[0]) != 3:
         raise AnnotationError(f"{name} has {len(rows[0])} words in a line; triples have three: coder, item, label.")
     columns = [pl.Series([row[at] for row in rows], dtype=pl.String) for at in range(3)]
     first, second = columns[0].n_unique(), columns[1].n_unique()
     coder, item = (1, 0) if first >= max(_CLEARLY * second, _CLEARLY + second) else (0, 1)
     place = {0: "first", 1: "second"}
-    said = f"The {place[coder]} word of each line was taken for the worker, the {place[item]} for the item; check it."
+    message = (
+        f"The {place[coder]} word of each line was taken for the worker, the {place[item]} for the item; check it."
+    )
     return Judgements(
         name,
         "nltk",
@@ -90,5 +121,5 @@ def _read_triples(name: str, rows: list[list[str]]) -> Judgements:
         worker=columns[coder],
         answers={"label": columns[2]},
         mapping={"item": f"word {item + 1}", "worker": f"word {coder + 1}", "label": "word 3"},
-        notes={"order_of_words": said},
+        notes={"order_of_words": message},
     )

@@ -1,4 +1,4 @@
-"""Lists that are written in a cell: as JSON, or as Python writes them, which pandas puts into CSV files."""
+"""Lists written as text in a cell: as JSON, or in Python's syntax, which pandas writes into CSV files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,20 @@ _WORDS = {"None": None, "True": True, "False": False}
 
 
 def written_as_list(value: Any) -> bool:
-    """Whether a text is a list with entries in quotes, or numbers, or lists of such; an empty one says nothing.
+    """Whether a text is a list of quoted texts, numbers, or lists of these; an empty list does not count.
 
+    Parameters
+    ----------
+    value : object
+        A cell.
+
+    Returns
+    -------
+    bool
+        True if it is such a list.
+
+    Examples
+    --------
     >>> written_as_list('["a", 1]'), written_as_list("['a']"), written_as_list("[bot]"), written_as_list("[null]")
     (True, True, False, False)
     """
@@ -27,13 +39,30 @@ def written_as_list(value: Any) -> bool:
         entries = parse_list(value)
     except ValueError:
         return False
-    said = [entry for entry in entries if entry is not None and not isinstance(entry, bool)]
-    return bool(said) and not any(isinstance(entry, dict) for entry in said)
+    values = [entry for entry in entries if entry is not None and not isinstance(entry, bool)]
+    return bool(values) and not any(isinstance(entry, dict) for entry in values)
 
 
 def parse_list(text: str) -> list[Any]:
-    """The entries of a list in JSON or in Python's syntax; a ValueError where it is none.
+    """Parse a list in JSON or in Python's syntax.
 
+    Parameters
+    ----------
+    text : str
+        A cell.
+
+    Returns
+    -------
+    list
+        The entries.
+
+    Raises
+    ------
+    ValueError
+        If it is not a list.
+
+    Examples
+    --------
     >>> parse_list("['a', None, 12345678901234567890123]")
     ['a', None, '12345678901234567890123']
     """
@@ -47,7 +76,7 @@ def parse_list(text: str) -> list[Any]:
 
 
 def _parse_python(text: str) -> list[Any]:
-    """Without lists in it. Each entry is taken by itself, so that no text is deep enough to harm Python's parser."""
+    """Parse a flat list entry by entry, so that no text is nested deep enough to exhaust Python's parser."""
     begin = text.index("[") + 1
     if text[:begin].strip() != "[":
         raise ValueError("not a list")
@@ -55,7 +84,7 @@ def _parse_python(text: str) -> list[Any]:
     while True:
         found = _ENTRY.match(text, begin)
         if found is None:
-            if entries and re.compile(r"\s*\]\s*\Z").match(text, begin):  # a comma may stand before the end
+            if entries and re.compile(r"\s*\]\s*\Z").match(text, begin):  # a comma may precede the end
                 return entries
             raise ValueError("not a list")
         entries.append(_entry(*found.groups()[:3]))
@@ -65,12 +94,13 @@ def _parse_python(text: str) -> list[Any]:
 
 
 def _entry(quoted: str | None, number: str | None, word: str | None) -> Any:
+    """Return the value of one entry."""
     if quoted is not None:
         try:
             text: str = literal_eval(quoted)
         except SyntaxError:
             raise ValueError("not a text") from None
-        text.encode()  # half a surrogate pair is a ValueError, too
+        text.encode()  # raises a ValueError for half a surrogate pair
         return text
     if number is not None:
         try:

@@ -1,4 +1,7 @@
-"""What a file is made of, before anyone asks what it means: a table, JSON, bare words, or a folder of these."""
+"""Step 2 of reading: the content of a file as a table, JSON records, words, or a folder of files.
+
+Nothing here depends on the annotation tool that wrote the file.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +12,72 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
 from manyhands.io.read.parquet import read_parquet
-from manyhands.io.read.sources import PARQUET, ZIP, Source, open_path
-from manyhands.io.read.text import as_utf8, not_utf8
+from manyhands.io.read.sources import PARQUET, Source, open_path
+from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook
 
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
-_PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # known by their first bytes
+_PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
 READABLE = ".csv, .tsv, .txt, .json, .jsonl, .ndjson, .parquet and .xlsx files, gzipped or in a folder or zip"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with named columns, every cell text; null where a cell has nothing."""
+    """Rows with named columns; every cell is text, or null where it is empty.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    frame : polars.DataFrame
+        The cells.
+    header : list of str
+        Names of the columns as in the file; polars renames those that occur twice.
+    locate : callable or None
+        Maps the number of a row to its line in the file, for error messages.
+    """
 
     name: str
     frame: pl.DataFrame
-    header: list[str]  # as in the file; polars renames what comes twice
+    header: list[str]
     locate: Locate | None = field(default=None, compare=False)
 
     def column(self, at: int) -> pl.Series:
+        """Return the column at a position."""
         return self.frame.to_series(at)
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.frame)
 
     def place(self, row: int) -> str:
-        """The file and a row of it, as a person finds it; what it takes to find that out is only done here."""
+        """Return the file and the line of a row, for error messages; the file is read again to find the line."""
         found = None if self.locate is None else self.locate(row)
         return f"{self.name}, {found or f'row {row + 1} after the header'}"
 
     def blank_lines(self) -> pl.Series:
-        """The rows in which no cell says anything."""
+        """Return the rows in which every cell is empty or white space, as a Boolean series."""
         return self.frame.select(pl.all_horizontal((pl.all().str.strip_chars() == "").fill_null(True))).to_series()
 
 
 @dataclass(frozen=True)
 class Records:
-    """What a JSON file holds: a list, or one object. JSON lines are the list of their objects."""
+    """Content of a JSON file; JSON lines are the list of their values.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    value : object
+        The parsed value, usually a list of objects or one object.
+    notes : dict of str to str
+        Warnings about the file: code -> sentence.
+    """
 
     name: str
     value: Any
@@ -57,21 +85,29 @@ class Records:
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The list where it is one of objects, otherwise nothing."""
+        """The value, if it is a list of objects; otherwise an empty list."""
         if isinstance(self.value, list) and all(isinstance(entry, dict) for entry in self.value):
             return self.value
         return []
 
     @property
     def first(self) -> dict[str, Any]:
-        """The first object of the list, by which an export is known; empty where there is none."""
+        """The first object of the list, by which a format is recognised; empty where there is none."""
         begins = isinstance(self.value, list) and self.value and isinstance(self.value[0], dict)
         return self.value[0] if begins else {}
 
 
 @dataclass(frozen=True)
 class Words:
-    """Lines of bare words, without a header."""
+    """Lines of words separated by white space, without a header.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    rows : list of list of str
+        The words of each line that is not blank.
+    """
 
     name: str
     rows: list[list[str]]
@@ -79,7 +115,15 @@ class Words:
 
 @dataclass(frozen=True)
 class Folder:
-    """Files by name, in a folder or a zip."""
+    """Files of a folder or a zip.
+
+    Attributes
+    ----------
+    name : str
+        Path of the folder or archive.
+    members : mapping of str to Source
+        The files by their path within it.
+    """
 
     name: str
     members: Mapping[str, Source]
@@ -89,7 +133,20 @@ Document = Table | Records | Words | Folder
 
 
 def open_document(path: Any, encoding: str | None = None) -> Document:
-    """What stands at a path, or a data frame as the table that it is."""
+    """Open a path, or take a data frame as the table that it is.
+
+    Parameters
+    ----------
+    path : str, Path or data frame
+        As in `read_export`.
+    encoding : str or None, default=None
+        Encoding of text files that are not UTF-8.
+
+    Returns
+    -------
+    Table, Records, Words or Folder
+        The content.
+    """
     if hasattr(path, "columns"):
         from manyhands.io.read.frames import frame_as_text
 
@@ -100,7 +157,25 @@ def open_document(path: Any, encoding: str | None = None) -> Document:
 
 
 def parse(source: Source, encoding: str | None = None) -> Document:
-    """One file, by its content first and its name second."""
+    """Parse one file, recognised by its content first and by its name second.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    encoding : str or None, default=None
+        Encoding of text files that are not UTF-8.
+
+    Returns
+    -------
+    Table, Records or Words
+        The content.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is empty, damaged, or of an unknown kind.
+    """
     if not source.size:
         raise AnnotationError(f"{source.name} is empty. Export it again; the first line must name the columns.")
     if source.head.startswith(PARQUET):
@@ -108,7 +183,7 @@ def parse(source: Source, encoding: str | None = None) -> Document:
     if source.head.startswith(ZIP):
         return Table(source.name, *read_workbook(source), _sheet_rows(source))
     if source.suffix in _PACKED_SUFFIXES:
-        raise AnnotationError(f"{source.name} is not what its name says: its content is no {source.suffix} file.")
+        raise AnnotationError(f"{source.name} has a wrong name: its content is not that of a {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
         raise AnnotationError(f"{source.name} ends in {source.suffix!r}. manyhands reads {READABLE}.")
     loaded = source.loaded()
@@ -121,13 +196,14 @@ def parse(source: Source, encoding: str | None = None) -> Document:
 
 
 def _has_separators(source: Source) -> bool:
-    """Whether the first line is cells rather than words; a line of blanks says nothing."""
+    """Whether the first line has cells rather than words; blank lines are skipped."""
     line = source.head.lstrip().split(b"\n", 1)[0]
     return any(separator in line for separator in (b"\t", b",", b";"))
 
 
 def _word_rows(source: Source) -> list[list[str]]:
-    wrong = not_utf8(source)
+    """Return the words of each line."""
+    wrong = utf8_error(source)
     if wrong is not None:
         raise AnnotationError(wrong)
     rows = [line.split() for line in source.read().decode().split("\n") if line.strip()]
@@ -137,26 +213,27 @@ def _word_rows(source: Source) -> list[list[str]]:
 
 
 def _sheet_rows(source: Source) -> Locate:
-    """How to find the row of a sheet: blank ones above the header are not read, but count for a person."""
+    """Return a function that finds the row of a sheet: blank rows above the header are not read, but counted."""
 
     def locate(row: int) -> str | None:
         import fastexcel
 
         try:
             book = fastexcel.read_excel(source.read())
-            sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MOST_ABOVE).to_polars()
+            sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MAX_ABOVE).to_polars()
         except (fastexcel.FastExcelError, AnnotationError):
             return None
-        said = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-        return f"row {int(said.arg_max() or 0) + row + 2} of the sheet" if said.any() else None
+        filled = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+        return f"row {int(filled.arg_max() or 0) + row + 2} of the sheet" if filled.any() else None
 
     return locate
 
 
-_MOST_ABOVE = 10_000  # rows of a sheet in which its header is looked for
+_MAX_ABOVE = 10_000  # rows of a sheet in which the header is searched
 
 
 def _parquet_table(source: Source) -> Table:
+    """Read a Parquet file as a table of text."""
     from manyhands.io.read.frames import frame_as_text
 
     return Table(source.name, *frame_as_text(read_parquet(source)))

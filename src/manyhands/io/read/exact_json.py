@@ -1,8 +1,8 @@
-"""JSON whose numbers keep their identity: what 64 bits cannot hold becomes text, digit for digit.
+"""JSON whose numbers keep their identity: numbers that 64 bits cannot represent are read as text, digit by digit.
 
-orjson reads a whole number beyond 64 bits as the nearest float, so that different ids become the same one, and
-refuses one beyond all floats. Such numbers are looked for by NumPy, a piece of the document at a time. Only where there
-is one is the document written again, with quotes around it, and that copy is read.
+orjson reads an integer beyond 64 bits as the nearest float, so that different ids become equal, and refuses a number
+beyond the range of floats. Such numbers are searched with NumPy, one piece of the document at a time. Only if there
+are some is the document copied with quotes around them, and the copy is parsed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-_PIECE = 1 << 20  # bytes looked at together; some ten arrays of as many bytes are made
-_SMALL = 1 << 12  # bytes; below that an expression is faster than arrays
-_REACH = 24  # bytes beyond a piece that are looked at with it
-_RUN = 16  # digits; every number with fewer has a float of its own
+_PIECE = 1 << 20  # bytes searched at a time; about ten arrays of this size are allocated
+_SMALL = 1 << 12  # bytes; below that a regular expression is faster than arrays
+_REACH = 24  # bytes beyond a piece that are searched with it
+_RUN = 16  # digits; every number with fewer digits has a float of its own
 _MAY_BE_LONG = re.compile(rb"[0-9.]{16}|[0-9][eE][+-]?[0-9]{3}")
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BEFORE, _AFTER = b" \t\r\n:,[", b" \t\r\n,]}"
@@ -29,27 +29,53 @@ Spans = list[tuple[int, int]]
 
 
 def loads(content: bytes | str) -> Any:
-    """The value of a JSON document; raises what `orjson.loads` raises.
+    """Parse a JSON document.
 
-    Whole numbers beyond 64 bits, and numbers with a point or an exponent that differ from the float nearest to them,
-    are given as the text that stands in the document.
+    Parameters
+    ----------
+    content : bytes or str
+        The document.
 
+    Returns
+    -------
+    object
+        Its value. Integers beyond 64 bits, and numbers with a point or exponent that differ from the nearest float, are
+        returned as the text in the document.
+
+    Raises
+    ------
+    orjson.JSONDecodeError
+        As `orjson.loads` does.
+
+    Examples
+    --------
     >>> loads(b"[12345678901234567890123, 0.1, 1e400]")
     ['12345678901234567890123', 0.1, '1e400']
     """
     if isinstance(content, str):
         if content.isascii() and not _MAY_BE_LONG.search(content.encode()):
             return orjson.loads(content)
-        content = content.encode("utf-8", "surrogatepass")  # which orjson refuses as it refuses other bytes
+        content = content.encode("utf-8", "surrogatepass")  # orjson refuses surrogates like other invalid bytes
     spans = find_inexact(content)
     if not spans:
         return orjson.loads(content)
-    orjson.loads(rewritten(content, spans, quoted=False))  # what stands in quotes may only be where a number may be
+    orjson.loads(rewritten(content, spans, quoted=False))  # checks that a number is allowed in each of these places
     return orjson.loads(rewritten(content, spans))
 
 
 def find_inexact(content: bytes) -> Spans:
-    """Where the numbers begin and end that orjson would not read exactly; in order, none of them within a text."""
+    """Find the numbers that orjson would not read exactly.
+
+    Parameters
+    ----------
+    content : bytes
+        A JSON document.
+
+    Returns
+    -------
+    list of (int, int)
+        Begin and end of each such number, in order; digits within strings are not numbers.
+    """
     if len(content) <= _SMALL and not _MAY_BE_LONG.search(content):
         return []
     found = [span for at in _candidates(content) if (span := _number_at(content, at)) is not None]
@@ -57,7 +83,22 @@ def find_inexact(content: bytes) -> Spans:
 
 
 def rewritten(content: bytes, spans: Spans, *, quoted: bool = True) -> bytes:
-    """The document with these numbers in quotes, or, as long as before, with zeros in their places."""
+    """Return the document with quotes around some numbers, or with zeros of the same length in their places.
+
+    Parameters
+    ----------
+    content : bytes
+        A JSON document.
+    spans : list of (int, int)
+        Begin and end of the numbers, in order.
+    quoted : bool, default=True
+        Put quotes around the numbers; otherwise replace them by zeros.
+
+    Returns
+    -------
+    bytes
+        The changed document.
+    """
     parts, end = [], 0
     for begin, after in spans:
         number = b'"%b"' % content[begin:after] if quoted else b"0.".ljust(after - begin, b"0")
@@ -67,7 +108,7 @@ def rewritten(content: bytes, spans: Spans, *, quoted: bool = True) -> bytes:
 
 
 def _candidates(content: bytes) -> Iterator[int]:
-    """Where sixteen digits or more begin, and where the digits before a large exponent do; some stand in texts."""
+    """Yield where long runs of digits, and digits before a large exponent, begin; some of them are in strings."""
     codes = np.frombuffer(content, np.uint8)
     for first in range(0, len(codes), _PIECE):
         begin = max(first - 1, 0)  # a run begins where the byte before is none of its kind
@@ -81,7 +122,7 @@ def _candidates(content: bytes) -> Iterator[int]:
 
 
 def _long_runs(in_run: Any) -> Any:
-    """Where runs of at least `_RUN` begin."""
+    """Return where runs of at least `_RUN` true values begin."""
     together = in_run
     for step in (1, 2, 4, 8):
         together = together[:-step] & together[step:]
@@ -92,7 +133,7 @@ def _long_runs(in_run: Any) -> Any:
 
 
 def _begin_of_digits(content: bytes, at: int) -> int:
-    """Where the digits before an exponent begin; -1 where it is a small one, or the run is long and found as such."""
+    """Return where the digits before an exponent begin; -1 if the exponent is small, or the run is a long one."""
     window = content[max(at - _RUN, 0) : at]
     digits = re.search(rb"[0-9.]+$", window)
     if digits is None or not re.match(rb"[eE][+-]?[0-9]{3}", content[at : at + 5]):
@@ -101,7 +142,7 @@ def _begin_of_digits(content: bytes, at: int) -> int:
 
 
 def _number_at(content: bytes, at: int) -> tuple[int, int] | None:
-    """The number that begins with the digit at `at`, or with a minus before it, if a float would not be the same."""
+    """Return the span of the number whose first digit is at `at`, unless a float represents it exactly."""
     begin = at - 1 if at and content[at - 1] == _MINUS else at
     found = _NUMBER.match(content, begin)
     if found is None or (begin and content[begin - 1] not in _BEFORE):
@@ -112,6 +153,7 @@ def _number_at(content: bytes, at: int) -> tuple[int, int] | None:
 
 
 def _is_exact(number: bytes) -> bool:
+    """Whether orjson reads this number exactly."""
     text = number.decode()
     if text.lstrip("-").isdigit():
         return len(text) <= 20 and -(2**63) <= int(text) < 2**64
@@ -124,7 +166,7 @@ def _is_exact(number: bytes) -> bool:
 
 
 def _outside_texts(content: bytes, found: Sequence[tuple[int, int]]) -> Spans:
-    """Those that an even number of quotes stands before."""
+    """Return the spans that are not within a string: an even number of quotes comes before them."""
     plain = content.replace(rb"\\", b"..").replace(rb"\"", b"..") if b"\\" in content else content
     codes, begins = np.frombuffer(plain, np.uint8), np.array([begin for begin, _ in found])
     n_quotes = np.zeros(len(found), np.int64)

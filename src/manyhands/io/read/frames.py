@@ -1,4 +1,4 @@
-"""Data frames of polars and pandas, and Parquet, as text."""
+"""Data frames of polars and pandas, and Parquet tables, with every cell as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,25 @@ from manyhands.io.read.json_files import as_text
 
 
 def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
-    """A polars or pandas frame with every column as text, null where a value is missing, and the columns' names."""
+    """Return a data frame with every column as text.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, polars.LazyFrame or pandas.DataFrame
+        The frame.
+
+    Returns
+    -------
+    frame : polars.DataFrame
+        The cells as text, null where a value is missing; integers that a missing value turned into floats are integers.
+    header : list of str
+        Names of the columns.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a data frame, or if a column holds bytes or invalid text.
+    """
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pl.DataFrame):
@@ -22,9 +40,9 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
     elif hasattr(frame, "iloc"):
         header = [str(name) for name in frame.columns]
-        odd = half_pair(header)
-        if odd is not None:
-            raise AnnotationError(f"One column is called {odd!r}, {HALF_PAIR}")
+        invalid = half_pair(header)
+        if invalid is not None:
+            raise AnnotationError(f"One column is called {invalid!r}, {HALF_PAIR}")
         columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
     else:
         raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")
@@ -32,6 +50,7 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _column_as_text(column: pl.Series, name: str) -> pl.Series:
+    """Return a polars column as text."""
     if column.dtype == pl.String:
         return column
     if column.dtype.is_float() and _are_whole(column):
@@ -45,6 +64,7 @@ def _column_as_text(column: pl.Series, name: str) -> pl.Series:
 
 
 def _pandas_as_text(column: Any, name: str) -> pl.Series:
+    """Return a pandas column as text."""
     if getattr(column.dtype, "kind", "") != "f":
         return _values_as_text(column, name)
     numbers = pl.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -52,16 +72,16 @@ def _pandas_as_text(column: Any, name: str) -> pl.Series:
 
 
 def _are_whole(column: pl.Series) -> bool:
-    """Whether numbers with a point are whole ones that a missing value turned into such: 1.0 is then meant as 1."""
+    """Whether floats are integers that a missing value turned into floats: 1.0 then means 1."""
     given = column.cast(pl.Float64).fill_nan(None).drop_nulls()
     return bool(((given == given.round()) & (given.abs() < _EXACT)).all())
 
 
-_EXACT = 2.0**53  # beyond it not every whole number has a float of its own
+_EXACT = 2.0**53  # beyond it not every integer has a float of its own
 
 
 def _values_as_text(column: Any, name: str) -> pl.Series:
-    """Value by value: a frame may mix numbers and text, and pandas has several ways to say that nothing is there."""
+    """Convert value by value: a frame may mix numbers and text, and pandas has several kinds of missing values."""
     try:
         return pl.Series([_cell(value) for value in column.to_list()], dtype=pl.String)
     except UnicodeEncodeError:
@@ -69,10 +89,11 @@ def _values_as_text(column: Any, name: str) -> pl.Series:
 
 
 def _cell(value: Any) -> str | None:
+    """Return one value as text, or None where it is missing."""
     if isinstance(value, np.ndarray | np.generic | pl.Series):
         value = value.tolist() if not isinstance(value, pl.Series) else value.to_list()
     if isinstance(value, str):
-        return str.__str__(value)  # not the name of an enumeration's member, but its value
+        return str.__str__(value)  # of a member of an enumeration its value, not its name
     if isinstance(value, list | dict | tuple):
         return as_text(value)
     if isinstance(value, bytes):
@@ -80,6 +101,6 @@ def _cell(value: Any) -> str | None:
     try:
         if value is None or bool(value != value):
             return None
-    except (TypeError, ValueError):  # pandas' NA does not say whether it differs from itself
+    except (TypeError, ValueError):  # comparing pandas' NA with itself has no truth value
         return None
     return as_text(value) if isinstance(value, bool | int | float) else str(value)

@@ -12,16 +12,38 @@ from manyhands.io.read.truth import read_truth
 
 
 def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
-    """{item: class} of a table with a column for the item and one for its label; rows without a label are passed over.
+    """Read a table of items and their known labels.
 
-    Items that are not among the annotations and classes that nobody named are left out and counted in a warning; if
-    nothing is left, or an item has two labels, the table is refused.
+    Rows without a label are skipped. Items that are not among the annotations, and classes that no worker used, are
+    left out and counted in a warning.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with a column for the item and one for its label.
+    annotations : Annotations
+        The labels of the crowd.
+
+    Returns
+    -------
+    dict of str to str
+        Item -> class, as `fit(gold=...)` takes it.
+
+    Raises
+    ------
+    AnnotationError
+        If nothing in the table can be used, or if an item has two labels.
+
+    Warns
+    -----
+    CrowdWarning
+        If rows were left out.
     """
     return _usable(path, read_truth(path, what="gold"), annotations)
 
 
 def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -> dict[str, str]:
-    """What the annotations can use; the rest is told."""
+    """Return the labels that the annotations can use, and warn about the others."""
     items, classes = set(annotations.item_ids.tolist()), set(annotations.classes.tolist())
     here = {item: label for item, label in known.items() if item in items}
     if not here:
@@ -35,8 +57,8 @@ def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -
         raise AnnotationError(
             f"{path} names classes that no worker gave: {listed(new)}. There are: {listed(sorted(classes))}."
         )
-    left_out = {"not in the export": len(known) - len(here), "of a class that nobody gave": len(here) - len(usable)}
-    said = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
-    if said:
-        warnings.warn(f"gold_left_out: Left out of {path}: {said}.", CrowdWarning, stacklevel=3)
+    left_out = {"not in the export": len(known) - len(here), "of a class that no worker gave": len(here) - len(usable)}
+    excluded = " and ".join(f"{counted(n, 'item')} {why}" for why, n in left_out.items() if n)
+    if excluded:
+        warnings.warn(f"gold_left_out: Left out of {path}: {excluded}.", CrowdWarning, stacklevel=3)
     return usable

@@ -1,6 +1,6 @@
-"""JSON and JSON lines, within limits: orjson refuses NaN, infinities and more than 1024 levels by itself.
+"""JSON and JSON lines, within limits: orjson refuses NaN, infinities and more than 1024 nested levels.
 
-Numbers that 64 bits cannot hold are read as text, so that ids stay what they are (`exact_json.py`).
+Numbers that 64 bits cannot represent are read as text, so that ids are not changed (`exact_json`).
 """
 
 from __future__ import annotations
@@ -18,24 +18,57 @@ import orjson
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import listed
 from manyhands.io.read import exact_json
-from manyhands.io.read.sources import MOST_BYTES, Source
-from manyhands.io.read.text import not_utf8
+from manyhands.io.read.archives import MAX_BYTES
+from manyhands.io.read.sources import Source
+from manyhands.io.read.text import utf8_error
 
-LONGEST_LINE = 10 << 20  # bytes of one object in JSON lines
+MAX_LINE = 10 << 20  # bytes of one object in JSON lines
 _LINES_SUFFIXES = (".jsonl", ".ndjson", ".manifest")
-_CHECK_KEYS = 4 << 20  # bytes; in larger files repeated keys are not looked for, which takes longer than reading them
+_CHECK_KEYS = 4 << 20  # bytes; larger files are not searched for repeated keys, which takes longer than parsing them
 
 
 def looks_like_json(source: Source) -> bool:
+    """Whether a file is JSON, by its suffix or its first character.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+
+    Returns
+    -------
+    bool
+        True if it should be parsed as JSON.
+    """
     return source.suffix in (".json", *_LINES_SUFFIXES) or source.head.lstrip()[:1] in (b"[", b"{")
 
 
 def parse_json(source: Source) -> tuple[Any, dict[str, str]]:
-    """The value of a JSON file (of JSON lines, the list of their values), and what a person should know of it."""
-    if source.size > MOST_BYTES:
-        raise LimitError(f"{source.name} has {source.size:,} bytes; at most {MOST_BYTES:,} of JSON are read at once.")
+    """Parse a JSON file, or a file of JSON lines.
+
+    Parameters
+    ----------
+    source : Source
+        The file, in UTF-8.
+
+    Returns
+    -------
+    value : object
+        The value; of JSON lines the list of their values.
+    notes : dict of str to str
+        Warnings: code -> sentence.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not valid JSON; the message names the line.
+    LimitError
+        If the file or one of its lines is too large.
+    """
+    if source.size > MAX_BYTES:
+        raise LimitError(f"{source.name} has {source.size:,} bytes; at most {MAX_BYTES:,} of JSON are read at once.")
     content = source.read()
-    with _collector_resting():
+    with _garbage_collection_paused():
         if source.suffix not in _LINES_SUFFIXES:
             try:
                 return exact_json.loads(content), _notes([content])
@@ -46,13 +79,29 @@ def parse_json(source: Source) -> tuple[Any, dict[str, str]]:
 
 
 def as_text(value: Any) -> str | None:
-    """A JSON value as the text of a cell: 1 is `1`, true is `true`, and null is nothing."""
+    """Return a JSON value as the text of a cell.
+
+    Parameters
+    ----------
+    value : object
+        A JSON value.
+
+    Returns
+    -------
+    str or None
+        ``"1"`` for 1, ``"true"`` for true, JSON for lists and objects; None for null.
+
+    Raises
+    ------
+    AnnotationError
+        If the value cannot be written as JSON.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return float.__repr__(value)  # NumPy's floats are floats, and say so
+        return float.__repr__(value)  # the repr of NumPy's floats contains their type
     try:
         if isinstance(value, int):
             return int.__repr__(value)
@@ -60,14 +109,14 @@ def as_text(value: Any) -> str | None:
     except (TypeError, ValueError) as error:
         if isinstance(value, int):
             raise AnnotationError("A whole number has more digits than Python writes. Give it as text.") from None
-        if "64-bit" in str(error):  # Python's own writer knows no such limit
+        if "64-bit" in str(error):  # Python's own writer has no such limit
             with suppress(TypeError, ValueError, RecursionError):
                 return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
         raise AnnotationError(f"A list or object within the data cannot be written as JSON: {error}.") from None
 
 
 def _notes(documents: list[bytes]) -> dict[str, str]:
-    """The keys that stand twice in one object, of which a reader sees the last."""
+    """Return a note on the keys that occur twice in one object, of which the last value counts."""
     twice: set[str] = set()
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -80,16 +129,17 @@ def _notes(documents: list[bytes]) -> dict[str, str]:
         for document in filter(bytes.strip, documents):
             with suppress(RecursionError):  # Python's own reader gives up a little earlier than orjson
                 json.loads(document, object_pairs_hook=look, parse_int=str, parse_float=str)
-    said = f"Some objects have a key twice ({listed(sorted(twice))}); the last value of each was taken."
-    return {"repeated_keys": said} if twice else {}
+    message = f"Some objects have a key twice ({listed(sorted(twice))}); the last value of each was taken."
+    return {"repeated_keys": message} if twice else {}
 
 
 def _parse_lines(source: Source, content: bytes) -> Iterator[Any]:
-    # Looking for long numbers costs less in all lines at once than in one after the other.
+    """Yield the value of each line."""
+    # Searching for long numbers is faster in all lines together than in each of them.
     read = exact_json.loads if exact_json.find_inexact(content) else orjson.loads
     for number, line in enumerate(content.split(b"\n"), start=1):
-        if len(line) > LONGEST_LINE:
-            raise LimitError(f"{source.name}, line {number}: {len(line):,} bytes; at most {LONGEST_LINE:,} are read.")
+        if len(line) > MAX_LINE:
+            raise LimitError(f"{source.name}, line {number}: {len(line):,} bytes; at most {MAX_LINE:,} are read.")
         if not line.strip():
             continue
         try:
@@ -99,7 +149,7 @@ def _parse_lines(source: Source, content: bytes) -> Iterator[Any]:
 
 
 def _first_line_is_whole(content: bytes) -> bool:
-    """Whether the first line is a JSON object by itself, as in JSON lines under another name."""
+    """Whether the first line is a JSON object by itself: JSON lines with another suffix."""
     first, _, rest = content.lstrip().partition(b"\n")
     try:
         return isinstance(exact_json.loads(first), dict) and bool(rest.strip())
@@ -108,11 +158,12 @@ def _first_line_is_whole(content: bytes) -> bool:
 
 
 def _explain(source: Source, error: orjson.JSONDecodeError, line: int | None = None) -> str:
+    """Return the error message for JSON that cannot be parsed."""
     where = f"{source.name}, line {error.lineno if line is None else line}"
     if any(sign in error.msg for sign in ("depth", "recursion", "memory")):
         return f"{source.name} is nested more than 1024 levels deep, as no export is: not read."
     if "UTF-8" in error.msg or "surrogate" in error.msg.lower():
-        return not_utf8(source) or f"{where}: half a surrogate pair, which is not text. Export the file again."
+        return utf8_error(source) or f"{where}: half a surrogate pair, which is not text. Export the file again."
     token = re.match(r"-?(NaN|Infinity)", error.doc[error.pos : error.pos + 9])
     if token:
         return f"{where}: {token[0]} is not JSON. Write null where there is no number."
@@ -120,10 +171,11 @@ def _explain(source: Source, error: orjson.JSONDecodeError, line: int | None = N
 
 
 @contextmanager
-def _collector_resting() -> Iterator[None]:
-    """Millions of new objects, none of them garbage: looking for some would double the time.
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause the garbage collector: millions of new objects, none of them garbage, would double the time.
 
-    They leave as old ones, which are looked at seldom; otherwise the next look would be at all of them.
+    Afterwards they are moved to the oldest generation, which is searched rarely; otherwise the next search would visit
+    all of them.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -131,7 +183,7 @@ def _collector_resting() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            if not gc.get_freeze_count():  # nobody else's objects would thaw
+            if not gc.get_freeze_count():  # no objects that other code has frozen would be unfrozen
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

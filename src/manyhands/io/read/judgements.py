@@ -1,7 +1,8 @@
-"""Judgements: what every format is turned into, before it is decided which of them count.
+"""Judgements: the table that every format is turned into.
 
-A judgement is one worker's answer to one question on one item. Formats only say what stands where; which question is
-meant, what to leave out and how to count it is decided once for all of them, in `choosing.py` and `settling.py`.
+A *judgement* is one worker's answer to one question about one item. The formats only find where items, workers,
+answers and times are in a file. Which question is meant (`question_selection`) and which rows count (`row_filtering`)
+is decided in one place for all formats.
 """
 
 from __future__ import annotations
@@ -14,20 +15,34 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import counted, listed, plain, shorten
+from manyhands.io.messages import shorten
 from manyhands.io.read.text_tables import Locate
 
-# Why a judgement does not count. The first group lies outside the crowd; its authors are not workers.
-OUTSIDERS = ("prediction", "gold_account", "aggregated")
-REASONS = (*OUTSIDERS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
+# Reasons why a row does not count. Rows of the first group were not written by workers of the crowd.
+NON_WORKER_REASONS = ("prediction", "gold_account", "aggregated")
+REASONS = (*NON_WORKER_REASONS, "draft", "skipped", "rejected", "discarded", "tainted", "region", "no_worker", "blank")
 
 
-Piece = tuple[str, int, Locate | None]  # a file, how many rows it has, and where they stand
+FileRows = tuple[str, int, Locate | None]  # name of a file, its number of rows, and how to find a row in it
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user said of a file: names of columns or fields, the question, what stands for a missing label."""
+    """Options of the caller that say where things are in a file.
+
+    Parameters
+    ----------
+    item : str or None, default=None
+        Name of the column or field with the item ids.
+    worker : str or None, default=None
+        Name of the column or field with the worker ids.
+    label : str or None, default=None
+        Name of the column or field with the labels.
+    question : str or None, default=None
+        Name of the question, possibly with a choice: ``"topic=refund"``.
+    missing : tuple of str, default=()
+        Labels that mean "no label".
+    """
 
     item: str | None = None
     worker: str | None = None
@@ -36,7 +51,22 @@ class ColumnOptions:
     missing: tuple[str, ...] = ()
 
     def refuse(self, role: str, format_name: str, instead: str) -> None:
-        """Refuse a wish that a format cannot grant, rather than overlook it."""
+        """Refuse an option that a format cannot follow, rather than ignore it.
+
+        Parameters
+        ----------
+        role : {"item", "worker", "label"}
+            The option.
+        format_name : str
+            Name of the format, for the error message.
+        instead : str
+            Where the format has what the option names.
+
+        Raises
+        ------
+        AnnotationError
+            If the option was given.
+        """
         wanted = getattr(self, role)
         if wanted is not None:
             raise AnnotationError(
@@ -50,21 +80,39 @@ class Judgements:
 
     Attributes
     ----------
-    source, format : the file's name, and what it was recognised as
-    item, worker : text; null where a row has none
-    answers : one column per question: text, or lists of text where several choices may be made; null or [] where the
-        question was left open
-    reason : one of REASONS for a row that is no ordinary judgement, null otherwise; None where all are ordinary
-    time : microseconds since 1970, null where unknown; decides which of two answers is the later one
-    mapping : where item, worker, label, time and the like stood, in the file's own words
-    gold : question -> item -> the answers known to be right
-    notes : what a person should know, by code
-    workers_known : False where the file counts votes without saying whose they are
-    refusal : what cannot be done with this file, where nothing can
-    beside : the other columns of a table, which tell a blank line from one whose item, worker and label were forgotten
-    items_numbered : True where items only have their number in the file, so that two files cannot be read together
-    questions : how many rows each question has, where only those of one question are here
-    pieces : the files that were read together, how many rows each has, and how to find where one of them stands
+    source : str
+        Name of the file.
+    format : str
+        Name of the format.
+    item : polars.Series of str
+        Item id of each row; null where there is none.
+    worker : polars.Series of str
+        Worker id of each row; null where there is none.
+    answers : dict of str to polars.Series
+        Question -> answer of each row: text, or lists of text where several choices may be selected; null or an empty
+        list where the question was not answered.
+    reason : polars.Series of str or None
+        Why a row does not count (one of `REASONS`), null for an ordinary judgement; None if all rows are ordinary.
+    time : polars.Series of int or None
+        Microseconds since 1970, null where unknown; decides which of two answers is the later one.
+    mapping : dict of str to str
+        Where item, worker, label, time and gold were found, in the terms of the file.
+    gold : dict of str to dict
+        Question -> item -> tuple of the answers known to be right.
+    notes : dict of str to str
+        Warnings: code -> sentence.
+    workers_known : bool
+        False if the file counts votes without naming the workers.
+    refusal : str or None
+        Why this file cannot be used at all, or None.
+    other_columns : polars.DataFrame or None
+        All columns of a table; they distinguish a blank line from a row in which item, worker and label are empty.
+    items_numbered : bool
+        True if items have no id but their number in the file, so that two files cannot be read together.
+    questions : dict of str to int or None
+        Number of rows of each question, if the rows are those of one question only.
+    files : tuple of FileRows
+        The files that were read together: name, number of rows, and a function that finds a row in the file.
     """
 
     source: str
@@ -79,18 +127,30 @@ class Judgements:
     notes: dict[str, str] = field(default_factory=dict)
     workers_known: bool = True
     refusal: str | None = None
-    beside: pl.DataFrame | None = None
+    other_columns: pl.DataFrame | None = None
     items_numbered: bool = False
     questions: dict[str, int] | None = None
-    pieces: tuple[Piece, ...] = ()
+    files: tuple[FileRows, ...] = ()
 
     def __len__(self) -> int:
+        """Return the number of rows."""
         return len(self.item)
 
     def place(self, row: int) -> str:
-        """The file and the number of a row, as a person counts them."""
+        """Return the file and position of a row, for error messages.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row, from 0.
+
+        Returns
+        -------
+        str
+            Such as ``"votes.csv, line 7"``.
+        """
         source, locate = self.source, None
-        for piece in self.pieces:
+        for piece in self.files:
             source, n_rows, locate = piece
             if row < n_rows:
                 break
@@ -99,14 +159,31 @@ class Judgements:
         return f"{source}, {found or f'row {row + 1}' + (' after the header' if self.format == 'long' else '')}"
 
     def release(self) -> None:
-        """Let go of items, workers and answers, once they are codes."""
+        """Free the memory of items, workers and answers, once they are encoded."""
         self.item = self.worker = pl.Series([], dtype=pl.String)
-        self.answers, self.beside = {}, None
+        self.answers, self.other_columns = {}, None
 
 
 class Collector:
-    """Judgements row by row, for exports that are not tables.
+    """Collects judgements row by row, for exports that are not tables.
 
+    Attributes
+    ----------
+    item : list of str or None
+        Item id of each row.
+    worker : list of str or None
+        Worker id of each row.
+    reason : list of str or None
+        Why a row does not count, None where it does.
+    time : list of int or None
+        Microseconds since 1970.
+    answers : dict of str to dict
+        Question -> row -> answer.
+    gold : dict of str to dict
+        Question -> item -> tuple of the answers known to be right.
+
+    Examples
+    --------
     >>> rows = Collector()
     >>> rows.add("item-1", "ann", {"sentiment": ["negative"]})
     >>> rows.add("item-2", "ann", {})
@@ -115,6 +192,7 @@ class Collector:
     """
 
     def __init__(self) -> None:
+        """Start without rows."""
         self.item: list[str | None] = []
         self.worker: list[str | None] = []
         self.reason: list[str | None] = []
@@ -130,7 +208,21 @@ class Collector:
         reason: str | None = None,
         time: int | None = None,
     ) -> None:
-        """One worker's response: his answer to each question that he answered."""
+        """Add the response of one worker to one item.
+
+        Parameters
+        ----------
+        item : str or None
+            Item id.
+        worker : str or None
+            Worker id.
+        answers : mapping of str to str, sequence of str or None
+            Question -> answer; None, or no entry, where it was not answered.
+        reason : str or None, default=None
+            Why the row does not count, one of `REASONS`; None if it does.
+        time : int or None, default=None
+            Microseconds since 1970.
+        """
         row = len(self.item)
         self.item.append(item)
         self.worker.append(worker)
@@ -141,7 +233,22 @@ class Collector:
                 self.answers[question][row] = answer
 
     def judgements(self, source: str, format_name: str, **more: Any) -> Judgements:
-        """All rows so far; a question that a response leaves open is null in it."""
+        """Return all rows so far; a question that a response does not answer is null in it.
+
+        Parameters
+        ----------
+        source : str
+            Name of the file.
+        format_name : str
+            Name of the format.
+        **more
+            Further attributes of `Judgements`.
+
+        Returns
+        -------
+        Judgements
+            One row per call of `add`.
+        """
         return Judgements(
             source,
             format_name,
@@ -155,136 +262,11 @@ class Collector:
         )
 
     def _column(self, given: Mapping[int, str | Sequence[str]]) -> pl.Series:
-        """Text where every answer is one, otherwise lists."""
+        """Return the answers to one question: text if every answer is one choice, otherwise lists."""
         rows = range(len(self.item))
         if all(isinstance(answer, str) for answer in given.values()):
             return pl.Series([given.get(row) for row in rows], dtype=pl.String)
         lists = {row: (answer,) if isinstance(answer, str) else tuple(answer) for row, answer in given.items()}
         code = {answer: at for at, answer in enumerate(dict.fromkeys(lists.values()))}
         codes = pl.Series([code[lists[row]] if row in lists else None for row in rows], dtype=pl.UInt32)
-        return pl.Series(list(code), dtype=pl.List(pl.String)).gather(codes)  # polars is slow at making many lists
-
-
-def find_column(header: Sequence[str], wanted: str, role: str, source: str) -> int:
-    """The place of the column that the user named; case, spaces, hyphens and underscores do not matter."""
-    found = [at for at, name in enumerate(header) if name == wanted]
-    found = found or [at for at, name in enumerate(header) if plain(name) == plain(wanted)]
-    if not found:
-        raise AnnotationError(
-            f"Column {shorten(wanted)!r} is not in {source}. It has: {listed(header)}. {name_it(role)}"
-        )
-    return only_column(header, found, role, source)
-
-
-def only_column(header: Sequence[str], found: Sequence[int], role: str, source: str) -> int:
-    """The one column that was found for a role; of several, only the user can tell which is meant."""
-    if len(found) > 1:
-        alike = list(dict.fromkeys(header[at] for at in found))
-        said = " and ".join(repr(shorten(name)) for name in alike)
-        remedy = name_it(role) if len(alike) == len(found) else "Rename all but one."
-        raise AnnotationError(f"{source} has {len(found)} columns for the {role}, called {said}. {remedy}")
-    return found[0]
-
-
-def name_it(role: str) -> str:
-    """What to do where a column cannot be told."""
-    return f"Name the right one with --{role} COLUMN ({role}= in Python)."
-
-
-def joined(parts: Sequence[Judgements]) -> Judgements:
-    """Several files of one format as one: the batches of one job."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    for part in parts[1:]:
-        _refuse_unlike(first, part)
-    questions = list(dict.fromkeys(name for part in parts for name in part.answers))
-    besides = [part.beside for part in parts if part.beside is not None]
-    return Judgements(
-        f"{first.source} and {len(parts) - 1} more",
-        first.format,
-        item=pl.concat([part.item.rename("item") for part in parts]),
-        worker=pl.concat([part.worker.rename("worker") for part in parts]),
-        answers={name: _joined_answers(parts, name) for name in questions},
-        reason=_joined_column([part.reason for part in parts], parts, pl.String),
-        time=_joined_column([part.time for part in parts], parts, pl.Int64),
-        mapping=first.mapping,
-        gold=_joined_gold(parts),
-        notes=_joined_notes(parts),
-        workers_known=all(part.workers_known for part in parts),
-        refusal=next((part.refusal for part in parts if part.refusal), None),
-        beside=pl.concat(besides, how="diagonal") if len(besides) == len(parts) else None,
-        pieces=tuple(piece for part in parts for piece in part.pieces or ((part.source, len(part), None),)),
-    )
-
-
-def _refuse_unlike(first: Judgements, part: Judgements) -> None:
-    """Files that cannot be one: of two formats, with items from two places, or with items that only have numbers."""
-    if part.format != first.format:
-        raise AnnotationError(
-            f"{first.source} is {first.format}, but {part.source} is {part.format}. Read one format at a time."
-        )
-    items = [one.mapping.get("item") for one in (first, part)]
-    if items[0] != items[1]:
-        raise AnnotationError(
-            f"Items are {items[0]} in {first.source}, but {items[1]} in {part.source}. Name one with --item."
-        )
-    if first.items_numbered or part.items_numbered:
-        raise AnnotationError(
-            f"The items of {first.source} and {part.source} have no ids, only numbers, so they cannot be told apart. "
-            "Put the files together, or give their items ids."
-        )
-
-
-def _joined_gold(parts: Sequence[Judgements]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """What any file knows; where two differ, either answer may be right."""
-    gold: dict[str, dict[str, tuple[str, ...]]] = {}
-    for part in parts:
-        for question, known in part.gold.items():
-            of_question = gold.setdefault(question, {})
-            for item, right in known.items():
-                of_question[item] = tuple(dict.fromkeys(of_question.get(item, ()) + right))
-    return gold
-
-
-def _joined_notes(parts: Sequence[Judgements]) -> dict[str, str]:
-    """The first sentence of each kind, and how many more files it was said of in other words."""
-    said: dict[str, list[str]] = {}
-    for part in parts:
-        for code, sentence in part.notes.items():
-            said.setdefault(code, []).append(sentence)
-    notes = {}
-    for code, sentences in said.items():
-        others = len(sentences) - 1 if len(set(sentences)) > 1 else 0
-        notes[code] = sentences[0] + (f" (And the like of {counted(others, 'more file')}.)" if others else "")
-    return notes
-
-
-def _joined_answers(parts: Sequence[Judgements], question: str) -> pl.Series:
-    columns = [part.answers.get(question) for part in parts]
-    lists = any(column is not None and column.dtype != pl.String for column in columns)
-    if not lists:
-        joined_column = _joined_column(columns, parts, pl.String)
-        assert joined_column is not None
-        return joined_column
-    wrapped = [
-        column if column is None or column.dtype != pl.String else pl.Series(_in_lists(column)) for column in columns
-    ]
-    joined_lists = _joined_column(wrapped, parts, pl.List(pl.String))
-    assert joined_lists is not None
-    return joined_lists
-
-
-def _in_lists(column: pl.Series) -> pl.Series:
-    return pl.Series([None if answer is None else [answer] for answer in column], dtype=pl.List(pl.String))
-
-
-def _joined_column(columns: Sequence[pl.Series | None], parts: Sequence[Judgements], dtype: Any) -> pl.Series | None:
-    """One column under another; nulls for a part that has none, None where no part has one."""
-    if all(column is None for column in columns):
-        return None
-    whole = [
-        pl.Series("", [None] * len(part), dtype=dtype) if column is None else column.rename("").cast(dtype)
-        for column, part in zip(columns, parts)
-    ]
-    return pl.concat(whole)
+        return pl.Series(list(code), dtype=pl.List(pl.String)).gather(codes)  # polars is slow to create many lists

@@ -1,4 +1,4 @@
-"""Which question of an export is meant, and what to make of several choices in one answer."""
+"""Which question of an export is meant, and how several choices in one answer become one label."""
 
 from __future__ import annotations
 
@@ -11,19 +11,43 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import find_question, listed
-from manyhands.io.read.judgements import OUTSIDERS, Judgements
+from manyhands.io.read.judgements import NON_WORKER_REASONS, Judgements
 
-YES, NO = "yes", "no"
-JOINT = " + "  # between the choices of a combination
+YES, NO = "yes", "no"  # the two classes of a question about one choice
+JOINT = " + "  # joins the choices of a combination
 
 
 def select_question(
     judgements: Judgements, question: str | None, combinations: bool = False, missing: Sequence[str] = ()
 ) -> tuple[str, pl.Series]:
-    """The name of the question that is meant, and its answers as text.
+    """Return the name of the question that is meant, and its answers as text.
 
-    `topic=refund` asks of every answer to `topic` whether `refund` is among its choices. Without a question, the only
-    one there is; where there are several, the error lists them.
+    ``"topic=refund"`` asks for each answer to ``topic`` whether ``refund`` is among its choices. Without a name, the
+    only question of the file is taken.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows.
+    question : str or None
+        Name of the question.
+    combinations : bool, default=False
+        Take every combination of choices as one class.
+    missing : sequence of str, default=()
+        Choices that mean "no label".
+
+    Returns
+    -------
+    name : str
+        The question; ``"topic=refund"`` where a choice was asked about.
+    labels : polars.Series of str, of length n_rows
+        The label of each row; null where there is none.
+
+    Raises
+    ------
+    AnnotationError
+        If there is no such question or choice, if there are several questions and none was named, or if some answer has
+        several choices and `combinations` is False.
     """
     name, option = _find(judgements, question)
     answers = judgements.answers[name]
@@ -45,7 +69,22 @@ def select_question(
 
 
 def gold_of_question(judgements: Judgements, chosen: str, combinations: bool) -> dict[str, str]:
-    """What the file itself knows of the question that is meant; items with several right answers are left out."""
+    """Return the known labels of the selected question; items with several right answers are left out.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows, with their gold.
+    chosen : str
+        The question as `select_question` returned it.
+    combinations : bool
+        Whether combinations of choices are classes.
+
+    Returns
+    -------
+    dict of str to str
+        Item -> label.
+    """
     name, option = _find(judgements, chosen)
     known = judgements.gold.get(name, {})
     if option is not None:
@@ -57,10 +96,24 @@ def gold_of_question(judgements: Judgements, chosen: str, combinations: bool) ->
 
 
 def drop_other_questions(judgements: Judgements, labels: pl.Series) -> tuple[Judgements, pl.Series]:
-    """Without the rows of models, drafts and reviewers that are about other questions alone.
+    """Drop rows of models, drafts and reviewers that answer other questions only.
 
-    A worker who submits his answers and leaves one open has answered that one with nothing; a model that was never
-    asked has not.
+    A worker who submitted a response without answering the question has left it unanswered, which is counted in the
+    ledger; a model that was never asked has not.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows.
+    labels : polars.Series of str, of length n_rows
+        The label of each row.
+
+    Returns
+    -------
+    judgements : Judgements
+        The remaining rows.
+    labels : polars.Series of str
+        Their labels.
     """
     if judgements.reason is None or len(judgements.answers) < 2:
         return judgements, labels
@@ -71,7 +124,7 @@ def drop_other_questions(judgements: Judgements, labels: pl.Series) -> tuple[Jud
 
 
 def _filtered(judgements: Judgements, keep: pl.Series) -> Judgements:
-    """Some of the rows; which line of a file each comes from is then not known any more."""
+    """Keep some of the rows; their lines in the file are then not known any more."""
     return replace(
         judgements,
         item=judgements.item.filter(keep),
@@ -79,36 +132,48 @@ def _filtered(judgements: Judgements, keep: pl.Series) -> Judgements:
         answers={name: column.filter(keep) for name, column in judgements.answers.items()},
         reason=None if judgements.reason is None else judgements.reason.filter(keep),
         time=None if judgements.time is None else judgements.time.filter(keep),
-        beside=None if judgements.beside is None else judgements.beside.filter(keep),
-        pieces=(),
+        other_columns=None if judgements.other_columns is None else judgements.other_columns.filter(keep),
+        files=(),
     )
 
 
-_OF_ONE_QUESTION = [*OUTSIDERS, "draft"]
+_OF_ONE_QUESTION = [*NON_WORKER_REASONS, "draft"]
 
 
 def describe_questions(judgements: Judgements) -> dict[str, int]:
-    """How many rows answer each question."""
+    """Return the number of rows that answer each question.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows.
+
+    Returns
+    -------
+    dict of str to int
+        Question -> number of rows.
+    """
     return {name: int(_is_answered(column).sum()) for name, column in judgements.answers.items()}
 
 
 def _is_answered(column: pl.Series) -> pl.Series:
+    """Return where a column of answers has at least one choice."""
     return column.is_not_null() if column.dtype == pl.String else column.list.len().fill_null(0) > 0
 
 
 def _ordinary(judgements: Judgements) -> pl.Series:
-    """The rows that are a worker's submitted answer, as far as the format knows."""
+    """Return the rows that are submitted answers of workers, as far as the format knows."""
     if judgements.reason is None:
         return pl.Series([True]).new_from_index(0, len(judgements))
     return judgements.reason.is_null()
 
 
 def _find(judgements: Judgements, question: str | None) -> tuple[str, str | None]:
-    """A question that is there, and the choice that was asked about."""
+    """Return the name of an existing question, and the choice that was asked about."""
     names = list(judgements.answers)
     if question is None:
         if not names:
-            raise AnnotationError(f"{judgements.source} holds no answers to any question, so there is nothing to read.")
+            raise AnnotationError(f"{judgements.source} holds no answers, so there is nothing to read.")
         ordinary = _ordinary(judgements)
         names = [name for name in names if (_is_answered(judgements.answers[name]) & ordinary).any()] or names
         if len(names) == 1:
@@ -117,24 +182,30 @@ def _find(judgements: Judgements, question: str | None) -> tuple[str, str | None
 
 
 def _choices(answers: pl.Series, missing: Sequence[str]) -> pl.Series:
-    """The choices of every answer, each once and none of them blank; null where nothing is left."""
+    """Return the distinct choices of every answer, without blanks and missing words; null where none is left."""
     lists = pl.select(pl.concat_list(answers)).to_series() if answers.dtype == pl.String else answers
-    said = pl.element().filter(
+    not_missing = pl.element().filter(
         pl.element().is_not_null()
         & (pl.element().str.strip_chars() != "")
         & ~pl.element().str.strip_chars().is_in([word.strip() for word in missing])
     )
-    table = pl.DataFrame({"lists": lists}).select(pl.col("lists").list.eval(said).list.unique(maintain_order=True))
+    table = pl.DataFrame({"lists": lists}).select(
+        pl.col("lists").list.eval(not_missing).list.unique(maintain_order=True)
+    )
     return table.select(pl.when(pl.col("lists").list.len() > 0).then(pl.col("lists"))).to_series()
 
 
 def _is_chosen(judgements: Judgements, name: str, option: str, choices: pl.Series) -> pl.Series:
+    """Return "yes" or "no" for each answer: whether it contains the choice."""
     options = _options(choices)
     if option not in options:
-        raise AnnotationError(f"{judgements.source}: nobody chose {option!r} for {name!r}. Choices: {listed(options)}.")
+        raise AnnotationError(
+            f"{judgements.source}: no answer to {name!r} has the choice {option!r}. Choices: {listed(options)}."
+        )
     chosen = pl.DataFrame({"choices": choices}).select(pl.col("choices").list.contains(option)).to_series()
     return chosen.replace_strict({True: YES, False: NO}, default=None, return_dtype=pl.String)
 
 
 def _options(choices: pl.Series) -> list[str]:
+    """Return all choices that occur, sorted."""
     return sorted(choices.explode(empty_as_null=True).unique().drop_nulls().to_list())

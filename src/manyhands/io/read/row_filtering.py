@@ -1,4 +1,4 @@
-"""From judgements to Annotations: which rows count, and an account of those that do not."""
+"""From judgements to `Annotations`: which rows count, and an account of those that do not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manyhands.annotations import Annotations
 from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.messages import shorten
-from manyhands.io.read.judgements import OUTSIDERS, REASONS, Judgements
+from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.text_encoding import Coded, code_columns, keep_one
 
@@ -27,59 +27,124 @@ Types = Mapping[str, Callable[[str], Any]]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the caller decides: which of several answers counts, what a missing label looks like, ids and types."""
+    """Options of the caller that say which rows count, and what ids and labels are.
+
+    Parameters
+    ----------
+    duplicates : {"last", "first", "all", "error"}, default="last"
+        Which label counts if a worker labelled an item several times.
+    missing : tuple of str, default=()
+        Labels that mean "no label", beside blank cells.
+    ids : mapping of str to sequence or None, default=None
+        Role ("item", "worker", "label") -> all its values in the wanted order; None for those that occur.
+    types : mapping of str to callable or None, default=None
+        Role -> conversion from text.
+
+    Raises
+    ------
+    ParameterError
+        If `duplicates` or a role is not one of those above.
+    """
 
     duplicates: str = "last"
     missing: tuple[str, ...] = ()
-    ids: Mapping[str, Any] | None = None  # role -> the caller's own values, in his order
+    ids: Mapping[str, Any] | None = None
     types: Types | None = None
 
     def __post_init__(self) -> None:
+        """Check `duplicates` and the roles of `types`."""
         if self.duplicates not in DUPLICATES:
-            raise ParameterError(f"duplicates is {self.duplicates!r}; it may be {', '.join(DUPLICATES)}.")
-        strange = set(self.types or ()) - set(ROLES)
-        if strange:
-            raise ParameterError(f"types names {sorted(strange)}; it may name {', '.join(ROLES)}.")
+            raise ParameterError(f"duplicates is {self.duplicates!r}; allowed are {', '.join(DUPLICATES)}.")
+        unexpected = set(self.types or ()) - set(ROLES)
+        if unexpected:
+            raise ParameterError(f"types names {sorted(unexpected)}; allowed are {', '.join(ROLES)}.")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Judgements as codes: what is empty, which lines are blank, and nothing of their text."""
+    """Judgements as codes, without their text.
+
+    Attributes
+    ----------
+    coded : dict of str to Coded
+        Role -> codes and distinct values.
+    empty : dict of str to ndarray of bool, shape (n_rows,)
+        Role -> where a cell is null, white space, or a word for a missing label.
+    blank : ndarray of int
+        Numbers of the rows that are blank lines.
+    """
 
     coded: dict[str, Coded]
     empty: dict[str, Mask]
     blank: npt.NDArray[np.intp]
 
 
-def code_rows(judgements: Judgements, labels: pl.Series, settings: ReadOptions) -> Rows:
-    """Turn text into codes; what was read as text may then be let go, which is most of the memory."""
+def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -> Rows:
+    """Encode items, workers and labels as integers; the text, which is most of the memory, can then be freed.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows.
+    labels : polars.Series of str, of length n_rows
+        The label of each row, for the question that was selected.
+    options : ReadOptions
+        Options of the caller.
+
+    Returns
+    -------
+    Rows
+        Codes, empty cells and blank lines.
+    """
     coded = code_columns({"item": judgements.item, "worker": judgements.worker, "label": labels})
-    missing = {"label": [word.strip() for word in settings.missing]}
+    missing = {"label": [word.strip() for word in options.missing]}
     empty = {role: _empty(column, missing.get(role, ())) for role, column in coded.items()}
-    for role, convert in (settings.types or {}).items():
+    for role, convert in (options.types or {}).items():
         coded[role] = _merged(coded[role], empty[role], convert, role)
     return Rows(coded, empty, _blank_lines(judgements, empty["item"] & empty["worker"] & empty["label"]))
 
 
-def filter_rows(judgements: Judgements, rows: Rows, settings: ReadOptions) -> tuple[Annotations, Ledger]:
-    """The judgements that count as Annotations, and what became of every row.
+def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tuple[Annotations, Ledger]:
+    """Return the judgements that count as Annotations, and what became of every row.
 
-    A row is left out for the first of these that holds: the format's own reason, a blank line, no label, another
-    answer of the same worker to the same item. A label without an item or a worker is refused, not left out.
+    A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
+    label, another answer of the same worker to the same item. A label without an item or a worker is an error, not
+    excluded.
+
+    Parameters
+    ----------
+    judgements : Judgements
+        The rows; their text may have been released.
+    rows : Rows
+        Their codes.
+    options : ReadOptions
+        Options of the caller.
+
+    Returns
+    -------
+    annotations : Annotations
+        The labels that count. Items and workers without such a label are kept in the ids.
+    ledger : Ledger
+        Number of rows read, kept, and excluded by reason.
+
+    Raises
+    ------
+    AnnotationError
+        If a row lacks its item, a label lacks its worker, or `duplicates` is "error" and there are some.
     """
     coded, empty = rows.coded, rows.empty
     reason = _given_reasons(judgements, len(coded["item"].codes))  # (n_rows,) 0 where the row counts so far
     reason[rows.blank[reason[rows.blank] == 0]] = _CODE["blank"]
     _refuse_nameless(judgements, reason == 0, empty)
     reason[(reason == 0) & empty["label"]] = _CODE["no_label"]
-    _drop_repeats(judgements, coded, reason, settings.duplicates)
+    _drop_repeats(judgements, coded, reason, options.duplicates)
     counts = Counter(dict(zip(_NAMES, np.bincount(reason, minlength=len(_NAMES)).tolist())))
     ledger = Ledger(len(reason), counts.pop("kept"), {name: n for name, n in counts.items() if n})
     known = {"item": ~empty["item"], "worker": ~empty["worker"], "label": reason == 0}
     if judgements.reason is not None:
-        known["worker"] &= ~np.isin(reason, [_CODE[name] for name in OUTSIDERS])
+        known["worker"] &= ~np.isin(reason, [_CODE[name] for name in NON_WORKER_REASONS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
-    parts = [_ids_and_codes(coded[role], known[role], kept, role, settings) for role in ROLES]
+    parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     return Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
 
 
@@ -88,46 +153,47 @@ _CODE = {name: code for code, name in enumerate(_NAMES)}
 
 
 def _given_reasons(judgements: Judgements, n_rows: int) -> npt.NDArray[np.int8]:
+    """Return the code of the reason that the format gives for each row, 0 where it gives none."""
     if judgements.reason is None:
         return np.zeros(n_rows, np.int8)
-    strange = set(judgements.reason.unique().drop_nulls()) - set(REASONS)
-    assert not strange, f"{judgements.format} gives reasons that nobody knows: {strange}"
+    unexpected = set(judgements.reason.unique().drop_nulls()) - set(REASONS)
+    assert not unexpected, f"{judgements.format} gives unknown reasons: {unexpected}"
     return judgements.reason.fill_null("kept").replace_strict(_CODE, return_dtype=pl.Int8).to_numpy(writable=True)
 
 
 def _empty(column: Coded, missing: Sequence[str]) -> Mask:
-    """(n_rows,) where a cell says nothing: null, white space, or one of the words for a missing label."""
+    """Return (n_rows,) where a cell is null, white space, or one of the words for a missing label."""
     stripped = column.values.str.strip_chars()
     nothing = ((stripped == "") | stripped.is_in(list(missing))).to_numpy()
-    if not nothing.any() and column.codes.min(initial=0) >= 0:  # so it is in most columns, of any length
+    if not nothing.any() and column.codes.min(initial=0) >= 0:  # the usual case: nothing is copied
         return np.zeros(len(column.codes), bool)
     return np.append(nothing, True)[column.codes]  # code -1, null, takes the last entry
 
 
 def _merged(column: Coded, empty: Mask, convert: Callable[[str], Any], role: str) -> Coded:
-    """Texts that mean the same value get the code of the first of them, so that repeats are seen as such."""
-    said = np.zeros(len(column.values), bool)
-    said[column.codes[~empty]] = True
+    """Give texts that convert to the same value the same code, so that repeated labels are recognised."""
+    filled = np.zeros(len(column.values), bool)
+    filled[column.codes[~empty]] = True
     texts = column.values.to_list()
     first_of: dict[Any, int] = {}
     code = np.arange(len(texts) + 1, dtype=np.int32)
     code[-1] = -1  # of null
-    for at in np.flatnonzero(said).tolist():
+    for at in np.flatnonzero(filled).tolist():
         code[at] = first_of.setdefault(_converted(texts[at], convert, role), at)
     return Coded(code[column.codes], column.values)
 
 
 def _blank_lines(judgements: Judgements, candidates: Mask) -> npt.NDArray[np.intp]:
-    """The rows in which no cell of the file says anything."""
+    """Return the rows in which every cell of the file is empty."""
     rows = np.flatnonzero(candidates)
-    if judgements.beside is None or not len(rows):
+    if judgements.other_columns is None or not len(rows):
         return rows
-    said = [any(cell and cell.strip() for cell in row) for row in judgements.beside[rows.tolist()].iter_rows()]
-    return rows[~np.array(said)]
+    filled = [any(cell and cell.strip() for cell in row) for row in judgements.other_columns[rows.tolist()].iter_rows()]
+    return rows[~np.array(filled)]
 
 
 def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, Mask]) -> None:
-    """A row without an item, or a label without a worker, is somebody's mistake, and not ours to guess at."""
+    """Refuse a row without an item, and a label without a worker: both are errors in the file."""
     for role, wrong in (("item", empty["item"]), ("worker", empty["worker"] & ~empty["label"])):
         rows = np.flatnonzero(counts & wrong)
         if len(rows):
@@ -141,8 +207,8 @@ def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, M
 def _drop_repeats(
     judgements: Judgements, coded: Mapping[str, Coded], reason: npt.NDArray[np.int8], policy: str
 ) -> None:
-    """Mark all answers but one of a worker to an item, in place; rows without a time are taken for older ones."""
-    if policy == "all" or not judgements.workers_known:  # a vote by nobody in particular repeats nobody
+    """Mark all but one answer of a worker to an item as duplicates, in place; rows without a time are the oldest."""
+    if policy == "all" or not judgements.workers_known:  # votes without workers have no duplicates
         return
     rows = None if not reason.any() else np.flatnonzero(reason == 0)  # all count in most tables: nothing is copied
     chosen: Any = slice(None) if rows is None else rows
@@ -156,7 +222,7 @@ def _drop_repeats(
         at = np.arange(len(reason))[chosen][np.flatnonzero(~keep)[0]]
         who, what = (str(coded[role].values[int(coded[role].codes[at])]) for role in ("worker", "item"))
         raise AnnotationError(
-            f"{judgements.place(int(at))}: worker {shorten(who)!r} answers item {shorten(what)!r} again; "
+            f"{judgements.place(int(at))}: worker {shorten(who)!r} labels item {shorten(what)!r} again; "
             f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first or all."
         )
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
@@ -166,15 +232,15 @@ _LONG_AGO = -(2**62)
 
 
 def _ids_and_codes(
-    column: Coded, known: Mask, kept: Any, role: str, settings: ReadOptions
+    column: Coded, known: Mask, kept: Any, role: str, options: ReadOptions
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-    """The codes of the rows that count, and the values that they stand for: those that occur, or the caller's."""
-    convert = (settings.types or {}).get(role)
-    own = (settings.ids or {}).get(role)
+    """Return the codes of the rows that count, and the values they stand for: those that occur, or those given."""
+    convert = (options.types or {}).get(role)
+    given_ids = (options.ids or {}).get(role)
     present = np.full(len(column.values), known.all())
     if not known.all():
         present[column.codes[known]] = True
-    if convert is None and own is None:
+    if convert is None and given_ids is None:
         ids = (column.values if present.all() else column.values.filter(pl.Series(present))).to_numpy()
         if present.all():
             return column.codes[kept], ids
@@ -182,7 +248,7 @@ def _ids_and_codes(
     texts = column.values.filter(pl.Series(present)).to_list()
     values = texts if convert is None else [_converted(text, convert, role) for text in texts]
     try:
-        new, ids = encode(_as_objects(values), own, role)
+        new, ids = encode(_as_objects(values), given_ids, role)
     except AnnotationError as error:
         hint = " Ids are read as text unless types= says otherwise." if convert is None else ""
         raise AnnotationError(f"{error}{hint}") from None
@@ -190,6 +256,7 @@ def _ids_and_codes(
 
 
 def _converted(text: str, convert: Callable[[str], Any], role: str) -> Any:
+    """Convert one text to the wanted type."""
     try:
         return convert(text)
     except (TypeError, ValueError) as error:
@@ -198,6 +265,7 @@ def _converted(text: str, convert: Callable[[str], Any], role: str) -> Any:
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:
+    """Return values as a one-dimensional array of Python objects."""
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -1,97 +1,106 @@
-"""Where bytes come from: files, folders, zip and gzip archives, standard input; each opened within limits.
+"""Step 1 of reading: the bytes of files, folders, zip and gzip archives and standard input, within limits.
 
-Nothing is ever unpacked to disk, so the name of a member cannot lead anywhere; names that try are refused all the same.
-No file is mapped into memory: where somebody cuts off a mapped file, the system ends the process. A file is read into
-memory of our own, and whether it changed meanwhile is looked at afterwards.
+Nothing is unpacked to disk. No file is mapped into memory: if another program truncates a mapped file, the operating
+system ends the process. A file is read into memory, and afterwards it is checked whether it was changed meanwhile.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
-import struct
 import sys
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.io.read.archives import (
+    EMPTY_ZIP,
+    GZIP,
+    MAX_BYTES,
+    ZIP,
+    Budget,
+    check_zip,
+    gunzip,
+    max_unpacked,
+    open_archive,
+    too_large,
+    unpack_member,
+)
+from manyhands.io.read.folders import file_names, is_system_file
 from manyhands.validation import check_memory
 
-MOST_MEMBERS = 10_000  # of a zip
-MOST_FILES = 200_000  # of a folder; Ground Truth writes a file per item
-MOST_BYTES = 2 << 30  # unpacked, of a whole archive or folder
-MOST_RATIO = 100  # unpacked to packed
-_RATIO_FROM = 10 << 20  # bytes; below that nobody is harmed by repetitive text
-_PIECE = 1 << 20  # bytes unpacked at a time
-_HEAD = 4096  # bytes by which a file is known
-_SKIPPED = ("__MACOSX", ".DS_Store", "Thumbs.db")  # what file managers leave behind
-
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others cannot be unpacked piece by piece
-
-GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-_EMPTY_ZIP = b"PK\x05\x06"
-# What zipfile raises on archives that are damaged, or made to do damage.
-_BROKEN = (zipfile.BadZipFile, RuntimeError, OSError, EOFError, ValueError, zlib.error, struct.error)
-
-
-class Budget:
-    """How many bytes may still be unpacked from one file or folder, however its members are packed within it."""
-
-    def __init__(self, packed: int) -> None:
-        self.left = most_unpacked(packed)
-
-    def spend(self, count: int, name: str) -> None:
-        if count > self.left:
-            raise _too_large(name, self.left)
-        self.left -= count
-
-
-def most_unpacked(packed: int) -> int:
-    """To how many bytes so many may unpack."""
-    return min(MOST_BYTES, max(packed * MOST_RATIO, _RATIO_FROM))
+PARQUET = b"PAR1"  # first bytes of a file
+_HEAD = 4096  # bytes by which a file is recognised
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file by name: on disk (`path`), already in memory (`held`), or unpacked when it is first read (`packed`)."""
+    """One file by name.
+
+    Attributes
+    ----------
+    name : str
+        Name for error messages; its suffix helps to recognise the kind of file.
+    path : Path or None
+        The file on disk.
+    content : bytes or None
+        The content, if it is in memory.
+    compressed : Source or None
+        A gzip file that is unpacked when this file is first read.
+    budget : Budget or None
+        Bytes that may still be unpacked from the archive or folder that this is a part of.
+    """
 
     name: str
     path: Path | None = None
-    held: bytes | None = None
-    packed: Source | None = None
-    budget: Budget | None = field(default=None, compare=False)  # of whatever this is a part of
+    content: bytes | None = None
+    compressed: Source | None = None
+    budget: Budget | None = field(default=None, compare=False)
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, by which a file is known."""
-        if self.held is not None:
-            return self.held[:_HEAD]
-        if self.packed is not None:
-            return _gunzip(self.packed, _HEAD)
+        """The first 4096 bytes, by which a file is recognised."""
+        if self.content is not None:
+            return self.content[:_HEAD]
+        if self.compressed is not None:
+            return _gunzip(self.compressed, _HEAD)
         with self.opened() as file:
             return file.read(_HEAD)
 
     @property
     def suffix(self) -> str:
+        """The ending of the name in lower case, such as ``".csv"``."""
         return PurePosixPath(self.name).suffix.lower()
 
     @property
     def stem(self) -> str:
+        """The last part of the name without its suffix."""
         return PurePosixPath(self.name).stem
 
     def read(self) -> bytes:
-        """All of it."""
-        if self.held is not None:
-            return self.held
-        if self.packed is not None:
+        """Return the whole content.
+
+        Returns
+        -------
+        bytes
+            The content, unpacked if it was compressed.
+
+        Raises
+        ------
+        AnnotationError
+            If the file cannot be read, is damaged, or changes meanwhile.
+        LimitError
+            If it does not fit into memory, or unpacks to too much.
+        """
+        if self.content is not None:
+            return self.content
+        if self.compressed is not None:
             return self._unpacked
         check_memory(self.size, f"The bytes of {self.name}", "Cut the file into parts, and read each.")
         try:
@@ -103,25 +112,32 @@ class Source:
             raise LimitError(f"{self.name} does not fit into memory. Cut it into parts, and read each.") from None
 
     def loaded(self) -> Source:
-        """The same file with its content in memory, so that it is read once whatever is asked of it."""
-        return self if self.held is not None else replace(self, held=self.read())
+        """Return the same file with its content in memory, so that it is read only once.
+
+        Returns
+        -------
+        Source
+            A source with `content`.
+        """
+        return self if self.content is not None else replace(self, content=self.read())
 
     @cached_property
     def _unpacked(self) -> bytes:
-        assert self.packed is not None and self.budget is not None
-        most = min(self.budget.left, most_unpacked(self.packed.size))
-        content = _gunzip(self.packed, most + 1)
-        if len(content) > most:
-            raise _too_large(self.name, most)
+        """The content of a compressed file, charged to the budget."""
+        assert self.compressed is not None and self.budget is not None
+        limit = min(self.budget.left, max_unpacked(self.compressed.size))
+        content = _gunzip(self.compressed, limit + 1)
+        if len(content) > limit:
+            raise too_large(self.name, limit)
         self.budget.spend(len(content), self.name)
         return content
 
     @property
     def size(self) -> int:
-        """In bytes; of what is still packed only whether there are any, which does not need all of it."""
-        if self.held is not None:
-            return len(self.held)
-        if self.packed is not None:
+        """Size in bytes; of a compressed file that was not read yet, the size of its head."""
+        if self.content is not None:
+            return len(self.content)
+        if self.compressed is not None:
             return len(self._unpacked if "_unpacked" in self.__dict__ else self.head)
         assert self.path is not None
         try:
@@ -131,8 +147,14 @@ class Source:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """What to read the content from, within a block; one sentence where the file changes before its end."""
-        if self.held is not None or self.path is None:
+        """Open the file for reading within a block; an error is raised if it was changed before the block ends.
+
+        Yields
+        ------
+        binary file
+            The open file.
+        """
+        if self.content is not None or self.path is None:
             yield io.BytesIO(self.read())
             return
         try:
@@ -144,11 +166,12 @@ class Source:
             try:
                 yield file
             except Exception:
-                self._refuse_changed(file, before)  # which may be why
+                self._refuse_changed(file, before)  # which may be the cause
                 raise
             self._refuse_changed(file, before)
 
     def _refuse_changed(self, file: BinaryIO, before: tuple[int, int]) -> None:
+        """Refuse a file whose size or time differs from before."""
         if _state(file) != before:
             raise AnnotationError(
                 f"{self.name} was changed while it was read. Wait until it is written, and read it again."
@@ -156,24 +179,42 @@ class Source:
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
-    """What changes whenever somebody writes to a file: its size, and the time."""
+    """Return size and modification time of a file, which change whenever something is written to it."""
     found = os.fstat(file.fileno())
     return found.st_size, found.st_mtime_ns
 
 
 def open_path(path: str | Path) -> Source | dict[str, Source]:
-    """The file at `path` (unpacked where it is gzipped), or the members of a folder or zip by name."""
+    """Open a path.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, a folder, a zip or gzip file, or ``"-"`` for standard input.
+
+    Returns
+    -------
+    Source or dict of str to Source
+        The file (unpacked if it is gzipped), or the members of a folder or zip by their path within it.
+
+    Raises
+    ------
+    AnnotationError
+        If the path does not exist or cannot be opened.
+    LimitError
+        If a folder or archive has too many files, or unpacks to too much.
+    """
     if str(path) == "-":
-        return _opened(Source("standard input", held=sys.stdin.buffer.read()))
+        return _opened(Source("standard input", content=sys.stdin.buffer.read()))
     try:
         path = Path(path)
         kind = path.stat().st_mode
     except FileNotFoundError:
-        said = f"{path} does not exist. Give the path of an export: a file, a folder or a zip."
-        raise AnnotationError(said) from None
+        message = f"{path} does not exist. Give the path of an export: a file, a folder or a zip."
+        raise AnnotationError(message) from None
     except (OSError, TypeError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        raise AnnotationError(f"{str(path)[:200]!r} cannot be opened: {told}. Give the path of an export.") from None
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise AnnotationError(f"{str(path)[:200]!r} cannot be opened: {cause}. Give the path of an export.") from None
     if stat.S_ISDIR(kind):
         return dict(_folder_members(path))
     if not stat.S_ISREG(kind):
@@ -182,55 +223,87 @@ def open_path(path: str | Path) -> Source | dict[str, Source]:
 
 
 def _opened(source: Source) -> Source | dict[str, Source]:
+    """Return a file, or the members of an archive."""
     source = unpack(source)
     return dict(zip_members(source)) if is_archive(source) else source
 
 
 def unpack(source: Source, budget: Budget | None = None) -> Source:
-    """A gzipped file as what is inside it, unpacked once it is read; any other as it is."""
+    """Return a gzip file as its content, which is unpacked when it is read; any other file as it is.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    budget : Budget or None, default=None
+        Bytes that may be unpacked; None for those of a file of this size.
+
+    Returns
+    -------
+    Source
+        The content, without ``.gz`` in its name.
+    """
     if not source.head.startswith(GZIP):
         return source
     name = source.name[:-3] if source.suffix == ".gz" else source.name
-    return Source(name, packed=source, budget=budget or Budget(source.size))
+    return Source(name, compressed=source, budget=budget or Budget(source.size))
 
 
-def _gunzip(packed: Source, most: int) -> bytes:
-    """The first bytes within a gzipped file."""
-    try:
-        with packed.opened() as raw, gzip.open(raw) as file:
-            content = file.read(most)
-    except (OSError, EOFError, zlib.error) as error:
-        raise AnnotationError(f"{packed.name} is not a whole gzip file: {error}. Fetch it again.") from None
-    if content.startswith(GZIP):
-        raise AnnotationError(f"{packed.name} is gzipped twice. Unpack it once.")
-    return content
-
-
-def _too_large(name: str, most: int) -> LimitError:
-    return LimitError(
-        f"{name} unpacks to more than the {most:,} bytes that are read from a file or folder of its size. "
-        "Unpack it yourself if you trust it."
-    )
+def _gunzip(compressed: Source, max_bytes: int) -> bytes:
+    """Return the first bytes within a gzip file."""
+    with compressed.opened() as file:
+        return gunzip(file, compressed.name, max_bytes)
 
 
 def is_archive(source: Source) -> bool:
-    """Whether this is a zip of files, rather than a workbook, which is a zip too."""
-    if not source.head.startswith((ZIP, _EMPTY_ZIP)):
+    """Whether a file is a zip of files, rather than an XLSX workbook, which is a zip too.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+
+    Returns
+    -------
+    bool
+        True for a zip that is not a workbook.
+    """
+    if not source.head.startswith((ZIP, EMPTY_ZIP)):
         return False
     with open_zip(source) as archive:
         return not any(name.startswith("xl/") for name in archive.namelist())
 
 
 def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
-    """The files in a zip by name, each read whole within the limits."""
+    """Read the files in a zip, each whole and within the limits.
+
+    Parameters
+    ----------
+    source : Source
+        The archive.
+
+    Yields
+    ------
+    name : str
+        Path of the member within the archive.
+    member : Source
+        The member.
+
+    Raises
+    ------
+    AnnotationError
+        If the archive is damaged, or holds another archive.
+    LimitError
+        If it unpacks to too much.
+    """
     budget = source.budget or Budget(source.size)
     with open_zip(source) as archive:
         check_zip(archive, source.name, budget)
         for entry in archive.infolist():
-            if entry.is_dir() or _is_litter(entry.filename):
+            if entry.is_dir() or is_system_file(entry.filename):
                 continue
             content = b"".join(unpack_member(archive, entry, source.name))
-            member = unpack(Source(f"{source.name}/{entry.filename}", held=content, budget=budget), budget)
+            member = unpack(Source(f"{source.name}/{entry.filename}", content=content, budget=budget), budget)
             if is_archive(member):
                 raise AnnotationError(
                     f"{member.name} is a zip within a zip. Unpack the outer one and give that folder."
@@ -238,88 +311,28 @@ def zip_members(source: Source) -> Iterator[tuple[str, Source]]:
             yield entry.filename, member
 
 
-def unpack_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
-    """The content of a member piece by piece, so that one which lies about its size is found out before it harms."""
-    try:
-        with archive.open(entry) as file:
-            while piece := file.read(_PIECE):
-                yield piece
-    except _BROKEN as error:
-        raise AnnotationError(f"{name}: {entry.filename!r} cannot be unpacked: {error}. Fetch it again.") from None
-
-
-def check_zip(archive: zipfile.ZipFile, name: str, budget: Budget | None = None) -> None:
-    """Refuse an archive that is too large once unpacked, or whose names lead out of it.
-
-    No member unpacks to more than it declares: zipfile stops there.
-    """
-    entries = archive.infolist()
-    packed, unpacked = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
-    if len(entries) > MOST_MEMBERS:
-        raise LimitError(f"{name} has {len(entries):,} members; at most {MOST_MEMBERS:,} are read from a zip.")
-    if unpacked > MOST_BYTES:
-        raise LimitError(f"{name} unpacks to {unpacked:,} bytes; at most {MOST_BYTES:,} are read from a zip.")
-    if unpacked > max(packed * MOST_RATIO, _RATIO_FROM):
-        raise LimitError(f"{name} unpacks to more than {MOST_RATIO} times its size, as harmful archives do.")
-    seen = set()
-    for entry in entries:
-        called = entry.orig_filename  # zipfile cuts the other name at a NUL
-        if _leads_out(called) or stat.S_ISLNK(entry.external_attr >> 16):
-            raise AnnotationError(f"{name} has a member called {called[:200]!r}, which leads out of it: not read.")
-        if called in seen:
-            raise AnnotationError(f"{name} has two members called {called[:200]!r}. Unpack it and give the folder.")
-        if entry.flag_bits & 1:
-            raise AnnotationError(f"{name} is protected by a password. Unpack it yourself and give the folder.")
-        if entry.compress_type not in _METHODS:
-            raise AnnotationError(f"{name}: {called[:200]!r} is packed in an odd way. Unpack it and give the folder.")
-        seen.add(called)
-    if budget is not None:
-        budget.spend(unpacked, name)
-
-
 @contextmanager
 def open_zip(source: Source) -> Iterator[zipfile.ZipFile]:
-    """An archive to read from within a block."""
+    """Open an archive for reading within a block.
+
+    Parameters
+    ----------
+    source : Source
+        The archive.
+
+    Yields
+    ------
+    zipfile.ZipFile
+        The open archive.
+    """
     with source.opened() as file:
-        try:
-            archive = zipfile.ZipFile(file)
-        except _BROKEN as error:
-            raise AnnotationError(f"{source.name} is not a whole zip file: {error}. Fetch it again.") from None
-        yield archive
-
-
-def _leads_out(name: str) -> bool:
-    windows = PureWindowsPath(name)
-    parts = PurePosixPath(name).parts + windows.parts
-    return bool(PurePosixPath(name).is_absolute() or windows.drive or windows.root or ".." in parts or "\0" in name)
+        yield open_archive(file, source.name)
 
 
 def _folder_members(folder: Path) -> Iterator[tuple[str, Source]]:
-    """All files below a folder, in order of their names; links that lead out of it are not followed."""
-    root, budget = folder.resolve(), Budget(MOST_BYTES)
-    for name in sorted(_file_names(folder)):
+    """Yield all files below a folder, in order of their names; links that lead out of it are not followed."""
+    root, budget = folder.resolve(), Budget(MAX_BYTES)
+    for name in sorted(file_names(folder)):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(root):
             yield name, unpack(Source(str(path), path), budget)
-
-
-def _file_names(folder: Path) -> Iterator[str]:
-    """What is called a file below a folder; nobody is made to wait for the rest where there are too many."""
-
-    def refuse(error: OSError) -> None:
-        raise AnnotationError(f"{error.filename} cannot be opened: {error.strerror}.") from None
-
-    count = 0
-    for parent, _, names in os.walk(folder, onerror=refuse):
-        for name in names:
-            relative = (Path(parent) / name).relative_to(folder).as_posix()
-            if _is_litter(relative):
-                continue
-            count += 1
-            if count > MOST_FILES:
-                raise LimitError(f"{folder} has more than {MOST_FILES:,} files. Give a folder that holds one export.")
-            yield relative
-
-
-def _is_litter(name: str) -> bool:
-    return any(part in _SKIPPED or part.startswith(".") for part in PurePosixPath(name).parts)

@@ -1,4 +1,4 @@
-"""Bytes as UTF-8 text: byte order marks, UTF-16, and what to say of anything else."""
+"""Text encodings: bytes of a file as UTF-8, with error messages that name the line."""
 
 from __future__ import annotations
 
@@ -17,19 +17,39 @@ _MARKS = {  # the longer ones first: one of them begins like a shorter one
 
 
 def as_utf8(source: Source, encoding: str | None = None) -> Source:
-    """The same file, in memory, in UTF-8 without a byte order mark; its content as it is, where it is that already.
+    r"""Return a file in memory, in UTF-8 without a byte order mark.
 
-    UTF-16 is recognised by its mark, or by a zero in every other byte. Whether all of the rest is UTF-8 is found out
-    by whoever reads it, so that large files are looked through once. Lines that end as on old Macs end as elsewhere.
+    UTF-16 and UTF-32 are recognised by their byte order mark, UTF-16 also by a zero in every other byte. Whether the
+    rest is valid UTF-8 is left to the parser, so that large files are scanned once. Line ends of old Macs (``\r``) are
+    replaced.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    encoding : str or None, default=None
+        Its encoding; None to recognise it.
+
+    Returns
+    -------
+    Source
+        The same file with its content in UTF-8; the same object if nothing had to be changed.
+
+    Raises
+    ------
+    AnnotationError
+        If the content is not text in this encoding, or has NUL bytes.
+    ParameterError
+        If there is no such encoding.
     """
     source = source.loaded()
     head = source.head
     if encoding is None:
         encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None) or _alternating(head)
     if encoding is not None:
-        source = replace(source, held=_decode(source, encoding))
+        source = replace(source, content=_decode(source, encoding))
     elif head.startswith(codecs.BOM_UTF8):
-        source = replace(source, held=source.read()[len(codecs.BOM_UTF8) :])
+        source = replace(source, content=source.read()[len(codecs.BOM_UTF8) :])
     content = source.read()
     at = content.find(b"\0")
     if at >= 0:
@@ -40,12 +60,23 @@ def as_utf8(source: Source, encoding: str | None = None) -> Source:
         )
     head = source.head
     if b"\r" in head and b"\n" not in content:
-        source = replace(source, held=content.replace(b"\r", b"\n"))
+        source = replace(source, content=content.replace(b"\r", b"\n"))
     return source
 
 
-def not_utf8(source: Source) -> str | None:
-    """The sentence for a file that is not UTF-8; None where it is."""
+def utf8_error(source: Source) -> str | None:
+    """Return the error message for a file that is not UTF-8.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+
+    Returns
+    -------
+    str or None
+        The message, with the line and the position of the first wrong byte; None if the file is UTF-8.
+    """
     content = source.read()
     try:
         content.decode()
@@ -61,7 +92,7 @@ def not_utf8(source: Source) -> str | None:
 
 
 def _alternating(head: bytes) -> str | None:
-    """The kind of UTF-16 in which every other byte of Latin letters is zero."""
+    """Return the kind of UTF-16 in which every other byte of Latin letters is zero, or None."""
     sample = head[:200]
     if len(sample) < 4 or any(sample[0::2]) == any(sample[1::2]):
         return None
@@ -69,6 +100,7 @@ def _alternating(head: bytes) -> str | None:
 
 
 def _decode(source: Source, encoding: str) -> bytes:
+    """Return the content in UTF-8, decoded from another encoding."""
     content = source.read()
     try:
         return content.decode(encoding).removeprefix("\ufeff").encode()

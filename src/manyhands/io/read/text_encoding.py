@@ -1,4 +1,4 @@
-"""Columns of text <-> dense codes, and rows that repeat a pair: what makes reading long tables fast."""
+"""Columns of text as integer codes, and the search for repeated (item, worker) pairs: both fast for long tables."""
 
 from __future__ import annotations
 
@@ -17,22 +17,42 @@ Codes = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 
 _columns = compiled.load("_columns")
-# Python draws it anew for each process, so no file can be made whose texts all share a hash.
+# Python draws it for each process, so that no file can be made whose texts all have the same hash.
 _SEED = (hash("manyhands") | 1) % 2**64
-_CHUNK = 1 << 16  # keys made and compared at a time: few enough to stay near the processor
-_WORTH_A_THREAD = 100_000  # cells
+_CHUNK = 1 << 16  # keys compared at a time: few enough to stay in the cache
+_WORTH_A_THREAD = 100_000  # cells; shorter columns are encoded in one thread
 
 
 class Coded(NamedTuple):
-    """A column as codes, -1 where a cell is null, and its distinct values in the order of Python's `sorted`."""
+    """A column of text as codes.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n_rows,)
+        Index into `values`; -1 where a cell is null.
+    values : polars.Series of str
+        The distinct texts, in the order of Python's `sorted`.
+    """
 
     codes: Codes
     values: pl.Series
 
 
 def code_text(column: pl.Series) -> Coded:
-    """Code the cells of a String column; exact for any text, however long, empty or alike.
+    """Encode a column of text.
 
+    Parameters
+    ----------
+    column : polars.Series of str
+        The cells; any text, however long, and nulls.
+
+    Returns
+    -------
+    Coded
+        Codes and distinct values.
+
+    Examples
+    --------
     >>> codes, values = code_text(pl.Series(["b", None, "a", "b"]))
     >>> codes.tolist(), values.to_list()
     ([1, -1, 0, 1], ['a', 'b'])
@@ -42,7 +62,18 @@ def code_text(column: pl.Series) -> Coded:
 
 
 def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
-    """`code_text` of several columns, as many at a time as there are threads; the longest work should come first."""
+    """Encode several columns in parallel threads.
+
+    Parameters
+    ----------
+    columns : mapping of str to polars.Series of str
+        The columns; the one with the most work should come first.
+
+    Returns
+    -------
+    dict of str to Coded
+        The encoded columns.
+    """
     if sum(map(len, columns.values())) < _WORTH_A_THREAD:
         return {name: code_text(column) for name, column in columns.items()}
     with ThreadPoolExecutor(min(thread_count(), max(len(columns), 1))) as pool:
@@ -50,9 +81,9 @@ def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
 
 
 def _code_in_table(column: pl.Series) -> Coded | None:
-    """By a hash table over the column's own memory; None if polars lends it in a layout that is not known."""
+    """Encode by a hash table over the memory of the column; None if polars stores it in an unknown layout."""
     codes = np.empty(len(column), np.int32)
-    first = np.empty(len(column), np.int64)  # memory is taken up by what is written, one entry per distinct text
+    first = np.empty(len(column), np.int64)  # only the written part takes memory, one entry per distinct text
     n_distinct = _columns.code_text(column.__arrow_c_stream__(), _SEED, codes, first)
     if n_distinct < 0:
         return None
@@ -68,7 +99,7 @@ def _code_in_table(column: pl.Series) -> Coded | None:
 
 
 def _code_as_enum(column: pl.Series) -> Coded:
-    """By polars alone: slower, and the same result."""
+    """Encode by polars only: slower, with the same result."""
     values = column.drop_nulls().unique().sort()
     codes = column.cast(pl.Enum(values)).to_physical().cast(pl.Int32).fill_null(-1)
     return Coded(codes.to_numpy(writable=True), values)
@@ -77,15 +108,28 @@ def _code_as_enum(column: pl.Series) -> Coded:
 def keep_one(
     item: Codes, worker: Codes, n_workers: int, order: Rows | None = None, which: str = "last"
 ) -> npt.NDArray[np.bool_]:
-    """Which rows to keep so that no (item, worker) pair comes twice: of each pair the last, or the first.
+    """Select one row of each (item, worker) pair.
 
     Parameters
     ----------
-    item, worker : (n_rows,) codes from 0 on
-    n_workers : no code of a worker is larger than this, or as large
-    order : all rows, oldest first; by default they are in this order already
-    which : "last" or "first", the row of each pair that is kept
+    item : ndarray of int32, shape (n_rows,)
+        Item codes.
+    worker : ndarray of int32, shape (n_rows,)
+        Worker codes, less than `n_workers`.
+    n_workers : int
+        Number of workers.
+    order : ndarray of int64, shape (n_rows,), default=None
+        All rows, oldest first; None if they are in this order.
+    which : {"last", "first"}, default="last"
+        Which row of each pair is kept.
 
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+        True for the rows to keep.
+
+    Examples
+    --------
     >>> keep_one(np.array([0, 1, 0], np.int32), np.array([5, 5, 5], np.int32), 6).tolist()
     [False, True, True]
     """
@@ -97,7 +141,7 @@ def keep_one(
         keep[_repeats_of_wide(item, worker, order, which)] = False
         return keep
     key = _join(item, worker, order, worker_bits, age_bits)
-    key.sort()  # pairs side by side, each from its oldest row to its newest
+    key.sort()  # brings the rows of a pair together, oldest first
     for begin in range(0, len(key) - 1, _CHUNK):
         part = key[begin : begin + _CHUNK + 1]
         again = np.flatnonzero((part[1:] ^ part[:-1]) < 1 << age_bits)
@@ -108,7 +152,7 @@ def keep_one(
 
 
 def _join(item: Codes, worker: Codes, order: Rows | None, worker_bits: int, age_bits: int) -> npt.NDArray[np.int64]:
-    """Item, worker and age of each row in one integer, in the order of age."""
+    """Return item, worker and age of each row as one integer, in the order of age."""
     key = np.empty(len(item), np.int64)
     for begin in range(0, len(key), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -122,7 +166,7 @@ def _join(item: Codes, worker: Codes, order: Rows | None, worker_bits: int, age_
 
 
 def _repeats_of_wide(item: Codes, worker: Codes, order: Rows | None, which: str) -> npt.NDArray[np.int64]:
-    """The rows not to keep, where item, worker and age do not fit in one integer."""
+    """Return the rows not to keep, if item, worker and age do not fit into one integer."""
     rows = np.arange(len(item)) if order is None else order
     rows = rows[np.lexsort((worker[rows], item[rows]))]  # stable: the oldest of a pair comes first
     again = (item[rows[1:]] == item[rows[:-1]]) & (worker[rows[1:]] == worker[rows[:-1]])

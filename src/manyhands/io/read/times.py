@@ -1,6 +1,6 @@
-"""Times as tools write them, in microseconds since 1970.
+"""Times as annotation tools write them, in microseconds since 1970.
 
-They only serve to tell which of two answers is the later one. What cannot be read is null and counted, never guessed.
+They only decide which of two answers is the later one. A time that cannot be parsed is null and counted in a note.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 Notes = dict[str, str]
 
-# Zones as MTurk and others abbreviate them, in hours from UTC; an abbreviation that several countries use is not here.
+# Abbreviations of time zones that MTurk and others use, in hours from UTC; ambiguous abbreviations are left out.
 _ZONES = {"UTC": 0, "GMT": 0, "Z": 0, "PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "EST": -5, "EDT": -4, "CET": 1}
 _ZONES |= {"CEST": 2, "BST": 1, "JST": 9}
 _YEAR = "JanFebMarAprMayJunJulAugSepOctNovDec"
@@ -28,17 +28,30 @@ _FORMS = tuple(
         rf"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{{4}}) {_CLOCK}(?: (?P<half>[AP]M))?{_ZONE}",
     )
 )
-_MOST_USUAL = "%Y-%m-%dT%H:%M:%S%.fZ"  # a column of these is read at once
+_ISO_FORMAT = "%Y-%m-%dT%H:%M:%S%.fZ"  # the most usual format; a column of it is parsed at once
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # from this size on, times this, gives microseconds
-_BEYOND = 1e19  # no clock counts that far, and it would not fit
+_EPOCHS = ((1e17, 1e-3), (1e14, 1.0), (1e11, 1e3), (0.0, 1e6))  # (smallest number, factor to microseconds)
+_BEYOND = 1e19  # larger numbers are no times, and do not fit into 64 bits
 
 
 def parse_times(column: pl.Series) -> tuple[pl.Series, Notes]:
-    """Times in microseconds (UTC where the text names no zone), and a note on those that cannot be read."""
-    result = column.str.to_datetime(_MOST_USUAL, time_unit="us", strict=False).dt.epoch("us")
+    """Parse a column of times.
+
+    Parameters
+    ----------
+    column : polars.Series of str
+        The texts.
+
+    Returns
+    -------
+    times : polars.Series of int
+        Microseconds since 1970 (UTC if the text names no zone); null where a text cannot be parsed.
+    notes : dict of str to str
+        A note with the number of texts that cannot be parsed; empty if there are none.
+    """
+    result = column.str.to_datetime(_ISO_FORMAT, time_unit="us", strict=False).dt.epoch("us")
     rest = column.filter(result.is_null()).unique().drop_nulls()
     if len(rest):
         parsed = {text: parse_time(text) for text in rest}
@@ -47,13 +60,28 @@ def parse_times(column: pl.Series) -> tuple[pl.Series, Notes]:
     unread = unread.filter(unread.str.strip_chars() != "")
     if not len(unread):
         return result, {}
-    said = f"{len(unread)} time(s) could not be read (such as {unread[0][:40]!r}); those rows count as the older ones."
-    return result, {"unread_times": said}
+    message = (
+        f"{len(unread)} time(s) could not be read (such as {unread[0][:40]!r}); those rows count as the older ones."
+    )
+    return result, {"unparsed_times": message}
 
 
 def parse_time(value: object) -> int | None:
-    """One time: ISO 8601, the forms of MTurk and Appen, or a number of seconds, milli- or microseconds since 1970.
+    """Parse one time.
 
+    Parameters
+    ----------
+    value : object
+        ISO 8601, the formats of MTurk and Appen, or a number of seconds, milliseconds, microseconds or nanoseconds
+        since 1970.
+
+    Returns
+    -------
+    int or None
+        Microseconds since 1970; None if it cannot be parsed.
+
+    Examples
+    --------
     >>> parse_time("1970-01-01T00:00:01Z"), parse_time("Thu Jan 01 01:00:00 PST 1970"), parse_time(1.5), parse_time("?")
     (1000000, 32400000000, 1500000, None)
     """
@@ -68,13 +96,15 @@ def parse_time(value: object) -> int | None:
 
 
 def _from_epoch(number: float) -> int | None:
-    if not abs(number) < _BEYOND:  # nor is NaN
+    """Convert a number since 1970; its size shows the unit."""
+    if not abs(number) < _BEYOND:  # true for NaN, too
         return None
     scale = next(scale for least, scale in _EPOCHS if abs(number) >= least)
     return math.floor(number * scale + 0.5)
 
 
 def _from_words(text: str) -> int | None:
+    """Parse a written time."""
     match = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
     if match is None:
         return None
@@ -96,7 +126,7 @@ def _from_words(text: str) -> int | None:
 
 
 def _offset(zone: str) -> timedelta | None:
-    """How far a zone is from UTC; None for one that nobody can tell."""
+    """Return the difference of a time zone from UTC; None if it is unknown."""
     if zone[0] not in "+-":
         hours = _ZONES.get(zone)
         return None if hours is None else timedelta(hours=hours)
@@ -105,4 +135,5 @@ def _offset(zone: str) -> timedelta | None:
 
 
 def _since_epoch(when: datetime) -> int:
+    """Return microseconds since 1970."""
     return (when - _EPOCH) // _MICROSECOND

@@ -1,4 +1,4 @@
-"""Tables of the truth: an item and its class in each row."""
+"""Tables of the ground truth: an item and its class in each row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ from manyhands.io.read.companion_tables import column_of, open_table
 
 
 def read_truth(path: str | Path, *, n_rows: int | None = None, what: str = "truth") -> dict[str, str]:
-    """{item: class}; rows without a class are passed over.
+    """Read a table of items and their classes; rows without a class are skipped.
 
     Parameters
     ----------
-    n_rows : match by position: there must be as many rows, and an item is the number of its row, from 0
-    what : what the sentences call it
+    path : str or Path
+        A table with a column for the class, and one for the item unless `n_rows` is given.
+    n_rows : int or None, default=None
+        Match by position: the table must have this many rows, and an item is the number of its row, from 0.
+    what : str, default="truth"
+        What error messages call the table.
+
+    Returns
+    -------
+    dict of str to str
+        Item -> class.
+
+    Raises
+    ------
+    AnnotationError
+        If the table has no classes, or two for one item.
+    AlignmentError
+        If it does not have `n_rows` rows.
     """
     table = open_table(path, what)
     labels = column_of(table, "label")
@@ -31,8 +47,8 @@ def read_truth(path: str | Path, *, n_rows: int | None = None, what: str = "trut
     known: dict[str, str] = {}
     for row, (item, label) in enumerate(zip(items, labels)):
         if label.strip() and known.setdefault(item, label) != label:
-            said = f"both {shorten(known[item])!r} and {shorten(label)!r}"
-            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} is said to be {said}.")
+            both = f"{shorten(known[item])!r} and {shorten(label)!r}"
+            raise AnnotationError(f"{table.place(row)}: {shorten(item)!r} has two classes, {both}. Keep one.")
     if not known:
         raise AnnotationError(f"{path} names no class for any item, so there is no {what} in it.")
     return known

@@ -9,30 +9,49 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
-from manyhands.io.read.sources import Source, check_zip, open_zip, unpack_member
+from manyhands.io.read.archives import check_zip, unpack_member
+from manyhands.io.read.sources import Source, open_zip
 
-_MOST_DIGITS = 300  # of a number that a float can be near
-MOST_CELLS = 26_000_000  # between the first and the last cell of a sheet; all of them are kept in memory, empty or not
+_MAX_DIGITS = 300  # of a number within the range of floats
+MAX_CELLS = 26_000_000  # of the rectangle of a sheet; all of them are kept in memory, empty or not
 _DECLARATION = re.compile(rb"<\0?!\0?(?:D\0?O\0?C\0?T|E\0?N\0?T\0?I)")  # in UTF-8 or UTF-16
 _FAR = re.compile(rb"""r\s*=\s*["']\s*(?:[A-Za-z]{2,}[0-9]|[A-Za-z]?[0-9]{7})""")  # beyond column Z or row 999,999
-_PLACE = re.compile(rb"""r\s*=\s*["']\s*([A-Za-z]*)([0-9]+)""")  # of a cell or a row
-_LONG = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>\s*(-?[0-9]{16,})\s*</")  # a whole number in a cell
+_PLACE = re.compile(rb"""r\s*=\s*["']\s*([A-Za-z]*)([0-9]+)""")  # reference of a cell or a row
+_LONG = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>\s*(-?[0-9]{16,})\s*</")  # a long integer in a cell
 _CELL = re.compile(rb"<(?:\w+:)?c(\s[^>]*)?>")
-_TYPE = re.compile(rb"""\st\s*=\s*["'](?!n["'])""")  # of what is not a number
-_UNFINISHED = 1 << 10  # bytes at the end of a piece that are looked at again with the next one
+_TYPE = re.compile(rb"""\st\s*=\s*["'](?!n["'])""")  # type of a cell that is not a number
+_UNFINISHED = 1 << 10  # bytes at the end of a piece that are searched again with the next one
 
 
 def read_workbook(source: Source) -> tuple[pl.DataFrame, list[str]]:
-    """The first sheet of a workbook and the names of its columns.
+    """Read the first sheet of a workbook.
 
-    A number is read as Excel shows whole numbers, `7` rather than `7.0`; leading zeros survive where Excel kept them,
-    in cells that are text.
+    Integers are read as Excel shows them, ``7`` rather than ``7.0``; leading zeros are kept in cells that are text.
+
+    Parameters
+    ----------
+    source : Source
+        The workbook.
+
+    Returns
+    -------
+    frame : polars.DataFrame
+        The cells below the first row, as text.
+    header : list of str
+        The first row: names of the columns.
+
+    Raises
+    ------
+    AnnotationError
+        If the workbook is damaged or empty, declares XML entities, or holds numbers that a spreadsheet rounds.
+    LimitError
+        If it unpacks to too much, or the sheet has too many cells.
     """
     source = source.loaded()
     with open_zip(source) as archive:
         check_zip(archive, source.name, source.budget)
         for entry in archive.infolist():
-            _look_through(archive, entry, source.name)
+            _check_member(archive, entry, source.name)
     cells = _first_sheet(source)
     if not len(cells):
         raise AnnotationError(f"{source.name}: the first sheet is empty. Its first row must name the columns.")
@@ -41,6 +60,7 @@ def read_workbook(source: Source) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _first_sheet(source: Source) -> pl.DataFrame:
+    """Read the first sheet with fastexcel."""
     import fastexcel
 
     try:
@@ -48,16 +68,16 @@ def _first_sheet(source: Source) -> pl.DataFrame:
         sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_whitespace_tail_rows=True)
         return sheet.to_polars()
     except fastexcel.FastExcelError as error:
-        told = str(error).splitlines()[0]
+        cause = str(error).splitlines()[0]
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # what Rust throws where it did not expect such a file
+        if type(error).__name__ != "PanicException":  # a panic of the Rust library on an unexpected file
             raise
-        told = str(error).splitlines()[0]
-    raise AnnotationError(f"{source.name} cannot be read as an XLSX workbook: {told[:200]}. Save it again.")
+        cause = str(error).splitlines()[0]
+    raise AnnotationError(f"{source.name} cannot be read as an XLSX workbook: {cause[:200]}. Save it again.")
 
 
-def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
-    """Refuse XML that declares anything of its own, as no spreadsheet writes, and sheets that would fill the memory."""
+def _check_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
+    """Refuse XML with declarations, which no spreadsheet writes, and sheets that would fill the memory."""
     rest, reaches_far = b"", False
     for piece in unpack_member(archive, entry, name):
         seen = rest + piece
@@ -67,23 +87,24 @@ def _look_through(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -
             _refuse_long_numbers(seen, name)
         reaches_far = reaches_far or _FAR.search(seen) is not None
         rest = seen[-_UNFINISHED:]
-    if reaches_far:  # a few cells are enough, so it takes a second look to tell a large sheet from a trap
-        _measure(archive, entry, name)
+    if reaches_far:  # a few cells far apart are enough, so the size of the sheet is computed
+        _check_cells(archive, entry, name)
 
 
 def _refuse_long_numbers(xml: bytes, name: str) -> None:
-    """Refuse whole numbers in cells that are not text and that no float is: different ids would be read as one."""
+    """Refuse integers in number cells that no float represents: different ids would be read as one."""
     for found in _LONG.finditer(xml):
-        digits = found[1].decode()[:_MOST_DIGITS]
+        digits = found[1].decode()[:_MAX_DIGITS]
         cells = _CELL.findall(xml, max(found.start() - _UNFINISHED, 0), found.start())
         if cells and not _TYPE.search(cells[-1]) and int(float(digits)) != int(digits):
             raise AnnotationError(
                 f"{name}: a cell holds the number {shorten(digits)}, of which a spreadsheet keeps 15 digits. "
-                "Write such ids as text, or save the sheet as CSV from where they are whole."
+                "Write such ids as text, or export CSV from the program that has all digits."
             )
 
 
-def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
+def _check_cells(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> None:
+    """Refuse a sheet with more than `MAX_CELLS` cells."""
     rest, rows, columns = b"", 0, 1
     for piece in unpack_member(archive, entry, name):
         seen = rest + piece
@@ -91,15 +112,15 @@ def _measure(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Non
             rows = max(rows, int(digits[:19]))
             columns = max(columns, _column_number(letters))
         rest = seen[-_UNFINISHED:]
-    if rows * columns > MOST_CELLS:
+    if rows * columns > MAX_CELLS:
         raise LimitError(
-            f"{name}: a sheet of {rows:,} rows and {columns:,} columns; at most {MOST_CELLS:,} cells are read. "
+            f"{name}: a sheet of {rows:,} rows and {columns:,} columns; at most {MAX_CELLS:,} cells are read. "
             "Save it as CSV."
         )
 
 
 def _column_number(letters: bytes) -> int:
-    """1 for A, 27 for AA."""
+    """Return the number of a column: 1 for A, 27 for AA."""
     number = 0
     for letter in letters.upper()[:9]:
         number = 26 * number + letter - 64

@@ -1,1 +1,11 @@
-"""Results as tables, files and imports for other tools."""
+"""Results as tables and files.
+
+results        labels, worker scorecards and training weights as data frames; the summary of a run
+result_files   all files of one run: labels.csv, workers.csv, summary.json, and further formats
+write_back     labels for other tools: Label Studio predictions, JSON lines and Parquet for Hugging Face `datasets`
+raw_members    positions of members in a JSON file, so that they are written again byte for byte
+triples        annotations as long and wide tables
+pseudonyms     pseudonyms for workers
+spreadsheet    protection of cells that a spreadsheet would run as formulas
+json_values    Python and NumPy values as JSON
+"""

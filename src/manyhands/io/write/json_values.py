@@ -1,4 +1,4 @@
-"""Values as JSON can hold them."""
+"""Python and NumPy values as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ _NOT_PLAIN = re.compile(r"[^\n -~]+")
 
 
 def to_json_value(value: Any) -> Any:
-    """NumPy's values as Python's; what is not a number is null, an infinity is a word, anything else its repr."""
+    """Return a value that JSON can represent.
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    object
+        NumPy values as Python values, NaN as None, an infinity as text, any other object as its repr.
+    """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
@@ -26,13 +37,22 @@ def to_json_value(value: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """A value as indented JSON, in which whatever a terminal might obey is spelled out.
+    """Return a value as indented JSON, with control characters escaped.
 
-    A file's name need not be text: half a surrogate pair is spelled out, too.
+    Parameters
+    ----------
+    value : object
+        Any value; file names may contain half a surrogate pair, which is escaped too.
+
+    Returns
+    -------
+    bytes
+        JSON in UTF-8.
     """
     text = json.dumps(to_json_value(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return _NOT_PLAIN.sub(_spelled, text).encode()
+    return _NOT_PLAIN.sub(_escape, text).encode()
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
+    """Escape the characters that are not printable."""
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in found[0])

@@ -17,17 +17,36 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.read.reading import Reading
 from manyhands.randomness import make_generator
 
-_SHORTEST = 2  # letters of an id that is looked for in sentences; a single one would be found everywhere
-_LEAST_KEY = 16  # bytes
-_LETTERS = 12  # of a keyed pseudonym: 48 bits
+_MIN_ID = 2  # characters of an id that is searched for in messages; a single one would be found everywhere
+_MIN_KEY = 16  # bytes
+_LETTERS = 12  # hexadecimal digits of a keyed pseudonym: 48 bits
 
 
 def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Reading, Callable[[str], str]]:
-    """The same reading with other names for its workers, and what puts them in place of the old ones in any text.
+    """Replace the worker ids of an export by pseudonyms.
 
-    Without a key they are numbered, the busiest first: `worker-001`. With a secret file they come from its content and
-    the id, so that a worker keeps his pseudonym from one export to the next, and nobody without the file can find out
-    whose it is.
+    Without a key, workers are numbered by volume: ``worker-001`` has the most labels. With a key, a pseudonym is
+    computed from the key and the id (HMAC-SHA256), so that it is the same in every export, and cannot be reversed
+    without the key.
+
+    Parameters
+    ----------
+    reading : Reading
+        The export.
+    key : str, Path or None, default=None
+        File with at least 16 secret bytes.
+
+    Returns
+    -------
+    reading : Reading
+        The same export with pseudonyms.
+    hide : callable
+        Replaces ids by pseudonyms in any text.
+
+    Raises
+    ------
+    AnnotationError
+        If the key is too short or missing.
     """
     annotations = reading.annotations
     names = _numbered(annotations) if key is None else _keyed(annotations, _read_key(key))
@@ -39,16 +58,16 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         worker_ids=names,
         classes=annotations.classes,
     )
-    hide = _hider(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
-    notes = {code: hide(said) for code, said in reading.notes.items()}
+    hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
+    notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     return replace(reading, annotations=renamed, notes=notes, source=hide(reading.source), refusal=refusal), hide
 
 
-def _hider(pseudonym: dict[str, str]) -> Callable[[str], str]:
-    """Replace ids where they stand as words of their own: in notes that quote them, in names of files after workers."""
-    known = {name: new for name, new in pseudonym.items() if len(name) >= _SHORTEST}
-    known |= {ascii(name)[1:-1]: new for name, new in known.items()}  # as notes on look-alikes spell them
+def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
+    """Return a function that replaces ids that stand as words of their own, such as in notes and file names."""
+    known = {name: new for name, new in pseudonym.items() if len(name) >= _MIN_ID}
+    known |= {ascii(name)[1:-1]: new for name, new in known.items()}  # escaped as in the notes on look-alikes
 
     def hide(text: str) -> str:
         for name in sorted((name for name in known if name in text), key=len, reverse=True):
@@ -59,6 +78,7 @@ def _hider(pseudonym: dict[str, str]) -> Callable[[str], str]:
 
 
 def _numbered(annotations: Annotations) -> list[str]:
+    """Return a number for each worker, those with the most labels first."""
     volume = np.bincount(annotations.worker, minlength=annotations.n_workers)
     rank = np.empty(annotations.n_workers, np.int64)
     rank[np.lexsort((_shuffled(annotations), -volume))] = np.arange(1, annotations.n_workers + 1)
@@ -67,24 +87,26 @@ def _numbered(annotations: Annotations) -> list[str]:
 
 
 def _shuffled(annotations: Annotations) -> npt.NDArray[np.int64]:
-    """An order of the workers that follows from the labels, so that it is the same each time and not the alphabet's."""
+    """Return an order of the workers that depends on the labels only: reproducible, and not alphabetical."""
     digest = hashlib.sha256(annotations.item.tobytes() + annotations.worker.tobytes() + annotations.label.tobytes())
     return make_generator(int.from_bytes(digest.digest()[:8], "big")).permutation(annotations.n_workers)
 
 
 def _keyed(annotations: Annotations, key: bytes) -> list[str]:
+    """Return a pseudonym from the key and each id."""
     digests = [hmac.digest(key, str(worker).encode(), "sha256").hex() for worker in annotations.worker_ids.tolist()]
     return [f"worker-{digest[:_LETTERS]}" for digest in digests]
 
 
 def _read_key(path: str | Path) -> bytes:
+    """Read the secret key."""
     try:
         key = Path(path).read_bytes().strip()
     except FileNotFoundError:
         key = b""
-    if len(key) < _LEAST_KEY:
+    if len(key) < _MIN_KEY:
         raise AnnotationError(
-            f"{path} must hold at least {_LEAST_KEY} secret bytes. Make one: "
+            f"{path} must hold at least {_MIN_KEY} secret bytes. Make one: "
             "python -c 'import secrets; print(secrets.token_hex())' > KEYFILE"
         )
     return key

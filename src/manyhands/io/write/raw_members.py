@@ -1,7 +1,7 @@
-"""Where a few members of JSON objects stand in a file, so that they can be written again byte for byte.
+"""Positions of members of JSON objects in a file, so that they can be written again byte for byte.
 
-Reading a number and writing it again may change it: 1.10, or one with thirty digits. Quotes and brackets are looked for
-by NumPy, a piece of the file at a time; only those that matter are ever seen by Python.
+Parsing a number and writing it again may change it, such as 1.10 or one with thirty digits. Quotes and brackets are
+searched with NumPy, one piece of the file at a time; Python only visits those that matter.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-_PIECE = 1 << 20  # bytes; the arrays of a piece take some twenty times as much
+_PIECE = 1 << 20  # bytes searched at a time; the arrays of a piece take about twenty times as much
 _QUOTE, _END = b'"}'
-_KIND = np.zeros(256, np.int8)  # of a byte: how it changes the depth, and 2 for a quote
+_KIND = np.zeros(256, np.int8)  # change of the depth by each byte, and 2 for a quote
 _KIND[np.frombuffer(b"{[", np.uint8)] = 1
 _KIND[np.frombuffer(b"}]", np.uint8)] = -1
 _KIND[_QUOTE] = 2
@@ -21,10 +21,22 @@ _VALUE = re.compile(rb'\s*:\s*("[^"]*"|[^\s,{}\[\]"]+)?')
 
 
 def raw_members(content: bytes, keys: Sequence[str]) -> Iterator[dict[str, bytes]]:
-    """For each object of a list, of JSON lines, or the only one: the bytes of these members, where it has them.
+    """Yield the bytes of some members of each object.
 
-    `content` is JSON that has been parsed already: what it gives for anything else is not defined.
+    Parameters
+    ----------
+    content : bytes
+        A list of objects, JSON lines, or a single object, which was parsed before: other content is not checked.
+    keys : sequence of str
+        Names of the members.
 
+    Yields
+    ------
+    dict of str to bytes
+        For each object, the members that it has.
+
+    Examples
+    --------
     >>> list(raw_members(b'[{"id": 1.10, "in": {"id": 2}}, {}]', ["id"]))
     [{'id': b'1.10'}, {}]
     """
@@ -32,7 +44,7 @@ def raw_members(content: bytes, keys: Sequence[str]) -> Iterator[dict[str, bytes
     plain = content.replace(rb"\\", b"..").replace(rb"\"", b"..") if b"\\" in content else content
     names = {f'"{key}"'.encode(): key for key in keys}
     members: dict[str, bytes] = {}
-    key, begun = "", -1  # the member whose list or object is open, and where that began
+    key, begun = "", -1  # the member whose list or object is open, and its first byte
     for at, depth in _marks(plain, level, {name[1] for name in names}):
         mark = plain[at]
         if mark == _QUOTE:
@@ -52,9 +64,9 @@ def raw_members(content: bytes, keys: Sequence[str]) -> Iterator[dict[str, bytes
 
 
 def _marks(plain: bytes, level: int, initials: set[int]) -> Iterator[tuple[int, int]]:
-    """Where the objects of a level begin and end, where their lists and objects end, and texts that may be keys.
+    """Yield where objects of a level begin and end, where their values end, and where texts that may be keys begin.
 
-    Each with the depth there: that inside of a bracket that opens, and that outside of one that closes.
+    Each has the depth there: inside an opening bracket, and outside a closing one.
     """
     codes = np.frombuffer(plain, np.uint8)
     may_begin = np.isin(np.arange(256), list(initials))

@@ -1,4 +1,4 @@
-"""The files of one run."""
+"""The files of one run: tables, summary, and labels in further formats."""
 
 from __future__ import annotations
 
@@ -18,21 +18,60 @@ KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Refuse forms of labels that there are none of, before anything is read."""
-    strange = [kind for kind in kinds if kind not in KINDS]
-    if strange:
-        raise ParameterError(f"Labels cannot be written as {strange[0]!r}. There are: {', '.join(KINDS)}.")
+    """Refuse unknown formats of labels, before anything is read.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Names of formats, keys of `KINDS`.
+
+    Raises
+    ------
+    ParameterError
+        If one is unknown.
+    """
+    unexpected = [kind for kind in kinds if kind not in KINDS]
+    if unexpected:
+        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}. There are: {', '.join(KINDS)}.")
 
 
 def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
-    """Refuse what could not be written in the end, before the work."""
+    """Refuse outputs that could not be written, before anything is computed.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Formats of labels.
+    paths : sequence of str
+        The files that were read.
+    reading : Reading
+        The export.
+
+    Raises
+    ------
+    ParameterError
+        If a format is unknown, or the labels cannot be written back to Label Studio.
+    """
     check_kinds(kinds)
     if "label-studio" in kinds and reading.format == "label-studio":
         check_write_back(paths, reading.question, reading.questions)
 
 
 def file_names(kinds: Sequence[str], compare: bool) -> list[str]:
-    """The files that a run will write."""
+    """Return the names of the files that a run writes.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Formats of labels.
+    compare : bool
+        Whether methods are compared.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+    """
     compared = ["methods.csv", "differences.csv"] if compare else []
     return ["labels.csv", "workers.csv", "summary.json", *compared, *(KINDS[kind] for kind in kinds)]
 
@@ -42,25 +81,48 @@ def result_files(
     reading: Reading,
     paths: Sequence[str],
     tables: Mapping[str, pl.DataFrame],
-    told: Mapping[str, Any],
+    run_summary: Mapping[str, Any],
     kinds: Sequence[str],
 ) -> dict[str, bytes]:
-    """Every file by name: the tables as CSV, the summary, and the labels in further forms."""
-    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(told))}
-    labels = label_frame(model)  # machine formats get every id as it came
+    """Return all files of a run.
+
+    Parameters
+    ----------
+    model : Aggregator
+        The fitted aggregator.
+    reading : Reading
+        The export.
+    paths : sequence of str
+        The files that were read.
+    tables : mapping of str to polars.DataFrame
+        Name of a file -> its table, written as CSV.
+    run_summary : mapping of str to object
+        Content of summary.json, with ``method``.
+    kinds : sequence of str
+        Further formats of labels.
+
+    Returns
+    -------
+    dict of str to bytes
+        Name of each file -> content.
+    """
+    files = {name: to_csv(table) for name, table in tables.items()} | {"summary.json": to_json(dict(run_summary))}
+    labels = label_frame(model)  # ids are not protected for spreadsheets in these formats
     if "jsonl" in kinds:
         files[KINDS["jsonl"]] = jsonl(labels)
     if "parquet" in kinds:
         files[KINDS["parquet"]] = parquet(labels)
     if "label-studio" in kinds:
-        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{told['method']}")
+        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{run_summary['method']}")
     return files
 
 
 def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
-    """Predictions on the tasks of a Label Studio export, or new tasks where the labels came from elsewhere."""
+    """Return predictions for the tasks of a Label Studio export, or new tasks if the labels came from another tool."""
     given = labels.filter(pl.col("label").is_not_null())
-    known = {item: (label, sure) for item, label, sure in given.select("item", "label", "confidence").iter_rows()}
+    known = {
+        item: (label, confidence) for item, label, confidence in given.select("item", "label", "confidence").iter_rows()
+    }
     if reading.format != "label-studio":
         return label_studio_tasks(known, from_name=reading.question, model_version=version)
     item = None if reading.columns["item"] == "id" else reading.columns["item"]

@@ -1,4 +1,4 @@
-"""What a fitted aggregator has to say, as data frames and as one summary."""
+"""Results of a fitted aggregator as data frames, and as a summary."""
 
 from __future__ import annotations
 
@@ -13,34 +13,70 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, LimitError, MissingExtraError, ParameterError
 from manyhands.io.messages import shorten
+from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 from manyhands.scorecards import Scorecards, WorkerCard, score_workers
 
-_DECIMALS = 6  # of a probability in a file: finer than it can be known, coarser than any rounding between machines
+_DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
 
 def label_frame(model: Aggregator, library: str = "polars") -> Any:
-    """One row per item: label, confidence, n_labels, flags, and a column p_<class> for each class.
+    """Return one row per item: label, confidence, n_labels, flags, and the posterior.
 
-    Items that nobody labelled have neither label nor confidence. Flags: `tie`, `unlabelled`, `gold`, and `unvoted` for
-    a label that none of the item's workers gave.
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+    library : {"polars", "pandas"}, default="polars"
+        Kind of data frame.
 
-    `library="pandas"` gives a pandas frame with the items as its index.
+    Returns
+    -------
+    polars.DataFrame or pandas.DataFrame
+        ``item``, ``label``, ``confidence`` (the posterior of the label), ``n_labels``, ``flags`` and a column
+        ``p_<class>`` for each class; with pandas the items are the index. Items without labels have neither label nor
+        confidence. Flags, separated by ";": ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none
+        of the item's workers gave.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, MajorityVote
+    >>> votes = Annotations.from_triples(["a", "a", "b"], ["w1", "w2", "w1"], ["cat", "cat", "dog"])
+    >>> label_frame(MajorityVote().fit(votes))["label"].to_list()
+    ['cat', 'dog']
     """
     columns = {
         "item": _values(model.item_ids_.tolist()),
         "label": _values(model.labels_.tolist()),
         "confidence": _confidence(model),
         "n_labels": model.annotations_.n_labels,
-        "flags": _flags(model),
+        "flags": item_flags(model),
     }
     return _in_library(pl.DataFrame(columns | _probabilities(model)), "item", library)
 
 
 def worker_frame(model: Aggregator, library: str = "polars") -> Any:
-    """One row per worker: the scorecard (docs/scorecards.md) and, where the model knows confusions, recall_<class>.
+    """Return one row per worker: the scorecard and, if the model has confusion matrices, the recall of each class.
 
-    A crowd with so many classes that no scorecard fits into memory has n_labels and accuracy alone.
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+    library : {"polars", "pandas"}, default="polars"
+        Kind of data frame.
+
+    Returns
+    -------
+    polars.DataFrame or pandas.DataFrame
+        ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. With so many classes that
+        scorecards do not fit into memory, only ``n_labels`` and ``accuracy``.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, MajorityVote
+    >>> votes = Annotations.from_triples(["a", "a", "b"], ["w1", "w2", "w1"], ["cat", "cat", "dog"])
+    >>> worker_frame(MajorityVote().fit(votes)).columns[:3]
+    ['worker', 'n_labels', 'n_checked']
     """
     names = class_names(model.classes_)
     columns: dict[str, Any] = {"worker": _values(model.worker_ids_.tolist())}
@@ -56,7 +92,7 @@ def worker_frame(model: Aggregator, library: str = "polars") -> Any:
 
 
 def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
-    """The columns of the scorecards, with classes by name and lists as text."""
+    """Return the columns of the scorecards, with classes by name and lists as text."""
     return {
         "n_labels": cards.n_labels,
         "n_checked": cards.n_checked,
@@ -73,7 +109,23 @@ def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
 
 
 def worker_cards(model: Aggregator) -> Scorecards:
-    """The scorecards of a fitted model's workers."""
+    """Return the scorecards of a fitted model's workers.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+
+    Returns
+    -------
+    Scorecards
+        One card per worker.
+
+    Raises
+    ------
+    LimitError
+        If they do not fit into memory.
+    """
     return score_workers(
         model.annotations_,
         model.posterior_,
@@ -85,12 +137,31 @@ def worker_cards(model: Aggregator) -> Scorecards:
 
 
 def training_frame(model: Aggregator, *, soft: bool = False, library: str = "polars") -> Any:
-    """Items with a label, ready for any classifier that takes `sample_weight`: item, label, weight.
+    """Return the labelled items with weights, for any classifier that takes ``sample_weight``.
 
-    Hard labels weigh what the model is sure of. With `soft`, an item comes once for every class, weighed by its
-    probability, which trains on the whole distribution; classes of probability 0 are left out.
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+    soft : bool, default=False
+        An item has one row per class, weighted by its posterior, which trains on the whole distribution; classes of
+        probability 0 are left out. Otherwise an item has one row, weighted by its confidence.
+    library : {"polars", "pandas"}, default="polars"
+        Kind of data frame.
+
+    Returns
+    -------
+    polars.DataFrame or pandas.DataFrame
+        ``item``, ``label`` and ``weight``.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, MajorityVote
+    >>> votes = Annotations.from_triples(["a", "a", "b"], ["w1", "w2", "w1"], ["cat", "dog", "dog"])
+    >>> training_frame(MajorityVote().fit(votes), soft=True)["weight"].to_list()
+    [0.5, 0.5, 1.0]
     """
-    model.annotations_  # noqa: B018  # says so where the model is not fitted
+    model.annotations_  # noqa: B018  # raises an error if the model is not fitted
     labelled = np.flatnonzero(~model.unlabelled_)
     posterior = model.posterior_[labelled]
     items = model.item_ids_[labelled].tolist()
@@ -99,21 +170,34 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str = "pol
         table = pl.DataFrame({"item": _values(items), "label": _values(labels), "weight": posterior.max(axis=1)})
         return _in_library(table, "item", library)
     row, code = np.nonzero(posterior)
-    weighed = {
+    weighted = {
         "item": _values([items[at] for at in row]),
         "label": _values([model.classes_[k] for k in code]),
         "weight": posterior[row, code],
     }
-    return _in_library(pl.DataFrame(weighed), "item", library)
+    return _in_library(pl.DataFrame(weighted), "item", library)
 
 
 def summary(model: Aggregator, method: str) -> dict[str, Any]:
-    """Counts, shares and warnings of one run; nothing in it depends on the clock or the machine."""
+    """Return counts, shares and notes of one run.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+    method : str
+        Its name in the registry.
+
+    Returns
+    -------
+    dict
+        Values for JSON; nothing depends on the clock or the machine.
+    """
     annotations = model.annotations_
     confidence = model.posterior_.max(axis=1)[~model.unlabelled_]
-    class_names(model.classes_)  # refuses what would be counted together
+    class_names(model.classes_)  # refuses classes that would be counted together
     labels = Counter(str(label) for label in model.labels_[~model.unlabelled_].tolist())
-    told = {
+    values = {
         "method": method,
         "parameters": model.get_params(),
         "n_items": annotations.n_items,
@@ -132,11 +216,24 @@ def summary(model: Aggregator, method: str) -> dict[str, Any]:
         "converged": model.converged_,
         "notes": model.notes_,
     }
-    return {name: to_json_value(value) for name, value in told.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
 def count_components(annotations: Annotations) -> int:
-    """How many separate crowds there are: groups of workers and items that no label connects to one another."""
+    """Return the number of connected components of the bipartite graph of items and workers.
+
+    Workers in different components share no items, directly or indirectly, so they cannot be compared.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+
+    Returns
+    -------
+    int
+        Number of components that have at least one label.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -151,55 +248,31 @@ def count_components(annotations: Annotations) -> int:
 
 
 def to_csv(table: pl.DataFrame) -> bytes:
-    """A table as CSV; text cells are quoted where they must be and otherwise stay byte for byte."""
+    """Return a table as CSV with six decimals; text is quoted only where necessary.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The table.
+
+    Returns
+    -------
+    bytes
+        CSV in UTF-8.
+    """
     buffer = io.BytesIO()
     table.write_csv(buffer, float_precision=_DECIMALS)
     return buffer.getvalue()
 
 
-def contradicted_gold(model: Aggregator) -> list[Any]:
-    """The gold items on which another class has more votes than the known one."""
-    votes = model.annotations_
-    class_of = {value: k for k, value in enumerate(model.classes_.tolist())}
-    row_of = {item: i for i, item in enumerate(model.item_ids_.tolist())}
-    found = []
-    for item, value in model._gold.items():
-        i = row_of[item]
-        counts = np.bincount(votes.label[votes.start[i] : votes.start[i + 1]], minlength=votes.n_classes)
-        if counts.max() > counts[class_of[value]]:
-            found.append(item)
-    return found
-
-
-def _flags(model: Aggregator) -> pl.Series:
-    """The words for each item, joined by ";"; nothing where there is nothing to say."""
-    gold = np.isin(np.arange(len(model.item_ids_)), _rows_of_gold(model))
-    words = {"tie": model.tied_, "unlabelled": model.unlabelled_, "gold": gold, "unvoted": _unvoted(model) & ~gold}
-    said = (";".join(word for word, on in zip(words, row) if on) for row in zip(*words.values()))
-    return pl.Series([flags or None for flags in said], dtype=pl.String)
-
-
-def _rows_of_gold(model: Aggregator) -> list[int]:
-    return [row for row, item in enumerate(model.item_ids_.tolist()) if item in model._gold] if model._gold else []
-
-
-def _unvoted(model: Aggregator) -> np.ndarray[Any, Any]:
-    """(n_items,) where no worker of the item gave the label that it gets."""
-    votes = model.annotations_
-    class_of = {value: k for k, value in enumerate(model.classes_.tolist())}
-    code = np.array([class_of.get(label, -1) for label in model.labels_.tolist()])
-    voted = np.zeros(votes.n_items, bool)
-    voted[votes.item[code[votes.item] == votes.label]] = True
-    return (code >= 0) & ~voted
-
-
 def _confidence(model: Aggregator) -> pl.Series:
-    sure = np.where(model.unlabelled_, np.nan, model.posterior_.max(axis=1))
-    return pl.Series(sure).fill_nan(None)
+    """Return the posterior of each item's label, null without labels."""
+    confidence = np.where(model.unlabelled_, np.nan, model.posterior_.max(axis=1))
+    return pl.Series(confidence).fill_nan(None)
 
 
 def _values(values: list[Any]) -> pl.Series:
-    """Ids or labels as a column in their own type, where it is one that a table has; as text otherwise."""
+    """Return ids or labels as a column of integers if all are, otherwise as text."""
     kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values if value is not None}
     if kinds in ({int}, {bool}):
         return pl.Series([None if value is None else int(value) for value in values])
@@ -207,33 +280,53 @@ def _values(values: list[Any]) -> pl.Series:
 
 
 def class_names(classes: np.ndarray[Any, Any]) -> list[str]:
-    """The classes as text, each of which must be another."""
+    """Return the classes as text, which must be distinct.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The classes.
+
+    Returns
+    -------
+    list of str
+        Their names.
+
+    Raises
+    ------
+    AnnotationError
+        If two classes have the same text, such as 1 and "1".
+    """
     seen: dict[str, Any] = {}
     for value in classes.tolist():
         other = seen.setdefault(str(value), value)
         if other is not value:
             pair = f"{shorten(repr(other))} and {shorten(repr(value))}"
-            raise AnnotationError(f"The classes {pair} print alike, so a table cannot tell them apart. Rename one.")
+            raise AnnotationError(
+                f"The classes {pair} have the same text, so a table cannot distinguish them. Rename one."
+            )
     return list(seen)
 
 
 def _confusions(card: WorkerCard) -> str | None:
-    """The confusions made most, as text: `cat taken for dog, about 7 (31%)`."""
-    made = (f"{k} taken for {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
+    """Return the most frequent confusions as text: ``cat labelled as dog, about 7 (31%)``."""
+    made = (f"{k} labelled as {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
     return "; ".join(made) or None
 
 
 def _probabilities(model: Aggregator) -> dict[str, Any]:
+    """Return the columns of the posterior."""
     return {f"p_{name}": model.posterior_[:, k] for k, name in enumerate(class_names(model.classes_))}
 
 
 def _in_library(table: pl.DataFrame, key: str, library: str) -> Any:
+    """Return a table as a data frame of polars or pandas."""
     if library == "polars":
         return table
     if library != "pandas":
-        raise ParameterError(f"library is {library!r}; it may be polars or pandas.")
+        raise ParameterError(f"library is {library!r}; allowed are polars and pandas.")
     try:
         import pandas
     except ImportError:
-        raise MissingExtraError("pandas is not installed: pip install pandas, or take library='polars'.") from None
+        raise MissingExtraError("pandas is not installed: pip install pandas, or use library='polars'.") from None
     return pandas.DataFrame(table.to_dict(as_series=False)).set_index(key)

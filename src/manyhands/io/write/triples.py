@@ -1,4 +1,4 @@
-"""Annotations as plain tables, long and wide."""
+"""Annotations as long and wide tables."""
 
 from __future__ import annotations
 
@@ -12,29 +12,60 @@ from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.write.results import to_csv
 
 TARGETS = (".csv", ".tsv", ".jsonl", ".parquet")
-_MOST_CELLS = 50_000_000
+_MAX_CELLS = 50_000_000
 
 
 def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.DataFrame:
-    """One row per label: task, worker, label; an item without labels is a row of its own, if wanted."""
+    """Return one row per label.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    unanswered : bool, default=True
+        Add a row without worker and label for every item that has no labels.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``task``, ``worker`` and ``label`` as text.
+    """
     columns = {
         "task": (annotations.item_ids, annotations.item),
         "worker": (annotations.worker_ids, annotations.worker),
         "label": (annotations.classes, annotations.label),
     }
     table = pl.DataFrame({name: _text(values.tolist()).gather(codes) for name, (values, codes) in columns.items()})
-    silent = np.flatnonzero(annotations.n_labels == 0)
-    if not unanswered or not len(silent):
+    unlabelled = np.flatnonzero(annotations.n_labels == 0)
+    if not unanswered or not len(unlabelled):
         return table
-    alone = pl.DataFrame({"task": _text(annotations.item_ids[silent].tolist())})
+    alone = pl.DataFrame({"task": _text(annotations.item_ids[unlabelled].tolist())})
     return pl.concat([table, alone], how="diagonal")
 
 
 def wide_frame(annotations: Annotations) -> pl.DataFrame:
-    """One row per item, one column per worker; a table that only small crowds should ever be."""
+    """Return one row per item and one column per worker, for small crowds.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``item`` and a column per worker; null where there is no label.
+
+    Raises
+    ------
+    LimitError
+        If the table would have more than 50 million cells.
+    AnnotationError
+        If a worker has several labels on an item, or two workers have the same name.
+    """
     cells = annotations.n_items * annotations.n_workers
-    if cells > _MOST_CELLS:
-        raise LimitError(f"A wide table would have {cells:,} cells; at most {_MOST_CELLS:,} are made.")
+    if cells > _MAX_CELLS:
+        raise LimitError(f"A wide table would have {cells:,} cells; at most {_MAX_CELLS:,} are made.")
     pairs = annotations.item.astype(np.int64) * annotations.n_workers + annotations.worker
     if len(np.unique(pairs)) < len(pairs):
         raise AnnotationError("A worker has several labels on an item, which a wide table cannot hold.")
@@ -50,7 +81,20 @@ def wide_frame(annotations: Annotations) -> pl.DataFrame:
 
 
 def encode_table(table: pl.DataFrame, ending: str) -> bytes:
-    """A table in the form that a file's ending promises."""
+    """Return a table in the format of a file's ending.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The table.
+    ending : {".csv", ".tsv", ".jsonl", ".parquet"}
+        The ending.
+
+    Returns
+    -------
+    bytes
+        Content of the file.
+    """
     if ending == ".csv":
         return to_csv(table)
     buffer = io.BytesIO()
@@ -64,4 +108,5 @@ def encode_table(table: pl.DataFrame, ending: str) -> bytes:
 
 
 def _text(values: list[object]) -> pl.Series:
+    """Return values as a column of text."""
     return pl.Series([str(value) for value in values], dtype=pl.String)

@@ -1,4 +1,4 @@
-"""Results as other tools take them in: Label Studio's predictions, and tables for Hugging Face's `datasets`."""
+"""Labels for other tools: Label Studio predictions, and tables for Hugging Face's `datasets`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import orjson
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.formats.label_studio import entries_of, item_finder, recognise, results_of, tasks_of
+from manyhands.io.formats.label_studio import recognise
 from manyhands.io.formats.label_studio_results import VALUE_KEYS, as_value, read_results
+from manyhands.io.formats.label_studio_tasks import entries_of, item_finder, results_of, tasks_of
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Records
 from manyhands.io.read.json_files import parse_json
@@ -22,16 +23,16 @@ from manyhands.io.read.sources import open_path
 from manyhands.io.read.text import as_utf8
 from manyhands.io.write.raw_members import raw_members
 
-Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None where it has none) and how sure that is
-_PLACES = 6  # of a probability in text
-_JOINT = " + "  # between the choices of a combination, as `choosing` joins them
+Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None if it has none) and confidence
+_PLACES = 6  # decimals of a probability in text
+_JOINT = " + "  # joins the choices of a combination, as in `question_selection`
 _FIXED = ("item", "label", "confidence", "n_labels", "flags")
 _CLASS = "p_"
 
 
 @dataclass(frozen=True)
 class _Control:
-    """The control that asks a question, as results name it, and the choices that were seen."""
+    """The control that asks a question, as results name it, and the choices that occur."""
 
     from_name: str
     to_name: str
@@ -40,20 +41,28 @@ class _Control:
 
 
 def check_write_back(paths: Iterable[Any], question: str, questions: Container[str]) -> None:
-    """Refuse what `label_studio_predictions` could not do with an export that was just read, before the work is done.
+    """Refuse exports that `label_studio_predictions` could not write, before anything is computed.
 
     Parameters
     ----------
-    paths : what was read
-    question : the one whose answers were read (`Reading.question`)
-    questions : all that the export has (`Reading.questions`)
+    paths : iterable
+        The files that were read.
+    question : str
+        The question whose answers were read (`Reading.question`).
+    questions : container of str
+        All questions of the export (`Reading.questions`).
+
+    Raises
+    ------
+    ParameterError
+        If the export is standard input, or the labels are about one choice of a question.
     """
     _refuse_standard_input(paths)
     name, _, option = question.rpartition("=")
     if question not in questions and name in questions:
         raise ParameterError(
-            f"The labels say whether {shorten(option)!r} was chosen for {shorten(name)!r}, which Label Studio cannot "
-            f"take in as an answer to {shorten(name)!r}. Read the whole question, or write another form."
+            f"The labels are whether {shorten(option)!r} was chosen for {shorten(name)!r}, which Label Studio cannot "
+            f"import as an answer to {shorten(name)!r}. Read the whole question, or write another format."
         )
 
 
@@ -66,33 +75,51 @@ def label_studio_predictions(
     encoding: str | None = None,
     model_version: str = "manyhands",
 ) -> bytes:
-    """The tasks of a Label Studio export, each with the label found for it as a prediction, ready for import.
+    """Return the tasks of a Label Studio export, each with its label as a prediction, ready for import.
 
-    Ids and data stand as they do in the export, byte for byte; annotations and whoever made them are left out. The
-    score is the confidence, so that the tasks with the lowest come first when sorted by it. Every task is there once,
-    also where several are one item, or where the export has a file for each annotation.
+    Ids and data are copied byte for byte; annotations and workers are left out. The score is the confidence, so that
+    sorting by score shows uncertain tasks first. Every task occurs once, even if several tasks are one item, or if the
+    export has a file for each annotation.
 
     Parameters
     ----------
-    source : the JSON export that was read: a path, a `Source`, or a list of them
-    labels : item -> (label, confidence); an item that is missing here, or has None as its label, gets no prediction
-    question : the control (`from_name`) whose answers were read
-    item : the key of the tasks' data that names the item, where it is not the task's id
-    encoding : of an export that is not UTF-8
-    model_version : the name under which Label Studio shows the predictions
+    source : str, Path, Source, or list of these
+        The JSON export that was read.
+    labels : mapping of str to (label, confidence)
+        Item -> label and confidence; an item that is missing, or has None as its label, gets no prediction.
+    question : str
+        The control (``from_name``) whose answers were read.
+    item : str or None, default=None
+        Key of the tasks' data that names the item; None for the id of the task.
+    encoding : str or None, default=None
+        Encoding of an export that is not UTF-8.
+    model_version : str, default="manyhands"
+        Name under which Label Studio shows the predictions.
+
+    Returns
+    -------
+    bytes
+        JSON.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a JSON export of Label Studio, or has no such question.
+    ParameterError
+        If it is standard input, which cannot be read twice.
     """
     files = list(_open_exports(source, encoding))
     control = _find_control([document for document, _ in files], question)
     tasks: dict[Any, dict[str, Any]] = {}
     for number, (document, raw) in enumerate(files):
         item_of, _ = item_finder(document, item)
-        for at, (task, entry, told) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
+        for at, (task, entry, raw_task) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
             alone = task is not entry
-            stands = {"id": task.get("id"), "data": task.get("data")} | _fragments(told, entry if alone else None)
+            members = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
             name = item_of(task)
             found = _predictions(None if name is None else labels.get(name), control, model_version)
-            key = _identity(task, None if alone else told.get("data"), (number, at))
-            tasks.setdefault(key, stands | {"predictions": found})
+            key = _identity(task, None if alone else raw_task.get("data"), (number, at))
+            tasks.setdefault(key, members | {"predictions": found})
     return _written(list(tasks.values()))
 
 
@@ -104,12 +131,28 @@ def label_studio_tasks(
     kind: str = "choices",
     model_version: str = "manyhands",
 ) -> bytes:
-    """New Label Studio tasks for labels that came from elsewhere; the data of each is {"item": its id}.
+    """Return new Label Studio tasks for labels that came from another tool; the data of each is ``{"item": id}``.
 
-    `from_name` and `to_name` are the names of the control and of what it labels in the project's configuration.
+    Parameters
+    ----------
+    labels : mapping of str to (label, confidence)
+        Item -> label and confidence.
+    from_name : str, default="label"
+        Name of the control in the configuration of the project.
+    to_name : str, default="text"
+        Name of the object that it labels.
+    kind : {"choices", "rating", "taxonomy", "number", "pairwise"}, default="choices"
+        Type of the control.
+    model_version : str, default="manyhands"
+        Name under which Label Studio shows the predictions.
+
+    Returns
+    -------
+    bytes
+        JSON.
     """
     if kind not in VALUE_KEYS:
-        raise ParameterError(f"kind is {kind!r}; it may be {', '.join(VALUE_KEYS)}.")
+        raise ParameterError(f"kind is {kind!r}; allowed are {', '.join(VALUE_KEYS)}.")
     control = _Control(from_name, to_name, kind)
     tasks = [
         {"data": {"item": str(name)}, "predictions": _predictions(found, control, model_version)}
@@ -119,10 +162,19 @@ def label_studio_tasks(
 
 
 def jsonl(table: pl.DataFrame) -> bytes:
-    """A table of labels (`label_frame`) as JSON lines: item, label, confidence, label_probs, n_labels, flags, classes.
+    """Return a table of labels as JSON lines.
 
-    `label` is text. `label_probs` are in the order of `classes`, which stand in every line: a line then says all of it
-    wherever it goes, and `datasets.ClassLabel(names=classes)` gives the numbers to train with.
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The table of `label_frame`.
+
+    Returns
+    -------
+    bytes
+        One object per item: item, label (text), confidence, label_probs, n_labels, flags and classes. ``label_probs``
+        are in the order of ``classes``, which every line has, so that a single line is complete;
+        ``datasets.ClassLabel(names=classes)`` gives the class indices.
     """
     classes = _classes(table)
     columns = [*_FIXED[:3], "label_probs", *_FIXED[3:]]
@@ -133,11 +185,19 @@ def jsonl(table: pl.DataFrame) -> bytes:
 
 
 def parquet(table: pl.DataFrame) -> bytes:
-    """A table of labels (`label_frame`) as Parquet: item, label, label_id, confidence, label_probs, n_labels, flags.
+    """Return a table of labels as Parquet.
 
-    `label` is text, for people and for any reader; `label_id` is the place of its class, the order of `label_probs`.
-    The file's metadata has that order twice: as `classes`, a list, and as `huggingface`, where `datasets` writes its
-    features, with `label_id` a ClassLabel.
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The table of `label_frame`.
+
+    Returns
+    -------
+    bytes
+        Columns item, label (text), label_id, confidence, label_probs, n_labels and flags. ``label_id`` is the index of
+        the class, in the order of ``label_probs``. The metadata of the file have this order twice: as ``classes``, a
+        list, and as ``huggingface``, where `datasets` stores its features, with ``label_id`` as a ClassLabel.
     """
     classes = _classes(table)
     place = pl.col("label").replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
@@ -152,6 +212,7 @@ def parquet(table: pl.DataFrame) -> bytes:
 
 
 def _written(tasks: list[dict[str, Any]]) -> bytes:
+    """Return tasks as JSON."""
     try:
         return orjson.dumps(tasks, option=orjson.OPT_INDENT_2)
     except TypeError as error:
@@ -161,6 +222,7 @@ def _written(tasks: list[dict[str, Any]]) -> bytes:
 
 
 def _classes(table: pl.DataFrame) -> list[str]:
+    """Return the classes of a table of labels, in the order of its columns."""
     missing = [name for name in _FIXED if name not in table.columns]
     if missing:
         raise AnnotationError(f"The table of labels has no column {listed(missing)}. Give the one of `label_frame`.")
@@ -168,18 +230,21 @@ def _classes(table: pl.DataFrame) -> list[str]:
 
 
 def _with_probabilities(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the posterior as a column of lists."""
     probabilities = [pl.col(f"{_CLASS}{name}").cast(pl.Float32) for name in _classes(table)]
     found = pl.concat_list(probabilities) if probabilities else pl.lit([], pl.List(pl.Float32))
     return table.with_columns(found.alias("label_probs"), pl.col("n_labels").cast(pl.Int64))
 
 
 def _feature(dtype: Any) -> dict[str, Any]:
-    if isinstance(dtype, pl.List):  # newer versions of `datasets` say List, but older ones cannot read that
+    """Return the feature of a column in the notation of `datasets`."""
+    if isinstance(dtype, pl.List):  # newer versions of `datasets` write List, which older ones cannot read
         return {"feature": _feature(dtype.inner), "_type": "Sequence"}
     return {"dtype": "string" if dtype == pl.String else str(dtype).lower(), "_type": "Value"}
 
 
 def _refuse_standard_input(paths: Iterable[Any]) -> None:
+    """Refuse standard input, which cannot be read twice."""
     if any(isinstance(path, str | Path) and str(path) == "-" for path in paths):
         raise ParameterError(
             "Predictions are written onto the tasks of the export, which is read twice for that, and standard input "
@@ -188,7 +253,7 @@ def _refuse_standard_input(paths: Iterable[Any]) -> None:
 
 
 def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, list[dict[str, bytes]]]]:
-    """Each file of an export, and the ids and data of its tasks as they stand there."""
+    """Yield each file of an export, and the ids and data of its tasks as bytes."""
     sources = source if isinstance(source, list | tuple) else [source]
     _refuse_standard_input(sources)
     for one in sources:
@@ -197,7 +262,7 @@ def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, 
         for file in members:
             text = as_utf8(file, encoding)
             content = text.read()
-            document = Records(file.name, parse_json(replace(text, held=content))[0] if content else None)
+            document = Records(file.name, parse_json(replace(text, content=content))[0] if content else None)
             if recognise(document) != "label-studio":
                 raise AnnotationError(
                     f"{file.name} is not a JSON export of Label Studio, so its tasks cannot be written back. "
@@ -207,31 +272,32 @@ def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, 
 
 
 def _entries(document: Records) -> list[Any]:
+    """Return the entries of a file."""
     return document.value if isinstance(document.value, list) else [document.value]
 
 
-def _fragments(told: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
-    """The id and data of a task as they stand in the file; those of an annotation that stands alone are in its task."""
+def _fragments(raw_task: dict[str, bytes], annotation: dict[str, Any] | None) -> dict[str, orjson.Fragment]:
+    """Return the id and data of a task as bytes; those of a single annotation are in its task."""
     if annotation is not None:
-        inner = told.get("task")
+        inner = raw_task.get("task")
         if inner is not None and type(annotation["task"]) is dict:
-            told = next(raw_members(inner, ("id", "data")))
+            raw_task = next(raw_members(inner, ("id", "data")))
         else:
-            told = {} if inner is None else {"id": inner}
-    return {key: orjson.Fragment(told[key]) for key in ("id", "data") if key in told}
+            raw_task = {} if inner is None else {"id": inner}
+    return {key: orjson.Fragment(raw_task[key]) for key in ("id", "data") if key in raw_task}
 
 
 def _identity(task: dict[str, Any], data: bytes | None, place: tuple[int, int]) -> tuple[Any, ...]:
-    """What makes two entries one task: not the item, which several may share.
+    """Return what makes two entries one task: not the item, which several tasks may share.
 
-    The same id with other data comes from another project. Annotations that stand alone are told by the id without it.
+    The same id with other data is a task of another project. Single annotations are compared by the id of their task.
     """
     number = task.get("id")
     return (type(number), number, data) if isinstance(number, str | int | float) else place
 
 
 def _find_control(documents: Sequence[Records], question: str) -> _Control:
-    """How the export itself names the control, what it labels, and what kind it is."""
+    """Return how the export names the control, what it labels, and its type."""
     found: dict[str, Any] | None = None
     options: set[str] = set()
     questions: dict[str, None] = {}
@@ -249,6 +315,7 @@ def _find_control(documents: Sequence[Records], question: str) -> _Control:
 
 
 def _all_results(document: Records) -> Iterator[list[Any]]:
+    """Yield the results of all annotations and predictions."""
     for task in tasks_of(document):
         for key in ("annotations", "completions", "predictions"):
             for entry in entries_of(task, key, document.name):
@@ -257,7 +324,7 @@ def _all_results(document: Records) -> Iterator[list[Any]]:
 
 
 def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
-    """One prediction, or none where there is no label."""
+    """Return one prediction, or none without a label."""
     if found is None or found[0] is None:
         return []
     label, score = str(found[0]), float(found[1])
@@ -266,5 +333,5 @@ def _predictions(found: tuple[Any, float] | None, control: _Control, model_versi
     if control.kind == "choices" and label not in control.options and control.options.issuperset(parts):
         value = {"choices": parts}
     result = {"from_name": control.from_name, "to_name": control.to_name, "type": control.kind, "value": value}
-    said = round(score, _PLACES) if math.isfinite(score) else None
-    return [{"model_version": model_version, "score": said, "result": [result]}]
+    rounded = round(score, _PLACES) if math.isfinite(score) else None
+    return [{"model_version": model_version, "score": rounded, "result": [result]}]

@@ -1,55 +1,14 @@
-"""Small CSV files into columns, and columns into annotations."""
+"""Columns of items, workers, labels and truth become annotations."""
 
 import numpy as np
 import pytest
 
+from manyhands.datasets.files import as_column
 from manyhands.datasets.labels import build
-from manyhands.datasets.tables import as_column, read_columns
 from manyhands.exceptions import AlignmentError, AnnotationError
 
 
-def read(text, *wanted):
-    content = text if isinstance(text, bytes) else text.encode()
-    return [column.tolist() for column in read_columns(content, wanted, "votes.csv")]
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("task,label\n1,2\n3,4\n", [[1, 3], [2, 4]]),
-        ("\ufefftask,label\r\n1,2\r\n\r\n3,4", [[1, 3], [2, 4]]),
-        ('other,label,task\n"a, b",2,1\n"c\nd",4,3\n', [[1, 3], [2, 4]]),
-        ("task,label\n42_0,1\n42_1,-1\n", [["42_0", "42_1"], [1, -1]]),
-        ("task,label\n007,1\n1.5,2\n", [["007", "1.5"], [1, 2]]),
-        ("task,label\n99999999999999999999,1\n", [["99999999999999999999"], [1]]),
-        ("task,label\n", [[], []]),
-    ],
-)
-def test_columns_are_numbers_where_all_are(text, expected):
-    assert read(text, "task", "label") == expected
-
-
-def test_a_column_may_go_by_several_names():
-    assert read("performer\n5\n", ("worker", "performer")) == [[5]]
-
-
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        ("task\n1\n", "votes.csv has no column label; it has task."),
-        ("", "votes.csv has no column task; it has nothing."),
-        ("task,label\na,1\nb\n", "Line 3 of votes.csv has 1 fields where the header has 2."),
-        (b"task,label\n\xff,1\n", "not text in UTF-8"),
-        ('task,label\na,"' + "x" * 200_000 + '"\n', "Line 2 of votes.csv cannot be read: field larger"),
-    ],
-)
-def test_a_broken_file_is_refused_in_a_sentence(text, said):
-    with pytest.raises(AnnotationError) as caught:
-        read(text, "task", "label")
-    assert said in str(caught.value)
-
-
-def test_arrays_of_text_become_numbers_too():
+def test_arrays_of_text_become_integers_too():
     assert as_column(np.array(["266", "9"])).tolist() == [266, 9]
     assert as_column(np.array([1, 2], np.int8)).dtype == np.int64
 
@@ -87,7 +46,7 @@ def test_features_decide_the_order_of_items():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(AlignmentError, match="votes speaks of items that its features do not have"):
+    with pytest.raises(AlignmentError, match="votes has items that its features lack"):
         build(columns((2, 7, 0)), None, np.array([1]), "last", "votes")
     with pytest.raises(AnnotationError, match="one is numbers, the other is text"):
         build(columns((2, 7, 0)), columns((2, "cat")), None, "last", "votes")
