@@ -1,5 +1,6 @@
-"""The table of contents."""
+"""The registry of methods."""
 
+import inspect
 import subprocess
 import sys
 
@@ -22,13 +23,38 @@ def test_names_are_sorted_and_in_one_style():
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_entry_leads_to_a_class(name):
-    """The module exists, the class is of its kind, and a new one shows its fixed parameters."""
+    """The module exists, the class is of its kind, and a new estimator has the fixed parameters of its entry."""
     made = registry.create(name)
     kinds = {"aggregator": Aggregator, "classifier": CrowdClassifier, "representation": RepresentationLearner}
-    of_kind = tuple(base for kind, base in kinds.items() if name in registry.names(kind))
-    assert of_kind and all(isinstance(made, base) for base in of_kind) and type(made) is registry.get(name)
+    offers = {
+        "aggregator": ("fit_predict", "predict"),
+        "classifier": ("predict", "predict_proba", "score", "save"),
+        "representation": ("transform", "save"),
+    }
+    own = [kind for kind in kinds if name in registry.names(kind)]
+    assert isinstance(made, tuple(kinds[kind] for kind in own)) and type(made) is registry.get(name)
+    assert all(callable(getattr(made, method)) for kind in own for method in offers[kind])
     assert made.get_params() | registry._METHODS[name][1] == made.get_params()
-    assert registry.summary(name) == type(made).__doc__.strip().splitlines()[0]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_summary_is_the_first_line_of_the_docstring(name):
+    """Read from the source; of the class, or of the class method that the entry names."""
+    method, constructor = registry.get(name), registry._METHODS[name][0].partition(":")[2].partition(".")[2]
+    documented = getattr(method, constructor) if constructor else method
+    assert registry.summary(name) == inspect.getdoc(documented).splitlines()[0]
+
+
+def test_an_entry_may_name_a_class_method():
+    """`crowding-plus` is `CrowdInG.plus`: the class is CrowdInG, and parameters reach the class method."""
+    from manyhands import CrowdInG
+
+    assert registry._METHODS["crowding-plus"][0].endswith(":CrowdInG.plus")
+    assert registry.get("crowding-plus") is registry.get("crowding") is CrowdInG
+    assert repr(registry.create("crowding-plus")) == repr(CrowdInG.plus()) != repr(registry.create("crowding"))
+    assert registry.create("crowding-plus", members=2).members == 2
+    assert registry.create_seeded("crowding-plus", 5).random_state == 5
+    assert registry.name_of(CrowdInG) == "crowding"
 
 
 def test_parameters_are_passed_on():
@@ -41,19 +67,25 @@ def test_default_is_registered():
     assert registry.DEFAULT in registry.names()
 
 
-def test_unknown_names_are_refused_with_what_there_is():
-    """The message lists the methods, or the kinds."""
-    with pytest.raises(ParameterError, match=r"no method called 'dawid'.*dawid-skene, .*majority-vote"):
-        registry.create("dawid")
-    with pytest.raises(ParameterError, match="aggregator"):
+def test_unknown_names_are_refused():
+    """With the nearest name; with all of them where none is similar; and with the kinds."""
+    with pytest.raises(ParameterError) as refused:
+        registry.create("dawid_skeen")
+    assert str(refused.value) == "There is no method called 'dawid_skeen'. Did you mean 'dawid-skene'?"
+    with pytest.raises(ParameterError) as refused:
+        registry.summary("crowding-pluss")
+    assert str(refused.value) == "There is no method called 'crowding-pluss'. Did you mean 'crowding-plus'?"
+    with pytest.raises(ParameterError, match=r"no method called 'zzzz'. There are: aggnet, .*majority-vote"):
+        registry.get("zzzz")
+    with pytest.raises(ParameterError, match=r"There are: aggregator, classifier, representation\."):
         registry.names("classifiers of the future")
 
 
-def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
-    """A torch that cannot be imported is our error; any other missing module is a fault and stays one."""
+def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
+    """Where torch cannot be imported, our own error names the extra; any other missing module stays as it is."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "manyhands.classifiers.crowd_layer", raising=False)
-    for part in ("batches", "losses", "noise_layers"):
+    for part in ("batches", "losses", "worker_layers"):
         monkeypatch.delitem(sys.modules, f"manyhands.nn.{part}", raising=False)
     with pytest.raises(MissingExtraError, match=r"crowd_layer needs torch, .*pip install 'manyhands\[learn\]'"):
         registry.get("crowd-layer")
@@ -61,17 +93,20 @@ def test_a_missing_library_is_a_sentence_that_names_the_extra(monkeypatch):
         registry.load_module("manyhands.no_such")
 
 
-def test_a_class_knows_its_name():
-    """Of every method; a class of somebody else's has none."""
+def test_the_name_of_a_class_is_that_of_its_plain_constructor():
+    """Variants with other constructors or fixed parameters share it; a class outside the registry has none."""
     named = {name: registry.name_of(registry.get(name)) for name in registry.names()}
     variants = {name for name in named if name.startswith("crowd-layer-")}  # of one class, which has one name
-    assert all(name == known for name, known in named.items() if name not in variants)
+    plus = {name for name in named if name.endswith("-plus")}
+    assert plus == {f"{name}-plus" for name in ("crowding", "difficulty-em", "iced", "neucrowd", "self-crowd")}
+    assert all(name == known for name, known in named.items() if name not in variants | plus)
     assert {named[name] for name in variants} == {"crowd-layer-gan"}
+    assert all(named[name] == name.removesuffix("-plus") for name in plus)
     assert registry.name_of(type("Other", (registry.get("raykar"),), {})) is None
 
 
 def test_two_stages_need_torch_only_for_a_network():
-    """Voting and logistic regression run where torch is not installed."""
+    """Majority vote and logistic regression run where torch is not installed."""
     program = """if True:
         import sys
 

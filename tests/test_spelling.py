@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyhands.spelling import closest_match
+from manyhands.spelling import closest_match, did_you_mean
 
 NAMES = ["learning_rate", "max_epochs", "dropout", "random_state", "Dawid-Skene", "majority-vote"]
 
@@ -35,3 +35,21 @@ def test_the_closest_name_is_suggested(word, expected):
 def test_candidates_may_be_any_iterable_or_none_at_all():
     assert closest_match("a", iter(["b", "a"])) == "a"
     assert closest_match("a", []) is None
+
+
+def test_the_first_of_equally_similar_candidates_is_suggested():
+    """So that the suggestion does not depend on anything but the order of the names."""
+    assert closest_match("rate", ["weight_rate", "learning_rate"]) == "weight_rate"
+    assert closest_match("rate", ["learning_rate", "weight_rate"]) == "learning_rate"
+
+
+def test_initials_come_before_similar_spelling():
+    assert closest_match("lr", ["lrx", "learning_rate"]) == "learning_rate"
+    assert closest_match("lrx", ["lrx", "learning_rate_x"]) == "lrx"
+
+
+def test_did_you_mean_is_a_sentence_to_append():
+    """With a leading space and the name as it was given; nothing where nothing is similar."""
+    assert did_you_mean("lr", NAMES) == " Did you mean 'learning_rate'?"
+    assert did_you_mean("dawid_skene", NAMES) == " Did you mean 'Dawid-Skene'?"
+    assert did_you_mean("zzz", NAMES) == did_you_mean("lr", []) == ""

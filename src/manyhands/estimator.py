@@ -7,12 +7,12 @@ is not imported: that takes over a second of CPU, most of the time of `manyhands
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from manyhands.exceptions import NotFittedError, ParameterError
 from manyhands.options import with_nested_options
-from manyhands.spelling import did_you_mean
+from manyhands.spelling import closest_match, did_you_mean
 from manyhands.validation import Constraint, check_parameters
 
 
@@ -82,16 +82,24 @@ class BaseEstimator:
         for name, value in parameters.items():
             outer, _, inner = name.partition("__")
             if outer not in known or (inner and not self._can_set(outer, inner)):
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._hint(name, outer)}")
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}.{self._hint(outer, inner)}")
             self._set(outer, inner, value)
         return self
 
-    def _hint(self, name: str, outer: str) -> str:
+    def _hint(self, outer: str, inner: str) -> str:
         """What to do about an unknown parameter: the nearest name, the known names, or the group that is None."""
         known = self._parameter_names()
-        if outer in known and getattr(self, outer) is None:
+        if outer not in known:
+            return _suggestion(outer, known)
+        if getattr(self, outer) is None:
             return f" {outer!r} is None here; set it to a group of options or an estimator first."
-        return _suggestion(name, [f"{outer}__{n}" for n in _nested(getattr(self, outer))] if outer in known else known)
+        options = _nested(getattr(self, outer))
+        if not options:
+            return f" {outer!r} has no parameters of its own."
+        found = closest_match(inner, options)
+        if found is not None:
+            return f" Did you mean {f'{outer}__{found}'!r}?"
+        return f" It has: {', '.join(f'{outer}__{option}' for option in options)}."
 
     def _can_set(self, outer: str, inner: str) -> bool:
         current = getattr(self, outer)
@@ -136,7 +144,7 @@ def _is_options(value: Any) -> bool:
 def _nested(value: Any) -> dict[str, Any]:
     """The parameters of a nested estimator or option group; none for any other value."""
     if _is_options(value):
-        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "get_params") and not isinstance(value, type):
         return dict(value.get_params())
     return {}

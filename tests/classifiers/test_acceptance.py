@@ -1,7 +1,4 @@
-"""What methods must show of each other, in the order of the list that they are accepted by, in tiny form.
-
-Where a check stands elsewhere, a line says where.
-"""
+"""Acceptance criteria G1 to G12 of the methods, on small data; comments name tests that are elsewhere."""
 
 import numpy as np
 import pytest
@@ -17,28 +14,28 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 # G1, perfect workers are training on the truth, within two points: `testing.training_invariances`, for every method.
 
 
-def outvoted(n_classes, n_items=200, seed=0):
-    """Three who know nine of ten, and four who always give the first answer."""
+def spammer_majority(n_classes, n_items=200, seed=0):
+    """Three workers with an accuracy of 0.9, and four spammers who always give the first class."""
     truth = np.arange(n_items) % n_classes
     rng = np.random.default_rng(seed)
     wrong = (truth[:, None] + rng.integers(1, n_classes, (n_items, 3))) % n_classes
-    known = np.where(rng.random((n_items, 3)) < 0.9, truth[:, None], wrong)
-    return Annotations.from_matrix(np.hstack([known, np.zeros((n_items, 4), int)])), truth
+    correct = np.where(rng.random((n_items, 3)) < 0.9, truth[:, None], wrong)
+    return Annotations.from_matrix(np.hstack([correct, np.zeros((n_items, 4), int)])), truth
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_g2_dawid_skene_sees_through_spammers_who_outvote(n_classes):
-    """The vote knows one class. (LFC: test_raykar; crowd layers started at these matrices: test_noise_layer.)"""
-    votes, truth = outvoted(n_classes)
+def test_g2_dawid_skene_identifies_a_majority_of_spammers(n_classes):
+    """Majority vote gives one class. (LFC: test_raykar; noise layers initialised at these: test_noise_layer.)"""
+    votes, truth = spammer_majority(n_classes)
     model = DawidSkene().fit(votes)
     assert np.mean(model.labels_ == truth) > 0.95
     assert np.mean(MajorityVote().fit(votes).labels_ == truth) < 0.55
     assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
 
 
-def test_g2_aggnet_sees_through_spammers_who_outvote():
-    """On new items, where a network trained on the vote knows one class."""
-    votes, truth = outvoted(2)
+def test_g2_aggnet_identifies_a_majority_of_spammers():
+    """On new items, where a network trained on the majority vote predicts one class."""
+    votes, truth = spammer_majority(2)
     X, fresh = features_of(truth), features_of(truth, seed=7)
     model = registry.create("aggnet", random_state=0, **QUICK).fit(X, votes)
     assert np.mean(model.predict(fresh) == truth) > 0.95
@@ -48,9 +45,9 @@ def test_g2_aggnet_sees_through_spammers_who_outvote():
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("method", ["conal", "spee-lfc", "trace-reg"])
-def test_g2_layers_that_believe_everybody_hear_those_who_know(method, seed):
-    """With three classes, of which the vote knows one, also from a start at the identity."""
-    votes, truth = outvoted(3, 120, seed)
+def test_g2_noise_layers_initialised_at_the_identity_identify_a_majority_of_spammers(method, seed):
+    """With three classes, of which majority vote gives one."""
+    votes, truth = spammer_majority(3, 120, seed)
     settings = QUICK | {"learning_rate": 0.01, "max_epochs": 40, "random_state": seed}
     model = registry.create(method, **settings).fit(features_of(truth, seed=seed), votes)
     assert np.mean(model.predict(features_of(truth, seed=7)) == truth) > 0.8
@@ -58,8 +55,8 @@ def test_g2_layers_that_believe_everybody_hear_those_who_know(method, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_g3_dawid_skene_is_as_right_as_one_coin_where_workers_have_one(seed):
-    """Within a point, with labels enough for nine numbers of each worker; both are better than the vote."""
+def test_g3_dawid_skene_is_as_accurate_as_one_coin_on_one_coin_workers(seed):
+    """Within a percentage point, with enough labels for nine parameters per worker; both are better than the vote."""
     rng = np.random.default_rng(seed)
     truth, item = np.arange(2000) % 3, np.repeat(np.arange(2000), 5)
     worker = rng.random((2000, 12)).argsort(axis=1)[:, :5].ravel()
@@ -74,11 +71,11 @@ def test_g3_dawid_skene_is_as_right_as_one_coin_where_workers_have_one(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("start", [{"diagonal": 0.8}, {"start": "dawid-skene"}])
-def test_g6_a_trace_lowers_the_diagonal(start, seed):
-    """From equal starts and with the default penalty; rows sum to 1."""
+@pytest.mark.parametrize("init", [{"diagonal": 0.8}, {"init": "dawid-skene"}])
+def test_g6_a_trace_lowers_the_diagonal(init, seed):
+    """From equal initial matrices and with the default penalty; rows sum to 1."""
     X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120, seed=seed)
-    settings = QUICK | {"patience": None, "random_state": seed} | start
+    settings = QUICK | {"patience": None, "random_state": seed} | init
     with_trace, without = (M(**settings).fit(X, votes).confusion_ for M in (TraceReg, SpeeLFC))
     assert with_trace.diagonal(axis1=1, axis2=2).mean() < without.diagonal(axis1=1, axis2=2).mean()
     for confusion in (with_trace, without):
@@ -90,7 +87,7 @@ def test_g6_a_trace_lowers_the_diagonal(start, seed):
 
 
 @pytest.mark.slow
-def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
+def test_g8_with_single_labels_mbem_is_more_accurate_than_the_vote():
     """One label per item, four hammers among ten workers, classes that overlap: better than training on the labels."""
     rng = np.random.default_rng(2)
     truth, worker = np.arange(1000) % 3, rng.integers(0, 10, 1000)
@@ -105,9 +102,9 @@ def test_g8_single_labels_are_worth_more_to_those_who_know_the_workers():
     assert diagonal[:4].min() > 0.8 > 0.6 > diagonal[4:].max()
 
 
-# G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_seen_through.
-# G10, CPC at both ends of mu: test_cpc.py, test_a_strong_pull_is_pooled_logistic_regression and
-# test_without_pull_the_target_is_zero.
-# G11, a silent worker changes nothing: `testing.training_invariances`, for every method.
+# G9, Max-MIG under a naive majority: test_max_mig.py, test_a_naive_majority_is_identified.
+# G10, CPC at both ends of mu: test_cpc.py, test_a_strong_penalty_gives_pooled_logistic_regression and
+# test_without_a_penalty_the_target_is_zero.
+# G11, workers without labels change nothing: `testing.training_invariances`, for every method.
 # G12, metric losses at 0 and at identical points: tests/nn/test_metric_losses.py,
 # test_separated_classes_cost_nothing and test_gradients_are_finite_where_points_are_identical.

@@ -1,4 +1,4 @@
-"""CoNAL: the layer beside its plain-loop twin, and limit cases."""
+"""CoNAL: the layer against plain loops, and limit cases."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import given
 
 from manyhands import Annotations, CoNAL
 from manyhands.classifiers import conal
-from manyhands.classifiers.conal import CommonNoise
+from manyhands.classifiers.conal import CommonNoiseLayer
 from manyhands.nn.batches import Batch
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, features_of, with_unlabelled
@@ -25,10 +25,10 @@ def quick(**changes):
     return CoNAL(**(QUICK | {"random_state": 0} | changes))
 
 
-def shaken(seed, unit_items=True):
-    """A layer of five workers in 64 bits with random weights, and a batch in which four of them label six items."""
+def perturbed(seed, unit_items=True):
+    """A layer of five workers with random weights in double precision; four of them label six items of a batch."""
     rng = np.random.default_rng(seed)
-    layer = CommonNoise(torch.zeros(5, 4), 3, (2, 6, 4), unit_items).double()
+    layer = CommonNoiseLayer(torch.zeros(5, 4), 3, (2, 6, 4), unit_items).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.tensor(rng.normal(size=parameter.shape)))
@@ -38,9 +38,9 @@ def shaken(seed, unit_items=True):
 
 
 def slow_unit(vector):
-    """Divided by its length."""
-    length = math.sqrt(math.fsum(value * value for value in vector))
-    return [value / length for value in vector]
+    """Divided by its norm."""
+    norm = math.sqrt(math.fsum(value * value for value in vector))
+    return [value / norm for value in vector]
 
 
 def slow_omega(layer, x, worker, unit_items):
@@ -56,9 +56,9 @@ def slow_omega(layer, x, worker, unit_items):
 
 @pytest.mark.parametrize("unit_items", [True, False])
 @given(seeds())
-def test_the_layer_is_its_slow_twin(unit_items, seed):
-    """A loop over labels gives the same log-probabilities; a loop over workers the same distance."""
-    layer, log_proba, x, batch = shaken(seed, unit_items)
+def test_the_layer_equals_plain_loops(unit_items, seed):
+    """Log-probabilities by a loop over labels, the distance by a loop over workers."""
+    layer, log_proba, x, batch = perturbed(seed, unit_items)
     own, common = layer.own.weight.view(5, 3, 3).tolist(), layer.common.tolist()
     expected = []
     for row, worker, label in zip(batch.row.tolist(), batch.worker.tolist(), batch.label.tolist()):
@@ -74,28 +74,28 @@ def test_the_layer_is_its_slow_twin(unit_items, seed):
     assert layer.distance(batch.worker).item() == pytest.approx(math.fsum(distances), rel=1e-9)
 
 
-def test_a_batch_touches_its_own_workers_only():
-    """Neither a worker outside the batch nor the start, where the distance is 0, makes a gradient or a NaN."""
-    layer, log_proba, x, batch = shaken(0)
+def test_workers_outside_a_batch_have_no_gradient():
+    """And at the initial weights, where the distance is 0, its gradient is 0 and not NaN."""
+    layer, log_proba, x, batch = perturbed(0)
     (layer(log_proba, x, batch).sum() + layer.distance(batch.worker)).backward()
     for weight in (layer.own.weight, layer.workers):
         assert (weight.grad[4] == 0).all() and (weight.grad[:4].abs().sum(1) > 0).all()
-    start = CommonNoise(torch.zeros(5, 4), 3, (2, 6, 4), True)
+    start = CommonNoiseLayer(torch.zeros(5, 4), 3, (2, 6, 4), True)
     start.distance(batch.worker).backward()
     assert start.distance(batch.worker) == 0 and (start.common.grad == 0).all()
     assert start.distance(batch.worker[:0]) == 0
 
 
 @given(seeds())
-def test_with_unit_vectors_nobody_is_wholly_to_blame(seed):
-    """omega stays between sigmoid(-1) and sigmoid(1)."""
-    layer, _, x, batch = shaken(seed)
+def test_omega_is_bounded_for_unit_vectors(seed):
+    """Between sigmoid(-1) and sigmoid(1)."""
+    layer, _, x, batch = perturbed(seed)
     omega = layer.omega(x * 100, batch)
     assert omega.min() > 0.2689 and omega.max() < 0.7311
 
 
-def test_the_loss_is_cross_entropy_less_the_distance():
-    """At the start the common matrix is everybody's, and omega says nothing: softmax(2 p)."""
+def test_the_loss_is_cross_entropy_minus_the_distance():
+    """Initially all matrices are equal, so that omega has no effect: softmax(2 p)."""
     X, votes, _ = feature_crowd(3)
     model = quick(learning_rate=1e-9, max_epochs=1, batch_size=60, patience=None).fit(X, votes)
     proba = model.predict_proba(X).tolist()
@@ -106,8 +106,8 @@ def test_the_loss_is_cross_entropy_less_the_distance():
     np.testing.assert_allclose(model.confusion_, expected + np.zeros((10, 1, 1)), rtol=1e-5)
 
 
-def test_the_penalty_drives_workers_from_the_common_matrix():
-    """The more of it, the farther."""
+def test_the_penalty_moves_workers_away_from_the_common_matrix():
+    """A higher weight gives a larger mean distance."""
     X, votes, _ = feature_crowd(3)
     away = []
     for penalty in (0.0, 0.3):
@@ -116,18 +116,18 @@ def test_the_penalty_drives_workers_from_the_common_matrix():
     assert away[1] > 1.2 * away[0]
 
 
-def test_a_mistake_of_everybody_is_in_the_common_matrix():
-    """Where all call class 2 class 1 as often as not, the common matrix does it too, and knows the others."""
+def test_an_error_that_all_workers_share_is_in_the_common_matrix():
+    """All workers label class 2 as class 1 in almost half of the cases; the other classes stay correct."""
     truth = np.arange(150) % 3
     rng = np.random.default_rng(0)
-    said = np.where((truth[:, None] == 2) & (rng.random((150, 5)) < 0.45), 1, truth[:, None])
-    model = quick(patience=None, max_epochs=40).fit(features_of(truth), Annotations.from_matrix(said))
+    label = np.where((truth[:, None] == 2) & (rng.random((150, 5)) < 0.45), 1, truth[:, None])
+    model = quick(patience=None, max_epochs=40).fit(features_of(truth), Annotations.from_matrix(label))
     common = model.common_confusion_
     assert common[2, 1] > 3 * common[2, 0] and common[0].argmax() == 0 and common[1].argmax() == 1
 
 
-def test_a_silent_worker_changes_nothing():
-    """With a strong penalty too; he is half the crowd, half the start."""
+def test_workers_without_labels_change_nothing():
+    """With a strong penalty too; their confusion matrix is the mean of common and initial logits."""
     check_workers_without_labels_change_nothing(CoNAL(penalty=0.1))
     X, votes, _ = feature_crowd(3)
     model = quick(penalty=0.1).fit(X, with_unlabelled(votes)[:60])
@@ -136,10 +136,10 @@ def test_a_silent_worker_changes_nothing():
     np.testing.assert_allclose(model.confusion_[-1], half_and_half, rtol=1e-5)
 
 
-def test_what_is_said_of_a_worker_is_at_his_mean_omega(monkeypatch):
-    """The mean over the items he labelled, by loops; it weighs the common matrix, and the rest is his own."""
+def test_confusion_matrices_mix_by_the_mean_omega_of_a_worker(monkeypatch):
+    """The mean over the items that the worker labelled, by loops, weights the common matrix against their own."""
     made = []
-    monkeypatch.setattr(conal, "CommonNoise", lambda *given: made.append(CommonNoise(*given)) or made[-1])
+    monkeypatch.setattr(conal, "CommonNoiseLayer", lambda *given: made.append(CommonNoiseLayer(*given)) or made[-1])
     X, votes, _ = feature_crowd(3, accuracy=0.7)
     model = quick(unit_items=False).fit(X, votes)
     layer, rows = made[0], X.astype(np.float32).tolist()
@@ -151,7 +151,7 @@ def test_what_is_said_of_a_worker_is_at_his_mean_omega(monkeypatch):
         np.testing.assert_allclose(model.confusion_[w], expected, rtol=1e-3)
 
 
-def test_images_have_vectors_too():
+def test_images_have_item_vectors():
     """Rows of any shape reach the layer."""
     from torch import nn
 
@@ -162,10 +162,10 @@ def test_images_have_vectors_too():
 
 @pytest.mark.parametrize("unit_items", [True, False])
 @given(seeds())
-def test_answers_of_everybody_are_those_of_the_labels(unit_items, seed):
-    """Every worker's every answer to every row has the log-probability that it would have as a label."""
-    layer, log_proba, x, _ = shaken(seed, unit_items)
+def test_the_label_distribution_agrees_with_observed_labels(unit_items, seed):
+    """Each label of each worker on each row has the log-probability that `forward` gives it as an observed label."""
+    layer, log_proba, x, _ = perturbed(seed, unit_items)
     worker = torch.tensor([0, 2, 3])
     row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
     expected = layer(log_proba, x, Batch(np.arange(6), row, worker[place], label))
-    torch.testing.assert_close(layer.answers_of(worker)(log_proba, x).flatten(), expected)
+    torch.testing.assert_close(layer.label_distribution(worker)(log_proba, x).flatten(), expected)

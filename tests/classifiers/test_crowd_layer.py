@@ -1,4 +1,4 @@
-"""Crowd layer: its forms, limit cases, checkpoints, and what early stopping sees."""
+"""Crowd layer: its forms, limit cases, checkpoints and early stopping."""
 
 import signal
 import subprocess
@@ -27,16 +27,16 @@ def quick(**changes):
 
 
 @pytest.mark.parametrize("form", sorted({*FORMS} - {"mw"}))
-def test_a_silent_worker_changes_nothing(form):
-    """In the other forms too; and what is said of him is what the start says: the most probable label is the truth."""
+def test_workers_without_labels_change_nothing(form):
+    """In the other forms too; their layers stay at the identity, so that the most probable label is the truth."""
     check_workers_without_labels_change_nothing(CrowdLayer(form))
     X, votes, _ = feature_crowd(3)
-    him = quick(form=form, max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1]
-    assert form == "vb" or (him.argmax(axis=1) == np.arange(3)).all()
+    confusion = quick(form=form, max_epochs=2).fit(X, with_unlabelled(votes)[:60]).confusion_[-1]
+    assert form == "vb" or (confusion.argmax(axis=1) == np.arange(3)).all()
 
 
-def test_workers_who_swap_two_classes_are_understood():
-    """Against four who know, one who always swaps two classes is seen in his matrix and in his accuracy."""
+def test_a_worker_who_swaps_two_classes_is_identified():
+    """By their confusion matrix and accuracy, among four correct workers."""
     truth = np.arange(120) % 3
     swapped = np.array([1, 0, 2])[truth]
     votes = Annotations.from_matrix(np.column_stack([truth, truth, truth, truth, swapped]))
@@ -46,8 +46,8 @@ def test_workers_who_swap_two_classes_are_understood():
     assert model.worker_accuracy_.argmin() == 4
 
 
-def test_early_stopping_sees_labels_and_no_truth():
-    """Held-out labels are a share of the labels, no step sees them, and without patience all are learnt from."""
+def test_early_stopping_uses_held_out_labels():
+    """They are a share of the labels and not trained on; without patience all labels are used for training."""
     X, votes, _ = feature_crowd(3)
     training, heldout = hold_out(votes, 0.1, np.random.default_rng(0))
     assert heldout.n_annotations == 30 and training.n_annotations == 270
@@ -59,24 +59,24 @@ def test_early_stopping_sees_labels_and_no_truth():
     assert all("heldout" not in epoch for epoch in quick(validation=0.0).fit(X, votes).history_)
 
 
-class Killed(Exception):
-    """Stands for the end of the process."""
+class Interrupted(Exception):
+    """Raised in place of the end of the process."""
 
 
-def killed(model, X, votes, epoch):
-    """Fit, and be killed after this epoch."""
+def interrupt(model, X, votes, epoch):
+    """Fit, and interrupt the fit after this epoch."""
 
     def listener(done, total, what):
         if done == epoch:
-            raise Killed
+            raise Interrupted
 
-    with pytest.raises(Killed), listening(listener):
+    with pytest.raises(Interrupted), listening(listener):
         model.fit(X, votes)
 
 
 @pytest.mark.slow
-def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
-    """SIGKILL in the middle of a fit, then the same program again: the result of a fit that nobody killed."""
+def test_a_killed_process_is_resumed_by_another(tmp_path):
+    """SIGKILL during a fit, then the same program again: the result of an uninterrupted fit."""
     program = """if True:
         import os, signal, sys
         import torch
@@ -100,12 +100,12 @@ def test_a_process_that_was_killed_goes_on_in_another(tmp_path):
     assert second.stdout.strip() == quick(dropout=0.3).fit(X, votes).predict_proba(X).tobytes().hex()
 
 
-def test_fits_that_differ_keep_apart(tmp_path, monkeypatch):
-    """Other rows, labels, gold or parameters begin anew and leave what a killed fit kept; so does what is not ours."""
+def test_checkpoints_belong_to_one_fit(tmp_path, monkeypatch):
+    """A fit with other features, labels, gold or parameters starts anew and keeps other files and checkpoints."""
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     X, votes, truth = feature_crowd(3)
     (tmp_path / "thesis.checkpoint").write_text("mine")
-    killed(quick(checkpoint=tmp_path), X, votes, 2)
+    interrupt(quick(checkpoint=tmp_path), X, votes, 2)
     fewer = votes.keep(np.arange(votes.n_annotations) > 0)
     gold = {votes.item_ids[0]: votes.classes[truth[0]]}
     others = [({}, (X + 1, votes)), ({}, (X, fewer)), ({}, (X, votes, gold)), ({"learning_rate": 0.5}, (X, votes))]
@@ -119,8 +119,8 @@ def test_fits_that_differ_keep_apart(tmp_path, monkeypatch):
         quick(checkpoint=tmp_path, random_state=None).fit(X, votes)
 
 
-def test_a_network_of_ones_own_goes_on_too(tmp_path, monkeypatch):
-    """A function is known by its name, not by its place in memory, which another process does not share."""
+def test_a_custom_backbone_can_be_resumed(tmp_path, monkeypatch):
+    """A function is identified by its name, not by its address, which differs between processes."""
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     X, votes, _ = feature_crowd(3)
 
@@ -130,26 +130,26 @@ def test_a_network_of_ones_own_goes_on_too(tmp_path, monkeypatch):
 
         return quick(backbone=backbone, checkpoint=tmp_path)
 
-    killed(made(), X, votes, 2)
+    interrupt(made(), X, votes, 2)
     made().fit(X, votes)
     assert not [*tmp_path.iterdir()]
 
 
-def test_gold_teaches_what_no_worker_says():
-    """Where every worker calls two classes by one name, gold tells them apart; on items without labels too."""
+def test_gold_is_used_for_classes_that_no_worker_gives():
+    """Where every worker confuses two classes, gold separates them; on items without labels too."""
     truth = np.arange(90) % 3
-    said = np.minimum(truth, 1)
-    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    label = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([label, label]), classes=[0, 1, 2])
     gold = {i: int(truth[i]) for i in range(45)}
     model = quick(max_epochs=60, patience=None).fit(features_of(truth), votes, gold)
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
-    silent = votes.keep(votes.item >= 45)
-    model = quick(max_epochs=60, patience=None).fit(features_of(truth), silent, gold)
+    some = votes.keep(votes.item >= 45)
+    model = quick(max_epochs=60, patience=None).fit(features_of(truth), some, gold)
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
 
 
-def test_images_and_a_network_of_the_callers_own(tmp_path):
-    """Rows of any shape reach the caller's network; it predicts, and says in a sentence why it cannot be saved."""
+def test_images_and_a_custom_backbone(tmp_path):
+    """Rows of any shape are passed to the caller's network; saving it is refused with a reason."""
     from torch import nn
 
     X, votes, _ = feature_crowd(2)
@@ -161,15 +161,15 @@ def test_images_and_a_network_of_the_callers_own(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_device_that_is_not_there_is_refused():
-    """By the parameter's name."""
+def test_an_unavailable_device_is_refused():
+    """With the name of the parameter."""
     X, votes, _ = feature_crowd(2)
     with pytest.raises(ParameterError, match="'device' is 'xpu:7', which torch cannot use here"):
         quick(device="xpu:7").fit(X, votes)
 
 
-def test_what_is_no_saved_model_is_refused(tmp_path):
-    """An empty folder, a file of another model, a broken file: one sentence each."""
+def test_invalid_model_folders_are_refused(tmp_path):
+    """A folder without a model, a file of another model, a broken file."""
     X, votes, _ = feature_crowd(2)
     quick().fit(X, votes).save(tmp_path / "a")
     quick(random_state=1).fit(X, votes).save(tmp_path / "b")

@@ -1,4 +1,4 @@
-"""Doctor net: heads and their average in plain loops, who is left out, and what weights learn."""
+"""Doctor net: heads and their weighted average against plain loops, heads left out, learned weights."""
 
 import math
 
@@ -27,7 +27,7 @@ def quick(**changes):
 
 
 def some_heads(n_workers=4, width=2, n_classes=3):
-    """Heads on features as they are, with numbers drawn at random."""
+    """Heads on the features themselves, with random parameters."""
     heads = Heads(torch.nn.Identity(), width, n_classes, n_workers)
     rng = torch.Generator().manual_seed(0)
     heads.head.data = torch.randn(heads.head.shape, generator=rng)
@@ -43,15 +43,15 @@ def slow_head(heads, x, w):
     ])  # fmt: skip
 
 
-def slow_average(heads, x, away):
-    """The heads' weighted average without those that are away."""
-    there = [w for w in range(len(heads.log_weight)) if w not in away]
-    share = slow_softmax([heads.log_weight[w].item() for w in there])
-    found = [slow_head(heads, x, w) for w in there]
+def slow_average(heads, x, left_out):
+    """The weighted average of all heads but those left out."""
+    used = [w for w in range(len(heads.log_weight)) if w not in left_out]
+    share = slow_softmax([heads.log_weight[w].item() for w in used])
+    found = [slow_head(heads, x, w) for w in used]
     return [math.fsum(s * p[k] for s, p in zip(share, found)) for k in range(heads.n_classes)]
 
 
-def test_each_label_is_read_by_its_workers_head():
+def test_the_likelihood_of_a_label_uses_the_head_of_its_worker():
     """log p_w(x)[label], and no head of another worker gets a gradient."""
     heads, x = some_heads(), torch.tensor([[1.0, -2.0], [0.5, 0.0]])
     batch = Batch(np.arange(2), torch.tensor([0, 0, 1]), torch.tensor([3, 1, 3]), torch.tensor([2, 0, 1]))
@@ -64,39 +64,39 @@ def test_each_label_is_read_by_its_workers_head():
 
 
 @pytest.mark.parametrize("numbers", [1, 1 << 22])
-def test_the_average_is_its_plain_loop(numbers, monkeypatch):
-    """In one stretch of heads or one by one; with heads left out, row by row, and a head without weight."""
+def test_the_average_equals_plain_loops(numbers, monkeypatch):
+    """With all heads in one chunk or one by one; with heads left out per row; with a head of weight 0."""
     monkeypatch.setattr(doctor_net, "_NUMBERS", numbers)
     heads, x = some_heads(), torch.tensor([[1.0, -2.0], [0.5, 0.0], [0.0, 3.0]])
-    away = torch.tensor([[True, False, True, False], [False] * 4, [True, True, True, False]])
-    expected = [slow_average(heads, x[i].tolist(), set(np.flatnonzero(away[i]))) for i in range(3)]
-    np.testing.assert_allclose(heads.average(x, away).exp().detach(), expected, rtol=1e-5)
-    everyone = [slow_average(heads, row.tolist(), set()) for row in x]
-    np.testing.assert_allclose(heads(x).exp().detach(), everyone, rtol=1e-5)
+    left_out = torch.tensor([[True, False, True, False], [False] * 4, [True, True, True, False]])
+    expected = [slow_average(heads, x[i].tolist(), set(np.flatnonzero(left_out[i]))) for i in range(3)]
+    np.testing.assert_allclose(heads.average(x, left_out).exp().detach(), expected, rtol=1e-5)
+    every_head = [slow_average(heads, row.tolist(), set()) for row in x]
+    np.testing.assert_allclose(heads(x).exp().detach(), every_head, rtol=1e-5)
     heads.log_weight.data[2] = -torch.inf
     np.testing.assert_allclose(heads(x)[0].exp().detach(), slow_average(heads, x[0].tolist(), {2}), rtol=1e-5)
 
 
-def test_who_labelled_what():
-    """Pairs of a place and a worker; an item without labels has none, and items may come in any order."""
+def test_labellers_are_pairs_of_position_and_worker():
+    """An item without labels has none, and items may come in any order."""
     votes = Annotations.from_matrix([[0, -1, 1], [-1, -1, -1], [-1, 1, 0]])
     place, worker = labellers(votes, np.array([2, 1, 0]))
     assert list(zip(place.tolist(), worker.tolist())) == [(0, 1), (0, 2), (2, 0), (2, 2)]
 
 
-def test_uniform_weights_are_those_of_all_who_labelled():
-    """DN: whoever gave a label counts as one, and there is no second training."""
+def test_uniform_weights_are_equal_for_all_workers_with_labels():
+    """DN: there is no second training."""
     X, votes, _ = feature_crowd(3)
     model = quick(weights="uniform").fit(X, votes)
     np.testing.assert_allclose(model.worker_weight_, 0.1, rtol=1e-6)
     assert all("weights" not in epoch for epoch in model.history_)
 
 
-def test_weights_start_at_the_number_of_labels():
-    """Where every worker labelled every item, nobody can be left out, and they stay there."""
+def test_initial_weights_are_the_numbers_of_labels():
+    """Where every worker labelled every item, no head can be left out and the weights do not change."""
     truth = np.arange(60) % 3
-    everyone = Annotations.from_matrix(np.column_stack([truth, truth, np.zeros(60, int)]))  # weights would move
-    model = quick(patience=None).fit(features_of(truth), everyone)
+    complete = Annotations.from_matrix(np.column_stack([truth, truth, np.zeros(60, int)]))  # weights would move
+    model = quick(patience=None).fit(features_of(truth), complete)
     np.testing.assert_allclose(model.worker_weight_, 1 / 3, rtol=1e-6)
     X, votes, _ = feature_crowd(3)
     still = quick(weight_learning_rate=1e-12, patience=None).fit(X, votes)
@@ -104,11 +104,11 @@ def test_weights_start_at_the_number_of_labels():
     np.testing.assert_allclose(still.worker_weight_, n_labels / n_labels.sum(), rtol=1e-5)
 
 
-def test_a_head_that_others_contradict_loses_weight():
-    """One worker labels items of one class only, so his head knows no other; the rest sees that on other items."""
+def test_a_head_that_disagrees_with_other_workers_loses_weight():
+    """One worker labels items of one class only, so that their head is wrong on the items of other workers."""
     truth = np.arange(150) % 3
-    said = np.where(np.random.default_rng(0).random((150, 4)) < 0.5, truth[:, None], -1)
-    votes = Annotations.from_matrix(np.column_stack([said, np.where(truth == 0, 0, -1)]))
+    label = np.where(np.random.default_rng(0).random((150, 4)) < 0.5, truth[:, None], -1)
+    votes = Annotations.from_matrix(np.column_stack([label, np.where(truth == 0, 0, -1)]))
     still = quick(weight_learning_rate=1e-12).fit(features_of(truth), votes)
     model = quick(weight_learning_rate=0.1).fit(features_of(truth), votes)
     assert still.worker_weight_[4] > 0.1 and model.worker_weight_[4] < still.worker_weight_[4] / 3
@@ -116,11 +116,11 @@ def test_a_head_that_others_contradict_loses_weight():
     assert second[-1]["weights"] < second[0]["weights"] and "heldout" in second[0]
 
 
-def test_gold_on_silent_items_teaches():
-    """A class that no worker ever met is known from gold alone."""
+def test_gold_on_items_without_labels_is_used():
+    """A class without any label is learned from gold alone."""
     truth = np.arange(90) % 3
-    said = np.where(truth < 2, truth, -1)
-    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    label = np.where(truth < 2, truth, -1)
+    votes = Annotations.from_matrix(np.column_stack([label, label]), classes=[0, 1, 2])
     gold = {i: 2 for i in np.flatnonzero(truth == 2).tolist()}
     fresh = features_of(truth, seed=3)
     with_gold, without = (quick(patience=None).fit(features_of(truth), votes, known) for known in (gold, None))
@@ -128,15 +128,15 @@ def test_gold_on_silent_items_teaches():
 
 
 @pytest.mark.parametrize("hidden", [(), (6,), (8, 6)])
-def test_heads_read_the_last_hidden_layer(hidden):
-    """With batch norm; 128 numbers where there is none."""
+def test_the_input_of_heads_is_the_last_hidden_layer(hidden):
+    """With batch normalisation; of size 128 where no hidden layer is given."""
     X, votes, _ = feature_crowd(2)
     model = quick(hidden=hidden, batch_norm=True, max_epochs=2).fit(X, votes)
     assert model.module_.head.shape == (10, ((hidden or (128,))[-1] + 1) * 2)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-def test_uniform_weights_keep_the_promises_of_training():
-    """As the learned ones do, which `test_every_method` asks."""
+def test_uniform_weights_pass_the_checks_of_training():
+    """`test_every_method` checks the learned ones."""
     check_workers_without_labels_change_nothing(DoctorNet("uniform"))
     check_perfect_workers_equal_supervised_training(DoctorNet("uniform"))

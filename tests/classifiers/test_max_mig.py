@@ -1,4 +1,4 @@
-"""Max-MIG: its loss in plain loops, its limits, and crowds whose majority errs."""
+"""Max-MIG: its loss against plain loops, limit cases, and crowds with a wrong majority."""
 
 import math
 
@@ -25,7 +25,7 @@ def quick(**changes):
     return MaxMIG(**(QUICK | {"random_state": 0} | changes))
 
 
-def slow_forecast(labels, weight, prior):
+def slow_aggregate(labels, weight, prior):
     """softmax(sum of A_w[., label] + log p) of one item, whose labels are (worker, label)."""
     n = len(prior)
     return slow_softmax([math.log(prior[c]) + math.fsum(weight[w][label][c] for w, label in labels) for c in range(n)])
@@ -41,8 +41,8 @@ def slow_mig_loss(h, g, prior):
 
 
 @pytest.mark.parametrize("n_items", [1, 5])
-def test_the_loss_is_its_plain_loop(n_items):
-    """With rows of several, one and no labels; a single item has none to stand against."""
+def test_the_loss_equals_plain_loops(n_items):
+    """With items of several, one and no labels; with a single item there are no pairs."""
     rng = np.random.default_rng(0)
     confusion, prior = rng.dirichlet(np.ones(3), (4, 3)), np.array([0.2, 0.3, 0.5])
     triples = [(0, 0, 1), (0, 3, 2), (0, 3, 2), (1, 2, 0), (2, 1, 1), (4, 0, 0)]  # (row, worker, label)
@@ -52,24 +52,24 @@ def test_the_loss_is_its_plain_loop(n_items):
     h = rng.dirichlet(np.ones(3), n_items)
     log_g = aggregator(batch)
     weight = np.log(confusion + 0.01).transpose(0, 2, 1).tolist()
-    g = [slow_forecast([(w, k) for row, w, k in triples if row == i], weight, prior) for i in range(n_items)]
+    g = [slow_aggregate([(w, k) for row, w, k in triples if row == i], weight, prior) for i in range(n_items)]
     np.testing.assert_allclose(log_g.exp().detach(), g, rtol=1e-5)
     found = mig_loss(torch.from_numpy(h).float().log(), log_g, aggregator.log_prior)
     assert math.isclose(found.item(), slow_mig_loss(h.tolist(), g, prior.tolist()), rel_tol=1e-5)
 
 
-def test_the_loss_is_least_where_both_tell_the_truth():
-    """Then minus the loss is the mutual information, log 2 for two equal classes; constants give none."""
+def test_the_loss_is_minimal_where_both_give_the_truth():
+    """Then minus the loss is the mutual information, log 2 for two equal classes; constants give 0."""
     truth = torch.arange(400) % 2
-    sure = torch.where(truth.unsqueeze(1) == torch.arange(2), 0.0, -30.0).log_softmax(1)
+    certain = torch.where(truth.unsqueeze(1) == torch.arange(2), 0.0, -30.0).log_softmax(1)
     constant, prior = torch.zeros(400, 2).log_softmax(1), torch.full((2,), 0.5).log()
-    assert abs(mig_loss(sure, sure, prior).item() + math.log(2)) < 0.01
+    assert abs(mig_loss(certain, certain, prior).item() + math.log(2)) < 0.01
     assert abs(mig_loss(constant, constant, prior).item()) < 1e-5
-    assert mig_loss(sure, sure.flip(1), prior) > 10
+    assert mig_loss(certain, certain.flip(1), prior) > 10
 
 
-def test_gold_takes_the_place_of_labels():
-    """Its class is forecast whatever was said; -1 means that there is none; gradients stay finite."""
+def test_gold_replaces_labels():
+    """Its class has probability 1 whatever the labels are; -1 is no gold; gradients stay finite."""
     aggregator = LabelAggregator(np.full((1, 2, 2), 0.5), np.array([0.4, 0.6]))
     batch = Batch(np.arange(2), torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
     log_g = aggregator(batch, torch.tensor([0, -1]))
@@ -78,8 +78,8 @@ def test_gold_takes_the_place_of_labels():
     assert torch.isfinite(aggregator.weight.grad).all()
 
 
-def test_a_short_last_batch_is_dropped_unless_alone():
-    """60 items in batches of 16 are three, of 59 one with them all, of 100 one."""
+def test_a_short_last_batch_is_dropped_unless_it_is_the_only_one():
+    """60 items in batches of 16 are three batches, of 59 one with all of them, of 100 one."""
     _, votes, _ = feature_crowd(3)
     for size, expected in ((16, [16, 16, 16]), (59, [60]), (100, [60]), (20, [20, 20, 20])):
         batches = FullBatches(AnnotationBatches(votes, size, np.random.default_rng(0)))
@@ -88,16 +88,16 @@ def test_a_short_last_batch_is_dropped_unless_alone():
 
 
 def naive_majority(n_items=200):
-    """Three workers who know two classes well, and four who always say 0."""
+    """Three workers with an accuracy of 0.85, and four spammers who always give class 0."""
     rng = np.random.default_rng(1)
     truth = np.arange(n_items) % 2
     right = rng.random((n_items, 3)) < 0.85
-    knowing = np.where(right, truth[:, None], 1 - truth[:, None])
-    return features_of(truth), Annotations.from_matrix(np.hstack([knowing, np.zeros((n_items, 4), int)])), truth
+    label = np.where(right, truth[:, None], 1 - truth[:, None])
+    return features_of(truth), Annotations.from_matrix(np.hstack([label, np.zeros((n_items, 4), int)])), truth
 
 
-def test_a_naive_majority_is_seen_through():
-    """Where the vote says 0 nearly always, new items and training items alike are told rightly."""
+def test_a_naive_majority_is_identified():
+    """Where majority vote gives class 0 almost always, training items and new items are classified correctly."""
     X, votes, truth = naive_majority()
     fresh = features_of(truth, seed=3)
     vote = np.mean(TwoStage("majority-vote", random_state=0, **QUICK).fit(X, votes).predict(fresh) == truth)
@@ -108,8 +108,8 @@ def test_a_naive_majority_is_seen_through():
     np.testing.assert_allclose(model.confusion_[3:, :, 0], 1, atol=0.05)
 
 
-def test_the_posterior_joins_both_forecasts():
-    """h g / p: what the network says of x, times what the aggregator says of each label."""
+def test_the_posterior_combines_network_and_aggregator():
+    """h g / p: the network's probabilities times the aggregator's likelihood of each label."""
     X, votes, _ = feature_crowd(3, accuracy=0.6)
     model = quick(patience=None, max_epochs=3).fit(X, votes)
     log_joint = np.log(model.predict_proba(X))
@@ -120,7 +120,7 @@ def test_the_posterior_joins_both_forecasts():
     np.testing.assert_allclose(model.posterior_, expected, atol=0.02)
 
 
-def test_other_settings_keep_the_promises_of_training():
-    """Another prior, and an aggregator that learns as fast as the network, are resumed as well."""
+def test_other_parameters_pass_the_checks_of_training():
+    """A uniform prior; resuming with another learning rate of the aggregator."""
     check_perfect_workers_equal_supervised_training(MaxMIG("uniform"))
     check_resumed_fit_equals_uninterrupted_fit(MaxMIG(aggregator_learning_rate=0.01))

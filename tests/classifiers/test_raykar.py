@@ -1,4 +1,4 @@
-"""Learning from crowds: beside plain loops and scikit-learn, its two forms, and an objective that never falls."""
+"""Learning from crowds: against plain loops and scikit-learn, its two forms, an objective that never decreases."""
 
 import subprocess
 import sys
@@ -19,9 +19,9 @@ from reference.slow_raykar import two_coin_em
 
 
 def overlapping(n_classes, n_items=60, seed=0):
-    """A crowd of middling workers over classes that overlap, so that neither features nor labels say it all.
+    """Workers of accuracy 0.7 and overlapping classes, so that neither features nor labels determine the class.
 
-    Rows are standardised, so that a twin that does not standardise has the same ridge.
+    Features are standardised, so that an implementation that does not standardise has the same L2 penalty.
     """
     X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=0.7, seed=seed)
     return standard(X + np.random.default_rng(seed).normal(0, 2.0, X.shape)), votes, truth
@@ -40,7 +40,7 @@ def steps_of(X, votes, n_columns):
     return RaykarSteps(X, pack(votes), None, np.ones(votes.n_workers, bool), n_columns, 1.0, Raykar())
 
 
-def test_two_coins_are_those_of_the_plain_loops():
+def test_two_classes_equal_plain_loops():
     """Posterior, sensitivities and specificities of the paper's EM with full Newton steps, at the same optimum."""
     X, votes, _ = overlapping(2, 40)
     mu, alpha, beta = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=1.0, wrong=0.5, n_iter=60)
@@ -50,8 +50,8 @@ def test_two_coins_are_those_of_the_plain_loops():
     np.testing.assert_allclose(model.confusion_[:, 0, 0], beta, atol=1e-4)
 
 
-def test_one_pass_is_the_first_round_of_the_plain_loops():
-    """M first, on the votes, and then E."""
+def test_one_iteration_equals_plain_loops():
+    """An M step on the vote shares, then an E step."""
     X, votes, _ = overlapping(2, 40)
     mu, alpha, _ = two_coin_em(X, triples_of(votes), 10, ridge=1.0, right=2.0, wrong=0.3, n_iter=1)
     model = Raykar(ridge=1.0, max_iter=1, right=2.0, wrong=0.3, newton_steps=30).fit(X, votes)
@@ -60,7 +60,7 @@ def test_one_pass_is_the_first_round_of_the_plain_loops():
 
 
 def test_many_classes_with_two_is_the_binary_form():
-    """A column of weights for each of two classes, or one for both: pass by pass the same EM."""
+    """A column of weights for each of two classes, or one for both: the same EM in each iteration."""
     X, votes, _ = overlapping(2)
     start = initial_posterior(votes, None)
     binary, general = (steps_of(X, votes, n_columns).run(start) for n_columns in (1, 2))
@@ -72,8 +72,8 @@ def test_many_classes_with_two_is_the_binary_form():
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("newton_steps", [1, 5])
-def test_the_objective_never_falls(n_classes, newton_steps):
-    """Over labels, gold on labelled and on silent items, from votes and from random starts."""
+def test_the_objective_never_decreases(n_classes, newton_steps):
+    """With and without gold, on items with and without labels, from votes and from random starts."""
     X, votes, truth = overlapping(n_classes)
     votes = with_unlabelled(votes)
     X = np.vstack([X, X[:1]])
@@ -85,19 +85,19 @@ def test_the_objective_never_falls(n_classes, newton_steps):
 
 
 def test_the_objective_is_the_penalised_log_likelihood():
-    """Counted label by label, for two classes and three, an item that only gold speaks of included."""
+    """Summed label by label, for two and three classes, with an item that has gold but no labels."""
     for n_classes in (2, 3):
         X, votes, _ = overlapping(n_classes, 20)
         votes, X = with_unlabelled(votes), np.vstack([X, X[:1]])[:21]
         model = Raykar(ridge=0.7, right=2.0, wrong=0.4, max_iter=3)
         model.fit(X, votes, {votes.item_ids[-1]: votes.classes[1]})
         joint = model.predict_proba(X)
-        log_lone = np.log(joint[20, 1])
+        log_gold = np.log(joint[20, 1])
         for i, j, y in triples_of(votes):
             joint[i] *= model.confusion_[j, :, y]
         coef = model.module_.coef_ * X.std(axis=0)
         ridge = 0.7 / 2 if n_classes == 2 else 0.7
-        expected = np.log(joint[:20].sum(axis=1)).sum() + log_lone - 0.5 * ridge * (coef**2).sum()
+        expected = np.log(joint[:20].sum(axis=1)).sum() + log_gold - 0.5 * ridge * (coef**2).sum()
         for j in range(10):
             for k in range(n_classes):
                 for y in range(n_classes):
@@ -108,7 +108,7 @@ def test_the_objective_is_the_penalised_log_likelihood():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_newton_finds_what_scikit_learn_finds(n_classes):
-    """On soft targets as repeated rows; the LogisticRegression that is kept names the same penalty."""
+    """On soft targets as weighted rows; the fitted LogisticRegression has the corresponding C."""
     X, votes, _ = overlapping(n_classes)
     target = initial_posterior(votes, None)
     start = np.zeros((5, 1 if n_classes == 2 else n_classes))
@@ -121,7 +121,7 @@ def test_newton_finds_what_scikit_learn_finds(n_classes):
 
 
 def test_a_newton_step_never_lowers_the_value():
-    """From anywhere, also where a full step would overshoot by far."""
+    """From any weights, also where a full step would overshoot."""
     X, votes, _ = overlapping(3)
     target, rng = initial_posterior(votes, None), np.random.default_rng(0)
 
@@ -137,7 +137,7 @@ def test_a_newton_step_never_lowers_the_value():
 
 
 def test_perfect_workers_are_supervised_training():
-    """The classifier is that of the truth, within what the workers' priors leave in doubt."""
+    """The classifier is that of the truth, up to the effect of the workers' priors."""
     X, votes, truth = feature_crowd(3, n_items=120, accuracy=1.0)
     model = Raykar(ridge=1.0).fit(X, votes)
     expected = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000)).fit(X, truth)
@@ -146,12 +146,12 @@ def test_perfect_workers_are_supervised_training():
     assert (model.predict(fresh) == votes.classes[expected.predict(fresh)]).all()
 
 
-def test_spammers_who_outvote_are_seen_through():
-    """Three who know against four who always say 0: votes know one class, this knows both."""
+def test_a_majority_of_spammers_is_identified():
+    """Three workers of accuracy 0.9 against four spammers who always give class 0."""
     truth = np.arange(200) % 2
     rng = np.random.default_rng(0)
-    known = np.where(rng.random((200, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
-    votes = Annotations.from_matrix(np.hstack([known, np.zeros((200, 4), int)]))
+    correct = np.where(rng.random((200, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    votes = Annotations.from_matrix(np.hstack([correct, np.zeros((200, 4), int)]))
     X, fresh = features_of(truth), features_of(truth, seed=7)
     model = Raykar().fit(X, votes)
     assert np.mean(model.predict(fresh) == truth) > 0.95
@@ -159,19 +159,19 @@ def test_spammers_who_outvote_are_seen_through():
     assert model.confusion_[:3, 1, 1].min() > 0.8 > 0.2 > model.confusion_[3:, 1, 1].max()
 
 
-def test_a_silent_worker_changes_nothing():
-    """To the last bit; of him, what is believed beforehand is said."""
+def test_workers_without_labels_change_nothing():
+    """To the last bit; their confusion matrix is that of the prior."""
     X, votes, _ = overlapping(3)
-    alone, with_him = Raykar().fit(X, votes), Raykar().fit(X, with_unlabelled(votes)[:60])
-    np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-    np.testing.assert_array_equal(with_him.posterior_, alone.posterior_)
-    np.testing.assert_array_equal(with_him.objective_, alone.objective_)
-    np.testing.assert_allclose(with_him.confusion_[-1, 0], np.array([1.0, 0.25, 0.25]) / 1.5)
+    alone, wider = Raykar().fit(X, votes), Raykar().fit(X, with_unlabelled(votes)[:60])
+    np.testing.assert_array_equal(wider.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(wider.posterior_, alone.posterior_)
+    np.testing.assert_array_equal(wider.objective_, alone.objective_)
+    np.testing.assert_allclose(wider.confusion_[-1, 0], np.array([1.0, 0.25, 0.25]) / 1.5)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_exchanged_names_are_put_right(n_classes):
-    """From a start in which the classes have each other's names, EM ends where it ends from the votes."""
+def test_exchanged_classes_are_corrected(n_classes):
+    """From a posterior with permuted classes, EM ends where it ends from the vote shares."""
     X, votes, truth = feature_crowd(n_classes, accuracy=0.8)
     steps = steps_of(X, votes, 1 if n_classes == 2 else n_classes)
     right, wrong = (steps.run(np.roll(initial_posterior(votes, None), shift, axis=1)) for shift in (0, 1))
@@ -181,24 +181,24 @@ def test_exchanged_names_are_put_right(n_classes):
 
 
 def test_class_names_follow_the_labels():
-    """Estimated class 2 is what most call 0, and so on; workers better than chance leave the names alone."""
+    """Estimated class 2 is what most workers label 0, and so on; no permutation where workers beat chance."""
     swapped = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
     assert class_names(np.stack([swapped, swapped, np.eye(3)[[1, 2, 0]]])).tolist() == [2, 0, 1]
     assert class_names(np.stack([np.eye(3), np.eye(3), swapped])).tolist() == [0, 1, 2]
     assert class_names(np.ones((4, 1, 1))).tolist() == [0]
 
 
-def test_gold_on_silent_items_teaches():
-    """Where every worker calls two classes by one name, gold tells them apart."""
+def test_gold_is_used_for_classes_that_no_worker_gives():
+    """Where every worker confuses two classes, gold separates them."""
     truth = np.arange(90) % 3
-    said = np.minimum(truth, 1)
-    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    label = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([label, label]), classes=[0, 1, 2])
     model = Raykar().fit(features_of(truth), votes, {i: int(truth[i]) for i in range(45)})
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
 
 
-def test_gold_thatoverrules_the_vote_is_believed():
-    """Most workers have it upside down, which only gold can tell: EM from the vote alone would follow them."""
+def test_gold_that_contradicts_the_vote_prevails():
+    """Most workers swap the classes, which only gold shows; EM from the vote alone would follow them."""
     truth = np.arange(120) % 2
     rng = np.random.default_rng(0)
     wrong = rng.random((120, 5)) < [0.9, 0.9, 0.9, 0.9, 0.1]
@@ -209,21 +209,21 @@ def test_gold_thatoverrules_the_vote_is_believed():
     assert np.trace(model.confusion_[0]) < 0.6 < 1.4 < np.trace(model.confusion_[4])
 
 
-def test_gold_is_another_start_only_where_itoverrules_the_vote():
-    """It then says what the labels mean, by the workers' gold items alone."""
+def test_gold_is_another_start_only_where_it_contradicts_the_vote():
+    """The posterior then follows from the workers' confusion matrices on gold items."""
     votes = Annotations.from_matrix([[0, 0]] * 12 + [[0, 1], [1, 0]])
     pseudo = np.array([[1.0, 0.5], [0.5, 1.0]])
     right, wrong = (np.array([k] * 12 + [-1, -1], np.int32) for k in (0, 1))
     assert posterior_from_gold(votes, None, pseudo) is None
     assert posterior_from_gold(votes, right, pseudo) is None
-    guess = posterior_from_gold(votes[:13].keep(np.arange(26) < 25), wrong[:13], pseudo)
-    np.testing.assert_array_equal(guess[:12], [[0.0, 1.0]] * 12)
-    as_zero = [1.0 / 1.5, 12.5 / 13.5]  # what a label 0 says of the two classes, after 12 lies
-    np.testing.assert_allclose(guess[12], np.array(as_zero) / sum(as_zero))
+    start = posterior_from_gold(votes[:13].keep(np.arange(26) < 25), wrong[:13], pseudo)
+    np.testing.assert_array_equal(start[:12], [[0.0, 1.0]] * 12)
+    as_zero = [1.0 / 1.5, 12.5 / 13.5]  # likelihood of a label 0 under the two classes, after 12 wrong labels
+    np.testing.assert_allclose(start[12], np.array(as_zero) / sum(as_zero))
 
 
 def test_units_of_the_features_do_not_matter():
-    """Standardised inside, whatever the units; the classifier that is kept takes features as given."""
+    """Features are standardised internally; the fitted classifier takes features as given."""
     X, votes, _ = overlapping(3)
     scale, shift = np.array([1e-3, 1.0, 50.0, 1e4]), np.array([0.0, 3.0, -70.0, 2e4])
     one, other = Raykar().fit(X, votes), Raykar().fit(X * scale + shift, votes)
@@ -231,8 +231,8 @@ def test_units_of_the_features_do_not_matter():
     np.testing.assert_allclose(other.module_.predict_proba(X * scale + shift), one.predict_proba(X), atol=1e-5)
 
 
-def test_the_ridge_is_a_share_of_the_variances():
-    """A tenth of the number of features; without standardising, one that follows a change of the unit."""
+def test_the_default_penalty_is_a_tenth_of_the_sum_of_variances():
+    """A tenth of the number of features where these are standardised; otherwise it scales with the units."""
     X, votes, _ = overlapping(3)
     assert Raykar().fit(X * [1, 2, 3, 0], votes).ridge_ == pytest.approx(0.3)
     one, other = (Raykar(standardise=False).fit(scale * X, votes) for scale in (1, 100))
@@ -246,15 +246,15 @@ def test_the_ridge_is_a_share_of_the_variances():
     assert Raykar().fit(np.ones((60, 1)), votes).ridge_ == 1.0
 
 
-def test_history_has_the_objective_of_each_pass():
+def test_history_has_the_objective_of_each_iteration():
     X, votes, _ = overlapping(2, 20)
     model = Raykar(max_iter=7).fit(X, votes)
     assert [entry["objective"] for entry in model.history_] == model.objective_.tolist()
     assert 1 < len(model.history_) <= 7
 
 
-def test_more_starts_never_end_lower():
-    """The best of several starts is kept, and the seed alone decides on them."""
+def test_more_starts_never_give_a_lower_objective():
+    """The best of several starts is kept; the seed determines them."""
     X, votes, _ = overlapping(3)
     one, many, again = (Raykar(n_init=n, random_state=0).fit(X, votes) for n in (1, 4, 4))
     assert many.objective_[-1] >= one.objective_[-1]
@@ -272,8 +272,7 @@ def test_no_torch_is_needed():
     assert run.stdout.strip() == "False"
 
 
-def test_no_torch_is_needed_to_save_it(tmp_path):
-    """Nor to read it again."""
+def test_no_torch_is_needed_to_save_and_load(tmp_path):
     program = (
         "import sys; from manyhands import Annotations, Raykar, load_model;"
         "v = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]]); Raykar().fit([[0.0], [1.0]], v).save(sys.argv[1]);"

@@ -1,4 +1,4 @@
-"""Trace regularisation: what the penalty does, when it begins, and limit cases."""
+"""Trace regularisation: effect of the penalty, warm-up, and limit cases."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def mean_diagonal(model):
 
 
 def test_the_penalty_lowers_the_diagonal():
-    """More of it, more so; rows still sum to 1."""
+    """A higher weight lowers it further; rows sum to 1."""
     X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120)
     models = [quick(penalty=penalty, patience=None).fit(X, votes) for penalty in (0.0, 0.01, 1.0)]
     found = [mean_diagonal(model) for model in models]
@@ -32,15 +32,15 @@ def test_the_penalty_lowers_the_diagonal():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_diagonal_is_lower_than_without_a_trace(seed):
-    """From the same start on the same labels, SpeeLFC leaves a higher diagonal."""
+def test_the_diagonal_is_lower_than_that_of_spee_lfc(seed):
+    """From the same initial matrices and labels."""
     X, votes, _ = feature_crowd(3, accuracy=0.7, n_items=120, seed=seed)
     same = QUICK | {"diagonal": 0.8, "patience": None, "random_state": seed}
     assert mean_diagonal(TraceReg(penalty=0.1, **same).fit(X, votes)) < mean_diagonal(SpeeLFC(**same).fit(X, votes))
 
 
-def test_the_first_epochs_go_without_the_penalty():
-    """A penalty that begins after the last epoch is none; one that begins at once is another one."""
+def test_the_warm_up_has_no_penalty():
+    """With a warm-up of all epochs it has no effect; without a warm-up it has more."""
     X, votes, _ = feature_crowd(3, accuracy=0.7)
     fits = [quick(patience=None, penalty=p, warm_up=n).fit(X, votes) for p, n in ((0, 5), (1, 25), (1, 99), (1, 5))]
     without, after, long_after, with_it = (model.predict_proba(X) for model in fits)
@@ -53,7 +53,7 @@ def test_the_first_epochs_go_without_the_penalty():
 
 
 def test_early_stopping_begins_with_the_penalty():
-    """Epochs without it have no held-out score, so none of their states can be given back."""
+    """Epochs of the warm-up have no held-out score, so that none of them is restored."""
     X, votes, _ = feature_crowd(3)
     history = quick(warm_up=4, patience=2, max_epochs=60).fit(X, votes).history_
     assert ["heldout" in epoch for epoch in history] == [False] * 4 + [True] * (len(history) - 4)
@@ -62,7 +62,7 @@ def test_early_stopping_begins_with_the_penalty():
 
 
 def test_the_loss_is_a_sum_over_labels_per_item_and_a_trace():
-    """In the first step, by loops; from the paper's start, P = 6 I - 5."""
+    """In the first step, by loops; from the paper's initial parameters, P = 6 I - 5."""
     X, votes, _ = feature_crowd(3)
     model = quick(penalty=0.5, warm_up=0, learning_rate=1e-9, max_epochs=1, batch_size=60, patience=None).fit(X, votes)
     on, off = np.log1p(np.exp(1.0)), np.log1p(np.exp(-5.0))
@@ -75,16 +75,16 @@ def test_the_loss_is_a_sum_over_labels_per_item_and_a_trace():
     np.testing.assert_allclose(model.confusion_, confusion + np.zeros((10, 1, 1)), rtol=1e-4)
 
 
-def test_a_silent_worker_changes_nothing():
-    """Under a strong penalty: the mean trace is that of those who labelled. His own matrix is the start."""
+def test_workers_without_labels_change_nothing():
+    """With a strong penalty: the mean trace is over workers with labels. The matrices of others do not change."""
     check_workers_without_labels_change_nothing(TraceReg(penalty=0.5))
     X, votes, _ = feature_crowd(3)
-    him = quick(penalty=0.5, max_epochs=7).fit(X, with_unlabelled(votes)[: votes.n_items]).confusion_[-1]
-    assert (him.diagonal() > 0.98).all()
+    confusion = quick(penalty=0.5, max_epochs=7).fit(X, with_unlabelled(votes)[: votes.n_items]).confusion_[-1]
+    assert (confusion.diagonal() > 0.98).all()
 
 
-def test_a_batch_of_gold_alone_is_learnt_from():
-    """Without any label in it there is no trace to take, and no NaN."""
+def test_batches_with_gold_but_no_labels_are_used():
+    """The mean trace over no workers is 0, not NaN."""
     truth = np.arange(40) % 2
     votes = Annotations(
         np.arange(20), np.zeros(20, int), truth[:20], item_ids=range(40), worker_ids=["w"], classes=[0, 1]

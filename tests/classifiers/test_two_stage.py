@@ -1,4 +1,4 @@
-"""Two stages: what the second learns from, and with which classifiers."""
+"""Two stages: targets of the second stage, and its classifiers."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_logistic_regression_keeps_every_promise(soft):
-    """The checks of all classifiers hold without a network, but that the network's parameters are read."""
+def test_logistic_regression_passes_all_checks(soft):
+    """All but that every parameter is used, since those of the network are not."""
     for name, check in classifier_checks():
         if name != "every_parameter_is_read":
             check(TwoStage("majority-vote", "logistic-regression", soft=soft))
 
 
-def test_hard_labels_are_training_on_the_vote():
+def test_hard_labels_are_training_on_the_aggregated_labels():
     """The same coefficients as fitting the classifier on the labels of the aggregator."""
     X, votes, _ = feature_crowd(3)
     model = TwoStage(MajorityVote(), LogisticRegression(C=0.5)).fit(X, votes)
@@ -34,7 +34,7 @@ def test_hard_labels_are_training_on_the_vote():
     np.testing.assert_array_equal(model.module_.coef_, expected.coef_)
 
 
-def test_soft_labels_are_training_on_every_label():
+def test_soft_labels_are_training_on_all_labels():
     """SoftProb: votes as soft labels are all (row, label) pairs, each with the weight of one over its item's labels."""
     X, votes, _ = feature_crowd(3, accuracy=0.7)
     model = TwoStage("majority-vote", LogisticRegression(tol=1e-8), soft=True).fit(X, votes)
@@ -43,8 +43,8 @@ def test_soft_labels_are_training_on_every_label():
     np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-4)
 
 
-def test_items_without_labels_teach_nothing():
-    """Their rows may be anything."""
+def test_items_without_labels_are_left_out():
+    """Whatever their features are."""
     X, votes, _ = feature_crowd(3)
     models = [
         TwoStage("majority-vote", "logistic-regression").fit(
@@ -56,7 +56,7 @@ def test_items_without_labels_teach_nothing():
 
 
 def test_any_classifier_with_probabilities():
-    """Trees, neighbours; a class that no item was given gets probability 0."""
+    """Trees, nearest neighbours; a class that no item has gets probability 0."""
     X, votes, truth = feature_crowd(3, accuracy=1.0)
     few = votes[np.flatnonzero(truth < 2)]
     for second in (DecisionTreeClassifier(random_state=0), KNeighborsClassifier(3)):
@@ -66,7 +66,7 @@ def test_any_classifier_with_probabilities():
         TwoStage("majority-vote", KNeighborsClassifier(3), soft=True).fit(*feature_crowd(3)[:2])
 
 
-def test_wrapped_parameters_can_be_set():
+def test_nested_parameters_can_be_set():
     """As scikit-learn's searches do."""
     model = TwoStage(DawidSkene(), LogisticRegression())
     model.set_params(aggregator__smoothing=0.5, classifier__C=3.0, soft=True)
@@ -76,16 +76,16 @@ def test_wrapped_parameters_can_be_set():
         model.set_params(soft__x=1)
 
 
-def test_a_single_class_is_learnt_as_such():
-    """Where all labels name one class, so does every prediction."""
+def test_a_single_class_is_always_predicted():
+    """Where all labels are of one class; a warning says so."""
     votes = Annotations.from_matrix([[1, 1], [1, 1]], classes=[0, 1])
     with pytest.warns(match="single_class"):
         model = TwoStage("majority-vote", "logistic-regression").fit([[0.0], [1.0]], votes)
     assert model.predict([[5.0]]).tolist() == [1] and "single_class" in model.notes_
 
 
-def test_logistic_regression_is_saved_and_others_refuse(tmp_path):
-    """With the aggregator's parameters and its own; a Gaussian process refuses, and nothing is written."""
+def test_logistic_regression_is_saved_and_other_classifiers_are_refused(tmp_path):
+    """With the parameters of aggregator and classifier; a Gaussian process is refused, and nothing is written."""
     X, votes, _ = feature_crowd(3)
     model = TwoStage(DawidSkene(smoothing=0.3), LogisticRegression(C=0.5)).fit(X, votes)
     model.save(tmp_path / "model")
@@ -98,7 +98,7 @@ def test_logistic_regression_is_saved_and_others_refuse(tmp_path):
 
 
 def test_perfect_workers_are_supervised_training():
-    """To the last bit: five right labels on each item teach what the truth as the label of one worker does."""
+    """To the last bit: five correct labels per item are the same as the truth as the label of one worker."""
     X, votes, truth = feature_crowd(3, accuracy=1.0)
     alone = Annotations(
         np.arange(60), np.zeros(60, int), truth, item_ids=votes.item_ids, worker_ids=["truth"], classes=votes.classes

@@ -1,4 +1,4 @@
-"""Noise layers beside their plain-loop twins, and their limit cases."""
+"""Noise layers against plain loops, and their limit cases."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyhands.nn import worker_layers as noise_layers
+from manyhands.nn import worker_layers
 from manyhands.nn.batches import Batch
 from manyhands.nn.worker_layers import FORMS, Confusion, CrowdLogits
 from reference.slow_networks import slow_confusion, slow_crowd_log_label, slow_mixture_log_label, slow_softmax
@@ -23,8 +23,8 @@ def random_batch(seed, n_rows=6, n_labels=20):
     return log_proba, Batch(np.arange(n_rows), row, worker, label)
 
 
-def shaken(layer, seed):
-    """The layer in 64 bits with other weights than those it starts with."""
+def perturbed(layer, seed):
+    """The layer in double precision, with noise added to its initial weights."""
     generator = torch.Generator().manual_seed(seed % 2**31)
     layer = layer.double()
     with torch.no_grad():
@@ -53,10 +53,10 @@ def matrices_of(layer):
 
 @pytest.mark.parametrize("form", FORMS)
 @given(seeds())
-def test_crowd_layer_is_its_slow_twin(form, seed):
-    """Every form gives the log-probability of each label that a loop over labels gives; so do its confusions."""
+def test_crowd_layer_equals_plain_loops(form, seed):
+    """Log-probabilities of labels and confusion matrices of every form."""
     log_proba, batch = random_batch(seed)
-    layer = shaken(CrowdLogits(**SIZES, form=form), seed)
+    layer = perturbed(CrowdLogits(**SIZES, form=form), seed)
     matrices, biases = matrices_of(layer)
     expected = slow_crowd_log_label(log_proba.exp().tolist(), triples_of(batch), matrices, biases)
     np.testing.assert_allclose(layer(log_proba, batch).detach().numpy(), expected, rtol=1e-9, atol=1e-12)
@@ -66,17 +66,17 @@ def test_crowd_layer_is_its_slow_twin(form, seed):
 
 @pytest.mark.parametrize("rows", ["softmax", "softplus"])
 @given(seeds())
-def test_confusion_is_its_slow_twin(rows, seed):
-    """The gathered column gives what a loop over labels gives; the trace is that of the workers named."""
+def test_confusion_equals_plain_loops(rows, seed):
+    """Log-probabilities of labels, confusion matrices, and the mean trace over the workers of the mini-batch."""
     log_proba, batch = random_batch(seed)
-    layer = shaken(Confusion(**SIZES, rows=rows), seed)
+    layer = perturbed(Confusion(**SIZES, rows=rows), seed)
     free = layer.weight.detach().view(5, 3, 3).transpose(1, 2).tolist()  # stored with the label first
     confusions = [slow_confusion(matrix, rows) for matrix in free]
     expected = slow_mixture_log_label(log_proba.exp().tolist(), triples_of(batch), confusions)
     np.testing.assert_allclose(layer(log_proba, batch).detach().numpy(), expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(layer.confusion(), confusions, rtol=1e-9)
-    named = sorted(set(batch.worker.tolist()))
-    trace = np.mean([sum(confusions[w][k][k] for k in range(3)) for w in named])
+    present = sorted(set(batch.worker.tolist()))
+    trace = np.mean([sum(confusions[w][k][k] for k in range(3)) for w in present])
     assert layer.mean_trace(batch.worker).item() == pytest.approx(trace, rel=1e-9)
     log_label, found = layer.with_trace(log_proba, batch)
     assert torch.equal(log_label, layer(log_proba, batch)) and found == layer.mean_trace(batch.worker)
@@ -84,11 +84,11 @@ def test_confusion_is_its_slow_twin(rows, seed):
 
 @pytest.mark.parametrize("rows", ["softmax", "softplus"])
 @given(seeds())
-def test_few_labels_and_many_give_the_same(rows, seed):
-    """A crowd that is all in the batch is looked up in the whole table, another in its own rows: values agree."""
+def test_results_do_not_depend_on_which_workers_share_a_batch(rows, seed):
+    """A mini-batch with all workers uses the whole table, others copy the rows of their workers: values agree."""
     log_proba, batch = random_batch(seed)
     batch.worker[:4] = torch.arange(4)
-    layer = shaken(Confusion(4, 3, rows), seed)
+    layer = perturbed(Confusion(4, 3, rows), seed)
     one_by_one = [Batch(batch.item, *(column[i : i + 1] for column in batch[1:4])) for i in range(20)]
     found = torch.cat([layer(log_proba, single) for single in one_by_one])
     torch.testing.assert_close(found, layer(log_proba, batch))
@@ -98,25 +98,25 @@ def test_few_labels_and_many_give_the_same(rows, seed):
 
 
 @pytest.mark.parametrize("rows", ["softmax", "softplus"])
-def test_no_labels_have_no_trace(rows):
-    """A batch of gold alone adds 0 to the loss and to every gradient, not NaN."""
-    layer, nobody = Confusion(**SIZES, rows=rows), torch.zeros(0, dtype=torch.long)
-    log_label, trace = layer.with_trace(torch.zeros(2, 3), Batch(np.arange(2), nobody, nobody, nobody))
+def test_the_trace_of_an_empty_batch_is_zero(rows):
+    """A mini-batch with gold but no labels adds 0 to the loss and to every gradient, not NaN."""
+    layer, none = Confusion(**SIZES, rows=rows), torch.zeros(0, dtype=torch.long)
+    log_label, trace = layer.with_trace(torch.zeros(2, 3), Batch(np.arange(2), none, none, none))
     (log_label.sum() + trace).backward()
     assert log_label.shape == (0,) and trace == 0 and (layer.weight.grad == 0).all()
 
 
 @pytest.mark.parametrize("n_classes", [3, 40])
-def test_rows_times_matrices(n_classes):
-    """By torch's product and by multiplying and adding alike."""
+def test_batched_products_of_rows_and_matrices(n_classes):
+    """Both by `torch.bmm` and by multiply-and-sum."""
     rows, matrices = torch.rand(5, n_classes).double(), torch.rand(5, n_classes, n_classes).double()
     expected = torch.stack([row @ matrix for row, matrix in zip(rows, matrices)])
-    torch.testing.assert_close(noise_layers._rows_times(rows, matrices), expected)
+    torch.testing.assert_close(worker_layers._batched_product(rows, matrices), expected)
 
 
 @given(st.integers(2, 8), st.floats(0.3, 0.99))
-def test_confusion_starts_at_the_diagonal_asked_for(n_classes, diagonal):
-    """For both ways to make rows, and Tanno's start is close to the identity."""
+def test_confusion_starts_at_the_given_diagonal(n_classes, diagonal):
+    """For softmax and softplus; the initial matrices of Tanno et al. are close to the identity."""
     for rows in ("softmax", "softplus"):
         found = Confusion(2, n_classes, rows, diagonal).confusion()
         np.testing.assert_allclose(found.diagonal(axis1=1, axis2=2), diagonal, rtol=1e-4)
@@ -134,7 +134,7 @@ def test_the_penalty_lowers_the_diagonal():
 
 
 def test_vw_is_mw_with_off_diagonals_frozen():
-    """Trained side by side, a weight per class and a matrix whose other cells stay 0 give the same probabilities."""
+    """A weight per class and a matrix whose other cells stay 0 are trained to the same probabilities."""
     log_proba, batch = random_batch(0)
     vector, matrix = (CrowdLogits(**SIZES, form=form).double() for form in ("vw", "mw"))
     diagonal = torch.eye(3, dtype=torch.float64).flatten()
@@ -153,14 +153,14 @@ def test_vw_is_mw_with_off_diagonals_frozen():
 
 @pytest.mark.parametrize("layer", [CrowdLogits(**SIZES), Confusion(**SIZES), Confusion(**SIZES, rows="softplus")])
 def test_a_worker_outside_the_batch_has_no_gradient(layer):
-    """Only the workers of a batch learn from it."""
+    """Only the parameters of the batch's workers change."""
     log_proba, batch = random_batch(1)
     layer(log_proba.float(), batch).sum().backward()
     assert (layer.weight.grad[4] == 0).all() and (layer.weight.grad[:4].abs().sum(1) > 0).all()
 
 
-def test_the_identity_leaves_probabilities_as_they_are():
-    """A confusion held near the identity gives log p(label | x): the soft two stages of one label per item."""
+def test_the_identity_leaves_probabilities_unchanged():
+    """A confusion matrix near the identity gives log p(label | x)."""
     log_proba, batch = random_batch(2)
     found = Confusion(**SIZES, diagonal=1 - 1e-7)(log_proba.float(), batch)
     torch.testing.assert_close(found, log_proba.float()[batch.row, batch.label], atol=1e-4, rtol=1e-4)
@@ -168,20 +168,20 @@ def test_the_identity_leaves_probabilities_as_they_are():
 
 @pytest.mark.parametrize("layer", [*FORMS, "softmax", "softplus"])
 @given(seeds())
-def test_answers_of_everybody_are_those_of_the_labels(layer, seed):
-    """Every worker's every answer to every row has the log-probability that it would have as a label."""
+def test_the_label_distribution_agrees_with_observed_labels(layer, seed):
+    """Each label of each worker on each row has the log-probability that `forward` gives it as an observed label."""
     log_proba, _ = random_batch(seed)
     made = CrowdLogits(**SIZES, form=layer) if layer in FORMS else Confusion(**SIZES, rows=layer)
-    made = shaken(made, seed)
+    made = perturbed(made, seed)
     worker = torch.tensor([0, 2, 3])
     row, label, place = (torch.from_numpy(codes.ravel()) for codes in np.indices((6, 3, 3)))
     expected = made(log_proba, Batch(np.arange(6), row, worker[place], label))
-    torch.testing.assert_close(made.answers_of(worker)(log_proba).flatten(), expected)
+    torch.testing.assert_close(made.label_distribution(worker)(log_proba).flatten(), expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_a_single_class_nobody_errs(form):
-    """Whatever the form, it starts with finite weights."""
+def test_a_single_class_gives_finite_weights(form):
+    """Although the probability of a wrong label is 0."""
     layer = CrowdLogits(2, 1, form)
-    layer.start_at(np.ones((2, 1, 1)))
+    layer.initialise_at(np.ones((2, 1, 1)))
     assert all(bool(parameter.isfinite().all()) for parameter in layer.parameters())

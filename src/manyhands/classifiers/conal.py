@@ -215,7 +215,7 @@ class CommonNoise(NoiseModel):
 
     def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
         """Return the label distribution of these workers as a function of log p(k | x) and x."""
-        distribution = layer.answers_of(worker)
+        distribution = layer.label_distribution(worker)
         return lambda log_proba, x: distribution(log_proba, x())
 
     def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
@@ -247,9 +247,9 @@ class CommonNoiseLayer(nn.Module):
         self.items = nn.Sequential(nn.Flatten(), nn.Linear(*sizes[:2]), nn.Linear(*sizes[1:]))  # V, of x
 
     @torch.no_grad()
-    def start_at(self, confusion: Array) -> None:
+    def initialise_at(self, confusion: Array) -> None:
         """Initialise the workers' own matrices with these confusion matrices and the common one with their mean."""
-        self.own.start_at(confusion)
+        self.own.initialise_at(confusion)
         assert self.own.weight is not None
         self.common.copy_(self.own.weight.view(-1, *self.common.shape).exp().mean(0).log())
 
@@ -260,9 +260,9 @@ class CommonNoiseLayer(nn.Module):
         common = (proba @ self.common).index_select(0, batch.row)
         return log_softmax_at(own + omega * (common - own), batch.label)
 
-    def answers_of(self, worker: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    def label_distribution(self, worker: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
         """Return a function from log p(k | x) and x to the log-probability of every label of each of these workers."""
-        own_logits, vector = self.own.logits_of(worker), F.normalize(self.workers.index_select(0, worker)).t()
+        own_logits, vector = self.own.worker_logits(worker), F.normalize(self.workers.index_select(0, worker)).t()
 
         def distribution(log_proba: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
             own, omega = own_logits(log_proba), (self._items(x) @ vector).sigmoid().unsqueeze(1)

@@ -62,7 +62,7 @@ class NoiseModel(ABC):
         Returns
         -------
         torch.nn.Module
-            With `start_at(confusion)` and `confusion()`; called with log p(k | x) and a mini-batch it returns the
+            With `initialise_at(confusion)` and `confusion()`; called with log p(k | x) and a mini-batch it returns the
             log-probability of each label.
         """
 
@@ -123,7 +123,7 @@ class NoiseModel(ABC):
         callable (log_proba, x) -> torch.Tensor of shape (n_rows, n_classes, n_workers)
             Log-probability of every label, given log p(k | x) and a function that returns the features.
         """
-        distribution = layer.answers_of(worker)
+        distribution = layer.label_distribution(worker)
         return lambda log_proba, x: distribution(log_proba)
 
     def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
@@ -211,7 +211,7 @@ def initial_layer(context: TrainingContext, model: NoiseModel, init: Any) -> Any
     layer = model.new_layer(context)
     if not (isinstance(init, str) and init == "identity"):
         posterior = infer_truth(init, context.data, context.annotations, context.rng).posterior_
-        layer.start_at(worker_confusions(context.annotations, posterior)[:-1])
+        layer.initialise_at(worker_confusions(context.annotations, posterior)[:-1])
     return layer.to(context.device)
 
 

@@ -1,14 +1,16 @@
-"""How a worker errs, as layers that backpropagate: log p(label | x, worker) of the observed labels, and of no others.
+"""Noise layers: models of each worker's label noise as torch modules, evaluated at the observed labels only.
 
-    crowd layer     softmax_l( sum_k p(k | x) W_w[k, l] )[label]         MW; VW, VB, VW-B and SW are special cases
+    crowd layer     log softmax_l( sum_k p(k | x) W_w[k, l] )[label]     MW; VW, VB, VW-B and SW are special cases
     confusion       log sum_k p(k | x) C_w[k, label]                     rows of C by softmax or by softplus
 
-A layer is called with log p(k | x) of the rows of a batch and with the batch. What it computes grows with the labels of
-the batch, never with items x workers.
+A layer is called with log p(k | x) of the rows of a mini-batch and with the mini-batch. Time and memory grow with the
+number of labels in the mini-batch, never with items x workers.
 
-References: F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI. Z. Chen et al. (2020), Structured
-probabilistic end-to-end learning from crowds, IJCAI. R. Tanno et al. (2019), Learning from noisy labels by
-regularized estimation of annotator confusion, CVPR.
+References
+----------
+F. Rodrigues and F. Pereira (2018), Deep learning from crowds, AAAI.
+Z. Chen et al. (2020), Structured probabilistic end-to-end learning from crowds, IJCAI.
+R. Tanno et al. (2019), Learning from noisy labels by regularized estimation of annotator confusion, CVPR.
 """
 
 from __future__ import annotations
@@ -25,22 +27,37 @@ from torch.nn import functional as F
 from manyhands.nn.batches import Batch
 from manyhands.nn.losses import log_mixture, log_softmax_at
 
-Answers = Callable[[torch.Tensor], torch.Tensor]  # log p(k | x), (n, n_classes) -> (n, n_classes, n_workers)
+# From log p(k | x) of shape (n, n_classes) to one value per row, label and worker, (n, n_classes, n_workers).
+WorkerOutputs = Callable[[torch.Tensor], torch.Tensor]
 
 FORMS = ("mw", "vw", "vb", "vw-b", "sw")
-_SMALL = 32  # classes up to which multiplying and adding beats torch's products of many small matrices
-_TINY = 1e-30  # a number that still has a logarithm
-_LEAST = 1e-3  # probability of an answer where a layer starts
+_SMALL = 32  # number of classes up to which multiply-and-sum is faster than torch's batched matrix product
+_TINY = 1e-30  # least value of which a logarithm is taken
+_MIN_PROBABILITY = 1e-3  # least probability of a label in initial confusion matrices
 
 
 class CrowdLogits(nn.Module):
-    """The crowd layer: a worker's logits from the network's probabilities, starting at the identity.
+    """Crowd layer: logits of a worker's label as a linear function of the network's class probabilities.
+
+    All workers start at the identity, or at given confusion matrices with `initialise_at`.
 
     Parameters
     ----------
-    n_workers, n_classes : sizes
-    form : "mw" a matrix per worker, "vw" a weight per class, "vb" a bias per class, "vw-b" both, "sw" one weight
-    scale : the start is `scale` times the identity
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    form : {"mw", "vw", "vb", "vw-b", "sw"}, default="mw"
+        Parameters of a worker: a matrix, a weight per class, a bias per class, both, or one scalar weight.
+    scale : float, default=1.0
+        The initial weights are `scale` times the identity.
+
+    Attributes
+    ----------
+    weight : torch.nn.Parameter or None
+        Flattened weights, one row per worker; None for "vb".
+    bias : torch.nn.Parameter of shape (n_workers, n_classes) or None
+        Biases; None unless the form has them.
     """
 
     def __init__(self, n_workers: int, n_classes: int, form: str = "mw", scale: float = 1.0) -> None:
@@ -51,16 +68,26 @@ class CrowdLogits(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_workers, n_classes)) if form in ("vb", "vw-b") else None
 
     @torch.no_grad()
-    def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
-        """Begin where a sure network makes workers answer like this; forms of few weights come as near as they can."""
-        log_confusion = torch.from_numpy(_log_floored(confusion)).float()
+    def initialise_at(self, confusion: npt.NDArray[np.float64]) -> None:
+        """Set the parameters so that one-hot class probabilities give these label distributions.
+
+        "mw" reproduces the matrices, "vw", "vw-b" and "sw" their diagonals (the mean of them for "sw"), and "vb" the
+        mean label distribution of each worker.
+
+        Parameters
+        ----------
+        confusion : ndarray of shape (n_workers, n_classes, n_classes)
+            Entry [worker, truth, label]; probabilities below 0.001 are raised to 0.001.
+        """
+        log_confusion = torch.from_numpy(_log_clipped(confusion)).float()
         diagonal = log_confusion.diagonal(dim1=1, dim2=2)
-        wrong = torch.log1p(-diagonal.exp()).clamp(min=math.log(_LEAST))  # of a single class there is no wrong answer
-        odds = diagonal - wrong + math.log(max(self.n_classes - 1, 1))
+        # With a single class the probability of a wrong label is 0, and its logarithm infinite.
+        wrong = torch.log1p(-diagonal.exp()).clamp(min=math.log(_MIN_PROBABILITY))
+        log_odds = diagonal - wrong + math.log(max(self.n_classes - 1, 1))
         if self.form == "mw":
             self._set(self.weight, log_confusion.flatten(1))
         elif self.form != "vb":
-            self._set(self.weight, odds if self.form != "sw" else odds.mean(1, keepdim=True))
+            self._set(self.weight, log_odds if self.form != "sw" else log_odds.mean(1, keepdim=True))
         else:
             self._set(self.bias, log_confusion.exp().mean(1).log())
 
@@ -70,28 +97,62 @@ class CrowdLogits(nn.Module):
         parameter.copy_(value)
 
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) log-probability of each label of the batch, given log p(k | x) of its rows."""
+        """Return the log-probability of each label of a mini-batch.
+
+        Parameters
+        ----------
+        log_proba : torch.Tensor of shape (n_rows, n_classes)
+            log p(k | x) of the rows.
+        batch : Batch
+            Their labels.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_labels,)
+        """
         logits = self.logits(log_proba.exp().index_select(0, batch.row), batch.worker)
         return log_softmax_at(logits, batch.label)
 
     def logits(self, proba: torch.Tensor, worker: torch.Tensor) -> torch.Tensor:
-        """(n, n_classes) how `worker` would answer where the truth is distributed as `proba`, row by row."""
+        """Return the logits of a label for each pair of class probabilities and worker.
+
+        Parameters
+        ----------
+        proba : torch.Tensor of shape (n, n_classes)
+            Class probabilities.
+        worker : torch.Tensor of shape (n,)
+            One worker per row.
+
+        Returns
+        -------
+        torch.Tensor of shape (n, n_classes)
+        """
         if self.weight is not None and self.form == "mw":
-            return _rows_times(proba, self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
+            return _batched_product(proba, self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
         if self.weight is not None:
             proba = proba * self.weight.index_select(0, worker)
         return proba if self.bias is None else proba + self.bias.index_select(0, worker)
 
-    def answers_of(self, worker: torch.Tensor) -> Answers:
-        """From log p(k | x) of some rows to the log-probability of every answer of each of these workers."""
-        logits = self.logits_of(worker)
+    def label_distribution(self, worker: torch.Tensor) -> WorkerOutputs:
+        """Return a function from log p(k | x) to the log-probability of every label of each of these workers.
+
+        Parameters
+        ----------
+        worker : torch.Tensor of shape (n_workers,)
+            Codes of the workers.
+
+        Returns
+        -------
+        callable (torch.Tensor of shape (n, n_classes)) -> torch.Tensor of shape (n, n_classes, n_workers)
+        """
+        logits = self.worker_logits(worker)
         return lambda log_proba: logits(log_proba).log_softmax(1)
 
-    def logits_of(self, worker: torch.Tensor) -> Answers:
-        """The logits behind `answers_of`."""
+    def worker_logits(self, worker: torch.Tensor) -> WorkerOutputs:
+        """Return the function that computes the logits of `label_distribution`, of the same shapes."""
         if self.weight is not None and self.form == "mw":
-            table = _beside(self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
-            return lambda log_proba: _every_row_times(log_proba.exp(), table, self.n_classes)
+            table = _side_by_side(self.weight.index_select(0, worker).view(-1, self.n_classes, self.n_classes))
+            return lambda log_proba: _product_with_all(log_proba.exp(), table, self.n_classes)
         weight = None if self.weight is None else self.weight.index_select(0, worker).t()
         bias = None if self.bias is None else self.bias.index_select(0, worker).t()
 
@@ -104,78 +165,121 @@ class CrowdLogits(nn.Module):
 
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
-        """[worker, truth, label]: how each worker would answer if the network were sure of the truth."""
+        """Return the label distribution of each worker given one-hot class probabilities, [worker, truth, label]."""
 
         def log_rows(worker: torch.Tensor) -> torch.Tensor:
-            sure = torch.eye(self.n_classes, device=worker.device).repeat(len(worker), 1)
-            logits = self.logits(sure, worker.repeat_interleave(self.n_classes))
+            one_hot = torch.eye(self.n_classes, device=worker.device).repeat(len(worker), 1)
+            logits = self.logits(one_hot, worker.repeat_interleave(self.n_classes))
             return logits.log_softmax(1).view(-1, self.n_classes, self.n_classes)
 
-        return _as_confusion([log_rows(worker) for worker in _stretches(self)], self.n_classes)
+        return _as_confusion([log_rows(worker) for worker in _chunks(self)], self.n_classes)
 
 
 class Confusion(nn.Module):
-    """A confusion matrix per worker, in which only the column of the observed label is gathered.
+    """Confusion matrix per worker; a forward pass reads only the column of each observed label.
 
     Parameters
     ----------
-    n_workers, n_classes : sizes
-    rows : "softmax" (SpeeLFC) or "softplus" (Tanno), how free numbers become rows that sum to 1
-    diagonal : what the diagonal starts at; None with "softplus" means Tanno's 6 I - 5
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    rows : {"softmax", "softplus"}, default="softmax"
+        How unconstrained parameters become rows that sum to 1: softmax (SpeeLFC), or softplus and division by the row
+        sum (Tanno et al.).
+    diagonal : float or None, default=0.8
+        Initial diagonal of every matrix. None with "softplus" starts at the parameters 6 I - 5 of Tanno et al.
+
+    Attributes
+    ----------
+    weight : torch.nn.Parameter of shape (n_workers, n_classes * n_classes)
+        Unconstrained parameters; each row is a matrix [label, truth].
     """
 
     def __init__(self, n_workers: int, n_classes: int, rows: str = "softmax", diagonal: float | None = 0.8) -> None:
         super().__init__()
         self.rows, self.n_workers, self.n_classes = rows, n_workers, n_classes
-        on, off = _start(n_classes, rows, diagonal)
+        on, off = _initial_parameters(n_classes, rows, diagonal)
         start = torch.full((n_classes, n_classes), off).fill_diagonal_(on)
         self.weight = nn.Parameter(start.flatten().repeat(n_workers, 1))
 
     def forward(self, log_proba: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """(n_labels,) log-probability of each label of the batch, given log p(k | x) of its rows."""
-        return self._log_label(log_proba, batch, *self._heard(batch.worker))
+        """Return the log-probability of each label of a mini-batch, (n_labels,), given log p(k | x) of its rows."""
+        return self._log_label(log_proba, batch, *self._distinct_log_c(batch.worker))
 
     def with_trace(self, log_proba: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """What `forward` gives, and Tanno's penalty: the mean trace of C over the distinct workers of the batch."""
-        log_c, place = self._heard(batch.worker)
+        """Return the result of `forward` and the penalty of Tanno et al.
+
+        Parameters
+        ----------
+        log_proba : torch.Tensor of shape (n_rows, n_classes)
+            log p(k | x) of the rows.
+        batch : Batch
+            Their labels.
+
+        Returns
+        -------
+        log_label : torch.Tensor of shape (n_labels,)
+            Log-probability of each label.
+        trace : torch.Tensor
+            Mean trace of C over the distinct workers of the mini-batch.
+        """
+        log_c, place = self._distinct_log_c(batch.worker)
         return self._log_label(log_proba, batch, log_c, place), _mean_trace(log_c)
 
     def mean_trace(self, worker: torch.Tensor) -> torch.Tensor:
-        """The mean trace of C over the distinct ones of these workers; 0 where there are none."""
-        return _mean_trace(self._heard(worker)[0])
+        """Return the mean trace of C over the distinct ones of these workers; 0 where there are none."""
+        return _mean_trace(self._distinct_log_c(worker)[0])
 
     @torch.no_grad()
-    def start_at(self, confusion: npt.NDArray[np.float64]) -> None:
-        """Begin with these confusion matrices."""
-        log_column = torch.from_numpy(_log_floored(confusion)).float().transpose(1, 2)  # the label first
+    def initialise_at(self, confusion: npt.NDArray[np.float64]) -> None:
+        """Set the parameters to these confusion matrices.
+
+        Parameters
+        ----------
+        confusion : ndarray of shape (n_workers, n_classes, n_classes)
+            Entry [worker, truth, label]; probabilities below 0.001 are raised to 0.001.
+        """
+        log_column = torch.from_numpy(_log_clipped(confusion)).float().transpose(1, 2)  # [worker, label, truth]
         free = log_column if self.rows == "softmax" else log_column.exp().expm1().log()
         self.weight.copy_(free.reshape(len(free), -1))
 
     def log_rows(self, worker: torch.Tensor) -> torch.Tensor:
-        """(n, truth, label) log C of these workers."""
+        """Return log C of these workers, (n_workers, truth, label)."""
         return self._log_c(self.weight.index_select(0, worker)).permute(1, 2, 0)
 
-    def answers_of(self, worker: torch.Tensor) -> Answers:
-        """From log p(k | x) of some rows to the log-probability of every answer of each of these workers."""
-        table = _beside(self.log_rows(worker).exp())
-        return lambda log_proba: _every_row_times(log_proba.exp(), table, self.n_classes).clamp(min=_TINY).log()
+    def label_distribution(self, worker: torch.Tensor) -> WorkerOutputs:
+        """Return a function from log p(k | x) to the log-probability of every label of each of these workers.
 
-    def _heard(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """`_log_c` of the distinct ones of these workers, and the place of each of these in it.
+        Parameters
+        ----------
+        worker : torch.Tensor of shape (n_workers,)
+            Codes of the workers.
 
-        Who is silent is left out, so that his presence changes no bit; a crowd that is all there is not copied.
+        Returns
+        -------
+        callable (torch.Tensor of shape (n, n_classes)) -> torch.Tensor of shape (n, n_classes, n_workers)
         """
-        heard = torch.zeros(self.n_workers, dtype=torch.bool, device=worker.device).index_fill_(0, worker, True)
-        if heard.all():
+        table = _side_by_side(self.log_rows(worker).exp())
+        return lambda log_proba: _product_with_all(log_proba.exp(), table, self.n_classes).clamp(min=_TINY).log()
+
+    def _distinct_log_c(self, worker: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return `_log_c` of the distinct ones of these workers, and the position of each given worker in it.
+
+        Workers outside the mini-batch are left out, so that their number changes no bit of the result. Where all
+        workers are in the mini-batch, the parameters are not copied.
+        """
+        present = torch.zeros(self.n_workers, dtype=torch.bool, device=worker.device).index_fill_(0, worker, True)
+        if present.all():
             return self._log_c(self.weight), worker
-        place = (heard.cumsum(0) - 1).index_select(0, worker)
-        return self._log_c(self.weight.index_select(0, heard.nonzero().squeeze(1))), place
+        place = (present.cumsum(0) - 1).index_select(0, worker)
+        return self._log_c(self.weight.index_select(0, present.nonzero().squeeze(1))), place
 
     def _log_c(self, free: torch.Tensor) -> torch.Tensor:
-        """(label, n, truth) log C: a column is one stretch of memory, and labels are summed over stretch by stretch."""
+        """Return log C as [label, worker, truth]: a column is contiguous, and sums over labels run along memory."""
         free = free.view(-1, self.n_classes, self.n_classes).transpose(0, 1).contiguous()
         score = free if self.rows == "softmax" else F.softplus(free).clamp(min=_TINY).log()
-        return score.log_softmax(0)  # of the logarithm of softplus: softplus divided by its row sums
+        return score.log_softmax(0)  # softmax of log softplus is softplus divided by the row sum
 
     def _log_label(
         self, log_proba: torch.Tensor, batch: Batch, log_c: torch.Tensor, place: torch.Tensor
@@ -185,34 +289,34 @@ class Confusion(nn.Module):
 
     @torch.no_grad()
     def confusion(self) -> npt.NDArray[np.float64]:
-        """[worker, truth, label], rows sum to 1."""
-        return _as_confusion([self.log_rows(worker) for worker in _stretches(self)], self.n_classes)
+        """Return the confusion matrices, [worker, truth, label]; rows sum to 1."""
+        return _as_confusion([self.log_rows(worker) for worker in _chunks(self)], self.n_classes)
 
 
-def _rows_times(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
-    """(n, l) each of the rows (n, k) times its own one of the matrices (n, k, l)."""
+def _batched_product(rows: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
+    """Return row i times matrix i, (n, l), of rows (n, k) and matrices (n, k, l)."""
     if rows.shape[1] > _SMALL:
         return torch.bmm(rows.unsqueeze(1), matrices).squeeze(1)
     return (rows.unsqueeze(2) * matrices).sum(1)
 
 
-def _beside(matrices: torch.Tensor) -> torch.Tensor:
-    """(k, l * n) the matrices (n, k, l) side by side, workers last: along few classes torch is slow."""
+def _side_by_side(matrices: torch.Tensor) -> torch.Tensor:
+    """Return matrices (n, k, l) as one matrix (k, l * n); workers vary fastest, since there are few classes."""
     return matrices.permute(1, 2, 0).reshape(matrices.shape[1], -1).contiguous()
 
 
-def _every_row_times(rows: torch.Tensor, table: torch.Tensor, n_labels: int) -> torch.Tensor:
-    """(r, l, n) each of the rows (r, k) times every one of the matrices that stand beside each other in the table."""
+def _product_with_all(rows: torch.Tensor, table: torch.Tensor, n_labels: int) -> torch.Tensor:
+    """Return every row (r, k) times every matrix of `_side_by_side`, (r, l, n)."""
     return (rows @ table).view(len(rows), n_labels, -1)
 
 
 def _mean_trace(log_c: torch.Tensor) -> torch.Tensor:
-    """The mean trace over the workers of `log_c`; 0 where there are none."""
+    """Mean trace of log C [label, worker, truth] over its workers; 0 where there are none."""
     return log_c.diagonal(dim1=0, dim2=2).exp().sum() / max(log_c.shape[1], 1)
 
 
-def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, float]:
-    """Free numbers on and off the diagonal that give this diagonal."""
+def _initial_parameters(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, float]:
+    """Unconstrained parameters on and off the diagonal that give this diagonal."""
     if rows == "softplus" and diagonal is None:
         return 1.0, -5.0
     share = 0.8 if diagonal is None else diagonal
@@ -222,19 +326,20 @@ def _start(n_classes: int, rows: str, diagonal: float | None) -> tuple[float, fl
     return math.log(math.expm1(1.0)), math.log(math.expm1(1.0 / odds))
 
 
-def _log_floored(confusion: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Log C without rows that exclude a label: where nothing is believed possible, no gradient ever comes."""
-    floored = np.clip(confusion, _LEAST, None)
-    return np.asarray(np.log(floored / floored.sum(axis=2, keepdims=True)))
+def _log_clipped(confusion: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Log C with every probability at least 0.001: a label of probability 0 would never have a gradient."""
+    clipped = np.clip(confusion, _MIN_PROBABILITY, None)
+    return np.asarray(np.log(clipped / clipped.sum(axis=2, keepdims=True)))
 
 
-def _stretches(layer: CrowdLogits | Confusion, size: int = 4096) -> tuple[torch.Tensor, ...]:
+def _chunks(layer: CrowdLogits | Confusion, size: int = 4096) -> tuple[torch.Tensor, ...]:
+    """Codes of all workers in chunks, which bounds the memory of `confusion`."""
     device = next(layer.parameters()).device
     return torch.split(torch.arange(layer.n_workers, device=device), size)
 
 
 def _as_confusion(log_rows: list[torch.Tensor], n_classes: int) -> npt.NDArray[np.float64]:
-    """Log rows of stretches of workers as one array whose rows sum to 1 in 64 bits."""
+    """Log rows of chunks of workers as one array whose rows sum to 1 in double precision."""
     if not log_rows:
         return np.zeros((0, n_classes, n_classes))
     table = torch.cat(log_rows).double().exp().cpu().numpy()

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from manyhands import CPC, Annotations
-from manyhands.classifiers.cpc.fused_logistic import cut, pooled_state, solve
+from manyhands.classifiers.cpc.fused_logistic import pooled_state, project, solve
 from manyhands.exceptions import LimitError
 from manyhands.testing.small_crowds import feature_crowd, features_of
 
@@ -30,7 +30,7 @@ def standard(X):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("edges", ["all", "target"])
-def test_a_strong_pull_is_pooled_logistic_regression(n_classes, edges):
+def test_a_strong_penalty_gives_pooled_logistic_regression(n_classes, edges):
     """All workers' classifiers and the target are the one that logistic regression finds on every label."""
     X, votes, _ = feature_crowd(n_classes, accuracy=0.7)
     model = CPC(mu=1e6, eta=2.0, edges=edges).fit(X, votes)
@@ -45,8 +45,8 @@ def test_a_strong_pull_is_pooled_logistic_regression(n_classes, edges):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_without_pull_the_target_is_zero(n_classes):
-    """And each worker has a logistic regression of his own."""
+def test_without_a_penalty_the_target_is_zero(n_classes):
+    """And each worker has an independent logistic regression."""
     X, votes, _ = feature_crowd(n_classes, n_items=200, n_workers=3, per_item=2, accuracy=0.6)
     model = CPC(mu=0).fit(X, votes)
     assert (model.module_.coef_ == 0).all() and (model.module_.intercept_ == 0).all()
@@ -91,58 +91,58 @@ def test_perfect_workers_are_supervised_training(n_classes):
     assert ours >= np.mean(LogisticRegression().fit(X, truth).predict(rows) == fresh) - 0.02
 
 
-def test_workers_who_err_alike_become_one():
-    """Two groups with opposite habits, between which there is no pull, and the larger one has the target."""
+def test_workers_with_the_same_errors_form_a_cluster():
+    """Two groups that label by different rules get two classifiers."""
     truth = np.arange(200) % 2
     X = features_of(truth, 3) + np.random.default_rng(0).normal(0, 2, (200, 3))
-    habit = (X[:, 0] > X[:, 0].mean()).astype(int)
-    votes = Annotations.from_matrix(np.column_stack([truth, truth, truth, habit, habit]))
+    rule = (X[:, 0] > X[:, 0].mean()).astype(int)
+    votes = Annotations.from_matrix(np.column_stack([truth, truth, truth, rule, rule]))
     model = CPC(mu=60.0, tol=1e-7, max_iter=500).fit(X, votes)
     assert len(set(model.cluster_[:3])) == 1 and len(set(model.cluster_[3:])) == 1
     assert model.cluster_[0] != model.cluster_[4]
 
 
-def test_a_silent_worker_changes_nothing():
-    """To the last bit, wherever he stands, and his classifier is the target."""
+def test_workers_without_labels_change_nothing():
+    """To the last bit, whatever their code; their classifier is the target."""
     X, votes, _ = feature_crowd(3, accuracy=0.7)
     names = votes.worker_ids.tolist()
-    ids = {"item_ids": votes.item_ids, "worker_ids": [*names[:4], "silent", *names[4:]], "classes": votes.classes}
+    ids = {"item_ids": votes.item_ids, "worker_ids": [*names[:4], "inactive", *names[4:]], "classes": votes.classes}
     wider = Annotations(votes.item, votes.worker + (votes.worker >= 4), votes.label, **ids)
     others = np.arange(11) != 4
     for mu in (None, 5.0):
-        alone, with_him = (CPC(mu, max_iter=10, random_state=0).fit(X, labels) for labels in (votes, wider))
-        np.testing.assert_array_equal(with_him.predict_proba(X), alone.predict_proba(X))
-        np.testing.assert_array_equal(with_him.worker_coef_[4, :, :-1], with_him.module_.coef_)
-        np.testing.assert_array_equal(with_him.worker_coef_[others], alone.worker_coef_)
-        np.testing.assert_array_equal(with_him.cluster_[others], alone.cluster_)
+        alone, wider_fit = (CPC(mu, max_iter=10, random_state=0).fit(X, labels) for labels in (votes, wider))
+        np.testing.assert_array_equal(wider_fit.predict_proba(X), alone.predict_proba(X))
+        np.testing.assert_array_equal(wider_fit.worker_coef_[4, :, :-1], wider_fit.module_.coef_)
+        np.testing.assert_array_equal(wider_fit.worker_coef_[others], alone.worker_coef_)
+        np.testing.assert_array_equal(wider_fit.cluster_[others], alone.cluster_)
 
 
-def test_shrinking_is_defined_at_zero():
-    """What is 0 stays 0, what is short stays, what is long gets the length, by class."""
+def test_the_projection_is_defined_at_zero():
+    """Vectors of a norm up to the radius stay, longer ones get this norm; each class on its own."""
     v = np.array([[[0.0, 0.0], [3.0, 4.0]]])
-    np.testing.assert_allclose(cut(v, 1.0), [[[0.0, 0.0], [0.6, 0.8]]])
-    np.testing.assert_array_equal(cut(v, 5.0), v)
+    np.testing.assert_allclose(project(v, 1.0), [[[0.0, 0.0], [0.6, 0.8]]])
+    np.testing.assert_array_equal(project(v, 5.0), v)
 
 
-def test_the_multipliers_of_the_pooled_solution_hold_it():
-    """ADMM started there does not move, as long as none of them is longer than the strength."""
+def test_the_pooled_solution_is_stationary_with_its_multipliers():
+    """ADMM started there does not move, as long as no norm of them exceeds the strength."""
     X, votes, _ = feature_crowd(2, accuracy=0.7)
     model = CPC(mu=1.0)
-    data = type("Task", (), {"gold": None})
+    data = type("Data", (), {"gold": None})
     nodes, graph = model._problem(data, votes, X, X.mean(axis=0))
     start = pooled_state(nodes, graph)
-    slope = nodes.smooth(start.w)[1]
-    np.testing.assert_allclose(graph.held(start.phi), slope, atol=1e-4)
-    np.testing.assert_allclose(graph.incidence.T @ start.phi[:, 0], slope[:, 0], atol=1e-4)
-    moved = start._replace(apart=~start.apart)  # so that it does run
+    gradient = nodes.loss_and_gradient(start.w)[1]
+    np.testing.assert_allclose(graph.incidence_transposed(start.phi), gradient, atol=1e-4)
+    np.testing.assert_allclose(graph.incidence.T @ start.phi[:, 0], gradient[:, 0], atol=1e-4)
+    moved = start._replace(is_separated=~start.is_separated)  # so that it does run
     state, _ = solve(nodes, graph, moved, 1e6, rho=1.0, tol=1e-4, max_iter=5)
     np.testing.assert_allclose(state.w, start.w, atol=1e-3)
 
 
-def test_many_workers_have_few_pairs_among_them():
-    """Beyond 100 workers or 1 GB each has five neighbours, or none; all pairs that no machine holds are refused."""
+def test_edges_are_few_where_workers_are_many():
+    """Beyond 100 workers or 1 GB each has five neighbours, or none; all pairs are refused where memory is too small."""
     X, votes, _ = feature_crowd(2, n_workers=101, n_items=300, per_item=3)
-    data = type("Task", (), {"gold": None})
+    data = type("Data", (), {"gold": None})
     zero = np.zeros(X.shape[1])
 
     def edges(labels, shift, **settings):
@@ -160,18 +160,18 @@ def test_many_workers_have_few_pairs_among_them():
     assert CPC(max_iter=5, random_state=0).fit(X, votes).predict_proba(X).shape == (300, 2)
 
 
-def two_habits(n_workers=12):
-    """Even workers go by the first feature, odd ones by the second; no two have an item in common."""
+def two_rules(n_workers=12):
+    """Even workers label by the first feature, odd ones by the second; no two label the same item."""
     X = np.random.default_rng(0).normal(size=(n_workers * 30, 2))
     worker = np.repeat(np.arange(n_workers), 30)
     return X, worker, (X[np.arange(len(X)), worker % 2] > 0).astype(int)
 
 
-def test_the_nearest_are_those_who_err_alike():
-    """Without a shared item, and whatever the order of the workers."""
-    X, worker, label = two_habits()
+def test_nearest_neighbours_are_workers_with_the_same_errors():
+    """Without a common item, and whatever the order of the workers."""
+    X, worker, label = two_rules()
     data, ids = (
-        type("Task", (), {"gold": None}),
+        type("Data", (), {"gold": None}),
         {"item_ids": range(len(X)), "worker_ids": range(12), "classes": [0, 1]},
     )
     new = np.random.default_rng(1).permutation(12)
@@ -187,47 +187,49 @@ def test_the_nearest_are_those_who_err_alike():
 
 
 @pytest.mark.parametrize("edges", ["all", "nearest", "target"])
-def test_it_stops_where_both_residuals_are_small(edges):
-    """Each step tells its objective and residuals; a smaller tol takes more steps and comes nearer."""
+def test_admm_stops_where_both_residuals_are_small(edges):
+    """The history has objective and residuals; a smaller tol takes more iterations and comes nearer to the optimum."""
     X, votes, _ = feature_crowd(3, accuracy=0.6)
-    rough, fine, finest = (CPC(mu=4.0, edges=edges, tol=tol, max_iter=2000).fit(X, votes) for tol in (1e-2, 1e-4, 1e-6))
-    for model, tol in ((rough, 1e-2), (fine, 1e-4), (finest, 1e-6)):
+    coarse, fine, finest = (
+        CPC(mu=4.0, edges=edges, tol=tol, max_iter=2000).fit(X, votes) for tol in (1e-2, 1e-4, 1e-6)
+    )
+    for model, tol in ((coarse, 1e-2), (fine, 1e-4), (finest, 1e-6)):
         assert [step["objective"] for step in model.history_] == model.objective_.tolist()
         last = [max(step["primal"], step["dual"]) <= tol for step in model.history_]
         assert last[-1] and not any(last[:-1])
-    assert 1 < len(rough.history_) < len(fine.history_)
-    far, near = (np.abs(model.worker_coef_ - finest.worker_coef_).max() for model in (rough, fine))
+    assert 1 < len(coarse.history_) < len(fine.history_)
+    far, near = (np.abs(model.worker_coef_ - finest.worker_coef_).max() for model in (coarse, fine))
     assert near < 1e-3 < far
 
 
-def test_sparse_rows_without_axes_give_the_same(monkeypatch):
-    """A matrix too large to be turned stays sparse, and more features than items are turned to as many axes."""
+def test_sparse_features_without_rotation_give_the_same(monkeypatch):
+    """A matrix too large to be rotated stays sparse; more features than items are rotated to as many axes as items."""
     from scipy.sparse import csr_array
 
     X, votes, _ = feature_crowd(2, accuracy=0.6, n_features=50, n_items=40)
     X = np.where(np.abs(X) > 1, X, 0.0)
     settings = {"mu": 8.0, "tol": 1e-5, "max_iter": 500}
-    turned, turned_sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
+    rotated, rotated_sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
     monkeypatch.setattr("manyhands.linear.principal_axes._MAX_SPAN_AXES", 0)
     plain, sparse = (CPC(**settings).fit(rows, votes) for rows in (X, csr_array(X)))
-    assert len(turned.history_) > 5 and (turned.cluster_ > 0).any()
-    for other in (turned_sparse, plain, sparse):
-        np.testing.assert_allclose(other.predict_proba(X), turned.predict_proba(X), atol=1e-4)
-        np.testing.assert_allclose(other.worker_coef_, turned.worker_coef_, atol=1e-3)
+    assert len(rotated.history_) > 5 and (rotated.cluster_ > 0).any()
+    for other in (rotated_sparse, plain, sparse):
+        np.testing.assert_allclose(other.predict_proba(X), rotated.predict_proba(X), atol=1e-4)
+        np.testing.assert_allclose(other.worker_coef_, rotated.worker_coef_, atol=1e-3)
 
 
-def test_gold_is_what_the_target_says():
-    """Where every worker calls two classes by one name, gold tells them apart."""
+def test_gold_counts_as_labels_of_the_target():
+    """Where every worker confuses two classes, gold separates them."""
     truth = np.arange(90) % 3
-    said = np.minimum(truth, 1)
-    votes = Annotations.from_matrix(np.column_stack([said, said]), classes=[0, 1, 2])
+    label = np.minimum(truth, 1)
+    votes = Annotations.from_matrix(np.column_stack([label, label]), classes=[0, 1, 2])
     gold = {i: int(truth[i]) for i in range(45)}
     model = CPC(mu=0.5, eta=0.1).fit(features_of(truth), votes, gold)
     assert np.mean(model.predict(features_of(truth, seed=3)) == truth) > 0.9
 
 
 def test_mu_is_chosen_by_held_out_labels():
-    """It is a quarter of a quarter ... of the one that makes all one; without held-out labels it is that one."""
+    """It is a power of 1/4 times the mu that makes all classifiers equal; without held-out labels it is that mu."""
     X, votes, _ = feature_crowd(2, n_items=200, accuracy=0.8)
     chosen = CPC(random_state=0, max_iter=20).fit(X, votes).mu_
     pooled = CPC(validation=0.0, random_state=0).fit(X, votes)

@@ -1,12 +1,12 @@
-"""CrowdInG: what it is at its limits, and what its generator is good for."""
+"""CrowdInG: limit cases, its history, and imputation with its generator."""
 
 import numpy as np
 import pytest
 import torch
 
 from manyhands import Annotations, CrowdInG, CrowdLayer, MaxMIG, SelfCrowd, load_model
-from manyhands.classifiers.crowding import augment as generated_labels
-from manyhands.classifiers.crowding import crowding
+from manyhands.classifiers.crowding import augment
+from manyhands.classifiers.nested_methods import nested_method
 from manyhands.classifiers.self_training import HeldoutMetric
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.nn.backbones import Ensemble
@@ -20,39 +20,39 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("pretraining, method", [("crowd-layer", CrowdLayer), ("max-mig", MaxMIG)])
-def test_without_a_game_it_is_its_pretraining_to_the_last_bit(pretraining, method):
+def test_without_adversarial_training_it_equals_its_pretraining(pretraining, method):
     X, votes, _ = sparse_crowd()
-    ours = quick(pretraining=pretraining, adversarial_epochs=0).fit(X, votes)
+    ours = quick(pretraining=pretraining, adversarial__epochs=0).fit(X, votes)
     np.testing.assert_array_equal(ours.predict_proba(X), method(**NETWORK).fit(X, votes).predict_proba(X))
 
 
-def test_an_instance_as_pretraining_keeps_what_is_its_own():
+def test_an_instance_as_pretraining_keeps_its_own_parameters():
     X, votes, _ = sparse_crowd()
-    ours = quick(pretraining=CrowdLayer(form="vw"), adversarial_epochs=0).fit(X, votes)
+    ours = quick(pretraining=CrowdLayer(form="vw"), adversarial__epochs=0).fit(X, votes)
     theirs = CrowdLayer(form="vw", **NETWORK).fit(X, votes)
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
     with pytest.raises(ParameterError, match="The pretraining of a CrowdInG has hidden="):
         quick(pretraining=CrowdLayer(hidden=(3,))).fit(X, votes)
 
 
-def test_pretraining_shares_the_network_alone_and_is_checked(tmp_path):
-    """`selection` of both means something else in each; checkpoints of members keep apart."""
+def test_pretraining_shares_network_options_and_is_validated(tmp_path):
+    """Other parameters of the same name are its own; checkpoints of members do not collide."""
     X, votes, _ = sparse_crowd(n_items=40)
-    inner = crowding.nested_method(CrowdInG(pretraining=SelfCrowd(), max_epochs=7), "pretraining")
-    assert inner.selection == "balanced" and inner.max_epochs == 7
+    inner = nested_method(CrowdInG(pretraining=SelfCrowd(), max_epochs=7), "pretraining")
+    assert (inner.base, inner.selection, inner.max_epochs) == ("crowd-layer", "balanced", 7)
     with pytest.raises(ParameterError, match="'form' of CrowdLayer"):
         quick(pretraining=CrowdLayer(form="zzz")).fit(X, votes)
-    with pytest.raises(ParameterError, match="'threshold' of CrowdInG is a share"):
-        quick(threshold=1.5).fit(X, votes)
-    settings = {"pretraining": SelfCrowd(rounds=1, round_patience=None), "members": 2, "adversarial_epochs": 1}
+    with pytest.raises(ParameterError, match="'adversarial__threshold' of CrowdInG is a share"):
+        quick(adversarial__threshold=1.5).fit(X, votes)
+    settings = {"pretraining": SelfCrowd(rounds=1, round_patience=None), "members": 2, "adversarial__epochs": 1}
     plain = quick(**settings).fit(X, votes)
     kept = quick(**settings, checkpoint=tmp_path).fit(X, votes)
     np.testing.assert_array_equal(plain.predict_proba(X), kept.predict_proba(X))
 
 
-def test_several_members_answer_with_their_mean():
+def test_several_members_predict_their_mean():
     X, votes, _ = sparse_crowd()
-    model = quick(members=2, adversarial_epochs=0).fit(X, votes)
+    model = quick(members=2, adversarial__epochs=0).fit(X, votes)
     assert isinstance(model.module_.network, Ensemble)
     with torch.no_grad():
         each = [net(torch.from_numpy(X).float()).softmax(1).numpy() for net in model.module_.network.networks]
@@ -60,21 +60,21 @@ def test_several_members_answer_with_their_mean():
     np.testing.assert_allclose(model.predict_proba(X), np.mean(each, axis=0), atol=1e-6)
 
 
-def test_the_generator_foretells_labels_better_than_how_often_each_worker_gives_them():
+def test_the_generator_predicts_held_out_labels_better_than_label_frequencies():
     X, votes, _ = sparse_crowd(n_items=200)
-    model = quick(generator_epochs=40, generator_learning_rate=0.01, adversarial_epochs=0, validation=0.2)
+    model = quick(generator__epochs=40, generator__learning_rate=0.01, adversarial__epochs=0, validation=0.2)
     model.fit(X, votes)
     found = max(epoch["heldout"] for epoch in model.history_ if "generator_start" in epoch)
     counts = np.zeros((votes.n_workers, votes.n_classes)) + 1
     np.add.at(counts, (votes.worker, votes.label), 1)
     share = counts / counts.sum(axis=1, keepdims=True)
-    by_habit = np.mean(np.log(share[votes.worker, votes.label]))  # with these very labels counted in
-    assert found > by_habit + 0.1
+    by_frequency = np.mean(np.log(share[votes.worker, votes.label]))  # computed from the same labels
+    assert found > by_frequency + 0.1
 
 
-def test_the_history_tells_of_every_stage():
+def test_the_history_has_all_trainings():
     X, votes, _ = sparse_crowd()
-    history = quick(validation=0.2, information=0.3).fit(X, votes).history_
+    history = quick(validation=0.2, adversarial__information=0.3).fit(X, votes).history_
     stages = [set(epoch) for epoch in history]
     game = {"discriminator", "seen_as_authentic", "seen_as_generated", "information", "generator", "generator_ratio"}
     assert game | {"classifier", "classifier_ratio", "heldout"} == stages[-1]
@@ -82,11 +82,16 @@ def test_the_history_tells_of_every_stage():
     assert all(np.isfinite(figure) for epoch in history for figure in epoch.values())
 
 
-def test_a_game_that_makes_it_worse_ends_where_it_began(monkeypatch):
-    """The state before the first epoch is a candidate of the stop rule."""
+def test_adversarial_training_that_lowers_the_score_is_undone(monkeypatch):
+    """The state before the first epoch is a candidate of early stopping."""
     X, votes, _ = sparse_crowd(n_items=100, noise=3.0)
-    start = quick(validation=0.2, adversarial_epochs=0).fit(X, votes).predict_proba(X)
-    fast = {"classifier_learning_rate": 0.1, "threshold": 0.0, "validation": 0.2, "adversarial_epochs": 3}
+    start = quick(validation=0.2, adversarial__epochs=0).fit(X, votes).predict_proba(X)
+    fast = {
+        "adversarial__learning_rate": 0.1,
+        "adversarial__threshold": 0.0,
+        "validation": 0.2,
+        "adversarial__epochs": 3,
+    }
     scores = iter([-1.0, -2.0, -3.0, -4.0, -1.0, -0.5, -3.0, -4.0])
     monkeypatch.setattr(HeldoutMetric, "measure", lambda self, network, rows: np.array([next(scores)]))
     np.testing.assert_array_equal(quick(**fast).fit(X, votes).predict_proba(X), start)
@@ -94,9 +99,9 @@ def test_a_game_that_makes_it_worse_ends_where_it_began(monkeypatch):
 
 
 @pytest.mark.parametrize("part", ["sees_items", "sees_workers"])
-def test_what_the_generator_does_not_see_does_not_show(part):
+def test_the_generator_can_ignore_items_or_workers(part):
     X, votes, _ = sparse_crowd()
-    model = quick(**{part: False}).fit(X, votes)
+    model = quick(**{f"generator__{part}": False}).fit(X, votes)
     first, second = (model.explain_worker(w, X) for w in votes.worker_ids[:2].tolist())
     if part == "sees_items":
         assert np.ptp(first, axis=0).max() < 1e-6 and not np.allclose(first, second, atol=1e-4)
@@ -105,21 +110,21 @@ def test_what_the_generator_does_not_see_does_not_show(part):
         assert np.ptp(first, axis=0).max() > 1e-4
 
 
-def test_worker_features_are_read_and_checked():
+def test_worker_features_are_used_and_validated():
     X, votes, _ = sparse_crowd()
     known = np.repeat([[0.0], [1.0]], [1, votes.n_workers - 1], axis=0)
     model = quick().fit(X, votes, worker_features=known)
     alike = [model.explain_worker(w, X) for w in votes.worker_ids.tolist()]
     np.testing.assert_allclose(alike[1], alike[2], atol=1e-7)
     assert not np.allclose(alike[0], alike[1], atol=1e-4)
-    wider = with_unlabelled(votes)[: votes.n_items]  # of whom nothing is heard, what is known of him still tells
-    silent = np.flatnonzero(np.bincount(wider.worker, minlength=wider.n_workers) == 0)[0]
+    wider = with_unlabelled(votes)[: votes.n_items]  # a worker without labels is described by features alone
+    inactive = np.flatnonzero(np.bincount(wider.worker, minlength=wider.n_workers) == 0)[0]
     described = np.zeros((wider.n_workers, 1))
     described[[*wider.worker_ids].index(votes.worker_ids[1]) :] = 1.0
-    told = quick().fit(X, wider, worker_features=described)
-    like = next(w for w in range(wider.n_workers) if w != silent and described[w] == described[silent])
-    answers = [told.explain_worker(wider.worker_ids[w], X) for w in (silent, like)]
-    np.testing.assert_allclose(*answers, atol=1e-7)
+    model = quick().fit(X, wider, worker_features=described)
+    like = next(w for w in range(wider.n_workers) if w != inactive and described[w] == described[inactive])
+    found = [model.explain_worker(wider.worker_ids[w], X) for w in (inactive, like)]
+    np.testing.assert_allclose(*found, atol=1e-7)
     with pytest.raises(AlignmentError, match=f"each of the {votes.n_workers} workers"):
         quick().fit(X, votes, worker_features=known[1:])
     with pytest.raises(AlignmentError, match="NaN or infinity in row 1"):
@@ -128,7 +133,7 @@ def test_worker_features_are_read_and_checked():
         quick().fit(X, votes, worker_features=[["a"]] * votes.n_workers)
 
 
-def test_augmenting_keeps_every_label_and_adds_as_many_for_every_worker():
+def test_augment_keeps_all_labels_and_adds_as_many_for_every_worker():
     X, votes, _ = sparse_crowd()
     model = quick().fit(X, votes)
     more = model.augment(X, votes, random_state=0)
@@ -144,7 +149,7 @@ def test_augmenting_keeps_every_label_and_adds_as_many_for_every_worker():
     assert more == model.augment(X, votes, random_state=0) != model.augment(X, votes, random_state=1)
 
 
-def test_augmenting_without_a_limit_fills_every_pair():
+def test_augment_without_a_limit_imputes_every_pair():
     X, votes, _ = sparse_crowd(n_items=30)
     model = quick().fit(X, votes)
     full = model.augment(X, votes, per_label=None, most_likely=True)
@@ -153,9 +158,9 @@ def test_augmenting_without_a_limit_fills_every_pair():
     assert np.mean(again.predict(X) == model.predict(X)) > 0.6
 
 
-def test_workers_whose_items_stand_together_are_augmented_too(monkeypatch):
-    """Stretches of items are shuffled, so that a worker meets items that he did not label."""
-    monkeypatch.setattr(generated_labels, "_STRETCH", 20)
+def test_workers_with_adjacent_items_are_augmented_too(monkeypatch):
+    """Chunks of items are shuffled, so that each has items that a worker did not label."""
+    monkeypatch.setattr(augment, "_CHUNK", 20)
     X, _, truth = feature_crowd(3, n_items=40)
     worker = np.repeat(["a", "b"], 20)
     votes = Annotations.from_triples(range(40), worker.tolist(), truth.tolist())
@@ -166,7 +171,7 @@ def test_workers_whose_items_stand_together_are_augmented_too(monkeypatch):
             model.augment(X, votes, per_label=wrong)
 
 
-def test_asking_leaves_global_generators_alone():
+def test_generating_does_not_use_global_random_generators():
     X, votes, _ = sparse_crowd(n_items=20)
     model = quick().fit(X, votes)
     before = global_states()
@@ -176,35 +181,35 @@ def test_asking_leaves_global_generators_alone():
     assert global_states() == before
 
 
-def test_likeliest_labels_are_those_that_most_draws_give():
+def test_most_likely_labels_are_the_most_frequent_draws():
     X, votes, _ = sparse_crowd(n_items=20)
-    model = quick(generator_epochs=60, generator_learning_rate=0.01).fit(X, votes)
-    sure = model.augment(X, votes, per_label=None, most_likely=True)
+    model = quick(generator__epochs=60, generator__learning_rate=0.01).fit(X, votes)
+    most_likely = model.augment(X, votes, per_label=None, most_likely=True)
     draws = [model.augment(X, votes, per_label=None, random_state=s).label for s in range(40)]
-    share = np.mean([draw == sure.label for draw in draws], axis=0)
+    share = np.mean([draw == most_likely.label for draw in draws], axis=0)
     assert share.mean() > 0.6
 
 
-def test_explaining_a_worker_gives_confusions_by_item():
+def test_explain_worker_gives_confusion_matrices_by_item():
     X, votes, _ = sparse_crowd(accuracy=0.9)
-    model = quick(generator_epochs=60, generator_learning_rate=0.01).fit(X, votes)
-    told = model.explain_worker(votes.worker_ids[0], X[:7])
-    assert told.shape == (7, 3, 3)
-    np.testing.assert_allclose(told.sum(axis=2), 1.0, atol=1e-9)
-    believed = model.predict_proba(X[:7]).argmax(axis=1)
-    assert told[np.arange(7), believed, believed].mean() > 0.5
-    assert np.ptp(told, axis=0).max() > 1e-3
-    for nobody in ("nobody", ["a list"]):
+    model = quick(generator__epochs=60, generator__learning_rate=0.01).fit(X, votes)
+    confusion = model.explain_worker(votes.worker_ids[0], X[:7])
+    assert confusion.shape == (7, 3, 3)
+    np.testing.assert_allclose(confusion.sum(axis=2), 1.0, atol=1e-9)
+    predicted = model.predict_proba(X[:7]).argmax(axis=1)
+    assert confusion[np.arange(7), predicted, predicted].mean() > 0.5
+    assert np.ptp(confusion, axis=0).max() > 1e-3
+    for unknown in ("nobody", ["a list"]):
         with pytest.raises(AnnotationError, match="There is no worker"):
-            model.explain_worker(nobody, X)
+            model.explain_worker(unknown, X)
 
 
-def test_least_sure_are_unanswered_pairs_with_the_highest_entropy():
+def test_least_sure_are_pairs_without_a_label_and_the_highest_entropy():
     X, votes, _ = sparse_crowd(n_items=30)
     model = quick().fit(X, votes)
     every = model.least_sure(X, votes, n=10_000)
-    n_heard = len(np.unique(votes.worker))
-    assert len(every) == 30 * n_heard - votes.n_annotations
+    n_active = len(np.unique(votes.worker))
+    assert len(every) == 30 * n_active - votes.n_annotations
     labelled = {(votes.item_ids[i], votes.worker_ids[w]) for i, w in zip(votes.item, votes.worker)}
     assert not labelled & {(found.item, found.worker) for found in every}
     entropies = [found.entropy for found in every]
@@ -215,17 +220,17 @@ def test_least_sure_are_unanswered_pairs_with_the_highest_entropy():
             model.least_sure(X, votes, n=n)
 
 
-def test_labels_of_strangers_are_refused():
+def test_labels_of_unknown_workers_are_refused():
     X, votes, _ = sparse_crowd(n_items=30)
     model = quick().fit(X, votes)
     stranger = Annotations.from_triples(range(30), ["new"] * 30, votes.classes[np.zeros(30, int)].tolist())
-    with pytest.raises(AnnotationError, match="workers whom this CrowdInG has not seen"):
+    with pytest.raises(AnnotationError, match="workers that this CrowdInG was not fitted with"):
         model.augment(X, stranger)
     with pytest.raises(AlignmentError, match="X has 29 rows"):
         model.augment(X[:29], votes)
 
 
-def test_a_saved_model_still_generates(tmp_path):
+def test_a_saved_model_generates_the_same(tmp_path):
     X, votes, _ = sparse_crowd(n_items=30)
     model = quick(members=2).fit(X, votes, worker_features=np.eye(votes.n_workers))
     model.save(tmp_path / "model")
@@ -237,12 +242,14 @@ def test_a_saved_model_still_generates(tmp_path):
 
 
 @pytest.mark.parametrize("pairs_per_label", [1, None])
-def test_thin_and_full_crowds_are_played_through(pairs_per_label):
-    """Everybody answered everything, one worker, one label each, gold: nothing to generate is no failure."""
+def test_sparse_and_complete_crowds_give_finite_results(pairs_per_label):
+    """Complete labels, few labels, workers without labels, a single worker; with gold."""
     X, votes, truth = feature_crowd(3, n_items=20, accuracy=0.8)
     crowds = [votes, thin(votes, 0.2, random_state=0), with_unlabelled(votes)[:20], votes.keep(votes.worker == 0)]
     for crowd in crowds:
         gold = {votes.item_ids[0]: votes.classes[truth[0]]}
-        model = quietly(lambda crowd=crowd, gold=gold: quick(pairs_per_label=pairs_per_label).fit(X, crowd, gold))
+        model = quietly(
+            lambda crowd=crowd, gold=gold: quick(adversarial__pairs_per_label=pairs_per_label).fit(X, crowd, gold)
+        )
         assert np.isfinite(model.predict_proba(X)).all()
         quietly(lambda crowd=crowd, model=model: model.augment(X, crowd, per_label=2))

@@ -1,15 +1,15 @@
-"""The game of CrowdInG: who learns at which step, from what, and what each of them descends."""
+"""The adversarial training of CrowdInG: which network each step trains, on what, and its loss."""
 
 import numpy as np
 import pytest
 import torch
 
-from manyhands.classifiers.crowding import crowding
-from manyhands.classifiers.crowding import game as adversaries
+from manyhands.classifiers.crowding import game as game_module
+from manyhands.classifiers.crowding import training
 from manyhands.classifiers.crowding.game import Game
 from manyhands.nn.item_worker_pairs import select
 from manyhands.nn.losses import entropy
-from small_crowding import game_of, quick, sparse_crowd
+from small_crowding import game_of, games_of, quick, sparse_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -22,15 +22,15 @@ def same(before, after):
     return all(torch.equal(a, b) for a, b in zip(before, after))
 
 
-def test_each_step_moves_one_network_and_no_other(monkeypatch):
+def test_each_step_trains_one_network_only(monkeypatch):
     game, batch = game_of(monkeypatch)
     networks = {"network": game.network, "generator": game.generator, "discriminator": game.discriminator}
     draw = game.draw(batch)
-    look, inform = game.costs(draw)
+    authenticity, inform = game.costs(draw)
     steps = {
         "discriminator": lambda: game.train_discriminator(draw),
-        "generator": lambda: game.train_generator(draw, look + inform),
-        "network": lambda: game.train_classifier(draw, look),
+        "generator": lambda: game.train_generator(draw, authenticity + inform),
+        "network": lambda: game.train_classifier(draw, authenticity),
     }
     for name, step in steps.items():
         before = {n: weights(module) for n, module in networks.items()}
@@ -40,92 +40,96 @@ def test_each_step_moves_one_network_and_no_other(monkeypatch):
     assert all(p.requires_grad for p in game.generator.parameters())
 
 
-def test_gold_is_learnt_in_the_game_and_believed(monkeypatch):
-    """Items of known class are sure ones: the classifier learns them beside those of which it is not."""
+def test_gold_is_used_in_adversarial_training(monkeypatch):
+    """Gold items count as confident; the classifier is trained on them together with the uncertain items."""
     for two_step in (True, False):
-        kept = []
-        monkeypatch.setattr(crowding.CrowdInG, "_play", lambda self, game, context, kept=kept: kept.append(game) or [])
+        games = games_of(monkeypatch)
         X, votes, truth = sparse_crowd(noise=3.0)
-        gold = {votes.item_ids[i]: votes.classes[(truth[i] + 1) % 3] for i in range(20)}  # the features say otherwise
-        quick(two_step=two_step, classifier_learning_rate=0.01, inner_steps=20).fit(X, votes, gold)
-        (game,) = kept
+        gold = {votes.item_ids[i]: votes.classes[(truth[i] + 1) % 3] for i in range(20)}  # against the features
+        quick(adversarial__two_step=two_step, adversarial__learning_rate=0.01, adversarial__inner_steps=20).fit(
+            X, votes, gold
+        )
+        (game,) = games
         batch = next(iter(game.crowd.context.batches(batch_size=1000)))
         draw = game.draw(batch)
         known = draw.gold >= 0
         assert known.sum() == 20 and game.is_confident(draw)[known].all()
-        told = draw.log_z[known].gather(1, draw.gold[known].unsqueeze(1))
-        torch.testing.assert_close(told, torch.zeros(20, 1))
+        log_known = draw.log_z[known].gather(1, draw.gold[known].unsqueeze(1))
+        torch.testing.assert_close(log_known, torch.zeros(20, 1))
         before = game.network.eval()(draw.x[known]).log_softmax(1).gather(1, draw.gold[known].unsqueeze(1)).mean()
         game.step(batch)
         after = game.network.eval()(draw.x[known]).log_softmax(1).gather(1, draw.gold[known].unsqueeze(1)).mean()
         assert after > before + 0.2
 
 
-def test_the_discriminator_descends_what_is_written(monkeypatch):
-    """Authentic against generated at nine tenths, squared answers at a hundredth, and the informer by its weight."""
-    game, batch = game_of(monkeypatch, information=0.3, inner_steps=1, discriminator_decay=0.2)
+def test_the_loss_of_the_discriminator(monkeypatch):
+    """Authentic against generated labels (weight 0.9), squared outputs (0.01), and the information term."""
+    game, batch = game_of(
+        monkeypatch, adversarial__information=0.3, adversarial__inner_steps=1, discriminator__weight_decay=0.2
+    )
     game.discriminator.dropout.p = 0.0
     draw, seen = game.draw(batch), {}
-    monkeypatch.setattr(adversaries, "descend", lambda adam, loss: seen.update(adam=adam, loss=loss.detach()))
-    choose = adversaries.choose_pairs
+    monkeypatch.setattr(game_module, "descend", lambda adam, loss: seen.update(adam=adam, loss=loss.detach()))
+    choose = game_module.choose_pairs
 
     def chosen(*arguments):
         seen["chosen"] = choose(*arguments)
         return seen["chosen"]
 
-    monkeypatch.setattr(adversaries, "choose_pairs", chosen)
+    monkeypatch.setattr(game_module, "choose_pairs", chosen)
     game.train_discriminator(draw)
     assert seen["adam"] is game.discriminator_adam and seen["adam"].param_groups[0]["weight_decay"] == 0.2
-    look = game.discriminator.inputs(draw.x)
+    inputs = game.discriminator.inputs(draw.x)
     fake, fake_label = draw.pairs.select(seen["chosen"]), draw.label[seen["chosen"]]
-    answers = game.discriminator.logits(look, draw.authentic).sigmoid()
-    real = answers.gather(1, draw.authentic_label.unsqueeze(1))
-    drawn = game.discriminator.logit(look, fake, fake_label).sigmoid()
+    outputs = game.discriminator.logits(inputs, draw.authentic).sigmoid()
+    real = outputs.gather(1, draw.authentic_label.unsqueeze(1))
+    drawn = game.discriminator.logit(inputs, fake, fake_label).sigmoid()
     both = [(draw.authentic, draw.authentic_label), (fake, fake_label)]
-    told = [draw.log_z.exp()[p.row] * game.discriminator.log_truth(look, p, y) for p, y in both]
-    inform = -torch.cat(told).sum(1).mean()
-    expected = (-real.log().mean() - 0.9 * (1 - drawn).log().mean()) / 2 + 0.01 * (answers**2).mean() + 0.3 * inform
+    log_truth = [draw.log_z.exp()[p.row] * game.discriminator.log_truth(inputs, p, y) for p, y in both]
+    inform = -torch.cat(log_truth).sum(1).mean()
+    expected = (-real.log().mean() - 0.9 * (1 - drawn).log().mean()) / 2 + 0.01 * (outputs**2).mean() + 0.3 * inform
     torch.testing.assert_close(seen["loss"], expected.detach())
 
 
-def test_the_discriminator_is_given_what_the_settings_say(monkeypatch):
-    """How labels meet, of those alone that are learnt from; and what is known of the workers with a label."""
+def test_the_discriminator_has_label_adjacency_and_worker_features(monkeypatch):
+    """The co-occurrence of training labels, and standardised features of the active workers."""
     made = {}
-    real = crowding.Discriminator
+    real = training.Discriminator
 
-    def noted(*sizes, spread):
+    def recorded(*sizes, spread):
         made["known"], made["spread"] = sizes[3], spread
         return real(*sizes, spread=spread)
 
-    monkeypatch.setattr(crowding, "Discriminator", noted)
+    monkeypatch.setattr(training, "Discriminator", recorded)
     learnt = {}
-    monkeypatch.setattr(crowding, "label_adjacency", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
+    monkeypatch.setattr(training, "label_adjacency", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
     X, votes, _ = sparse_crowd()
     quick(validation=0.2).fit(X, votes, worker_features=np.arange(votes.n_workers)[:, None] * 1e5)
     torch.testing.assert_close(made["spread"], torch.eye(3))
     assert learnt["votes"].n_annotations == round(0.8 * votes.n_annotations)
     assert made["known"].mean().abs() < 1e-6 and made["known"].std() == pytest.approx(1, abs=0.2)
-    quick(label_correlation=False).fit(X, votes)
+    quick(discriminator__label_correlation=False).fit(X, votes)
     assert made["spread"] is None and made["known"] is None
 
 
-def test_multiplier_and_clip_are_those_given(monkeypatch):
+def test_multiplier_and_clip_are_passed_on(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        adversaries, "bandit_loss", lambda cost, ratio, mu, most: seen.append((mu, most)) or ratio.sum()
+        game_module, "bandit_loss", lambda cost, ratio, mu, clip: seen.append((mu, clip)) or ratio.sum()
     )
     for given in ({"multiplier": 0.7, "clip": 3.0}, {"multiplier": None, "clip": 5.0}):
-        game, batch = game_of(monkeypatch, inner_steps=1, **given)
+        options = {f"adversarial__{name}": value for name, value in given.items()}
+        game, batch = game_of(monkeypatch, adversarial__inner_steps=1, **options)
         draw = game.draw(batch)
-        look, _ = game.costs(draw)
-        torch.testing.assert_close(look, game.costs(draw)[0])  # nothing is dropped out where costs are found
-        game.train_generator(draw, look)
+        authenticity, _ = game.costs(draw)
+        torch.testing.assert_close(authenticity, game.costs(draw)[0])  # dropout is off where costs are computed
+        game.train_generator(draw, authenticity)
         assert seen[-1][1] == given["clip"]
-        assert float(seen[-1][0]) == pytest.approx(0.7 if given["multiplier"] else look.mean().item())
+        assert float(seen[-1][0]) == pytest.approx(0.7 if given["multiplier"] else authenticity.mean().item())
 
 
-def test_in_one_step_generator_and_classifier_learn_together(monkeypatch):
-    game, batch = game_of(monkeypatch, two_step=False)
+def test_in_one_step_generator_and_classifier_are_trained_jointly(monkeypatch):
+    game, batch = game_of(monkeypatch, adversarial__two_step=False)
     before = weights(game.network), weights(game.generator)
     found = game.step(batch)
     assert not same(before[0], weights(game.network)) and not same(before[1], weights(game.generator))
@@ -133,47 +137,52 @@ def test_in_one_step_generator_and_classifier_learn_together(monkeypatch):
 
 
 @pytest.mark.parametrize("kind, threshold", [("quantile", 0.3), ("nats", 0.3)])
-def test_the_generator_learns_where_the_classifier_is_sure_and_the_classifier_elsewhere(monkeypatch, kind, threshold):
-    game, batch = game_of(monkeypatch, threshold=threshold, threshold_is=kind)
+def test_the_generator_is_trained_on_confident_items_and_the_classifier_on_the_others(monkeypatch, kind, threshold):
+    game, batch = game_of(monkeypatch, adversarial__threshold=threshold, adversarial__threshold_is=kind)
     seen = {}
-    monkeypatch.setattr(Game, "train_generator", lambda self, draw, cost: seen.setdefault("sure", draw) and {})
+    monkeypatch.setattr(Game, "train_generator", lambda self, draw, cost: seen.setdefault("confident", draw) and {})
     monkeypatch.setattr(
-        Game, "train_classifier", lambda self, draw, cost, known: seen.setdefault("unsure", draw) and {}
+        Game, "train_classifier", lambda self, draw, cost, known: seen.setdefault("uncertain", draw) and {}
     )
     game.step(batch)
     h = {name: entropy(draw.log_z) for name, draw in seen.items()}
-    assert len(h["sure"]) and len(h["unsure"]) and h["sure"].max() <= h["unsure"].min()
-    assert len(h["sure"]) + len(h["unsure"]) == len(batch.item)
+    assert len(h["confident"]) and len(h["uncertain"]) and h["confident"].max() <= h["uncertain"].min()
+    assert len(h["confident"]) + len(h["uncertain"]) == len(batch.item)
     if kind == "quantile":
-        assert len(h["sure"]) == pytest.approx(threshold * len(batch.item), abs=1)
+        assert len(h["confident"]) == pytest.approx(threshold * len(batch.item), abs=1)
     else:
-        assert h["sure"].max() <= threshold < h["unsure"].min()
-    for draw in seen.values():  # pairs still are those of their rows
+        assert h["confident"].max() <= threshold < h["uncertain"].min()
+    for draw in seen.values():  # pairs refer to the rows of each part
         again = game.generator(game.generator.inputs(draw.x), draw.log_z.exp(), draw.pairs, draw.noise)
         torch.testing.assert_close(select(again, draw.label), draw.log_p0)
 
 
-def test_ratios_begin_at_one_and_stay_finite(monkeypatch):
-    """Nothing but learning changes a probability: dropout is at rest, and noise is kept."""
-    game, batch = game_of(monkeypatch, dropout=0.5, inner_steps=1)
+def test_importance_ratios_are_one_before_the_first_step(monkeypatch):
+    """Only training changes a probability: dropout is off, and the noise is that of the draw."""
+    game, batch = game_of(monkeypatch, dropout=0.5, adversarial__inner_steps=1)
     draw = game.draw(batch)
-    look, inform = game.costs(draw)
-    assert game.train_generator(draw, look)["generator_ratio"].item() == pytest.approx(1.0, abs=1e-5)
+    authenticity, inform = game.costs(draw)
+    assert game.train_generator(draw, authenticity)["generator_ratio"].item() == pytest.approx(1.0, abs=1e-5)
     draw = game.draw(batch)
-    assert game.train_classifier(draw, look)["classifier_ratio"].item() == pytest.approx(1.0, abs=1e-5)
-    assert torch.isfinite(look).all() and torch.isfinite(inform).all() and (look >= 0).all() and (inform >= 0).all()
+    assert game.train_classifier(draw, authenticity)["classifier_ratio"].item() == pytest.approx(1.0, abs=1e-5)
+    assert (
+        torch.isfinite(authenticity).all()
+        and torch.isfinite(inform).all()
+        and (authenticity >= 0).all()
+        and (inform >= 0).all()
+    )
 
 
-def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_never_labelled_pairs(monkeypatch):
+def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_on_pairs_without_a_label(monkeypatch):
     game, batch = game_of(monkeypatch)
     chosen = {}
-    inputs = game.discriminator.logits
+    logits = game.discriminator.logits
 
-    def noted(seen, pairs):
+    def recorded(inputs, pairs):
         chosen["pairs"] = pairs
-        return inputs(seen, pairs)
+        return logits(inputs, pairs)
 
-    game.discriminator.logits = noted
+    game.discriminator.logits = recorded
     draw = game.draw(batch)
     game.train_discriminator(draw)
     n = len(draw.authentic_label)
@@ -185,29 +194,29 @@ def test_generated_examples_are_as_many_as_authentic_ones_of_every_worker_and_ne
     assert torch.bincount(fake.worker, minlength=len(counts)).tolist() == torch.minimum(counts, missing).tolist()
 
 
-def test_sure_labels_are_likelier_examples_unless_chosen_at_random(monkeypatch):
+def test_confident_labels_are_more_probable_examples_unless_chosen_at_random(monkeypatch):
     for selection in ("entropy", "random"):
-        game, batch = game_of(monkeypatch, selection=selection)
+        game, batch = game_of(monkeypatch, discriminator__selection=selection)
         draw = game.draw(batch)
         finite = draw.log_weight[torch.isfinite(draw.log_weight)]
         assert (finite.std() > 0.03) == (selection == "entropy")
 
 
-def test_a_discriminator_tells_labels_that_nobody_would_give(monkeypatch):
-    game, batch = game_of(monkeypatch, generator_epochs=0)
-    told = [game.train_discriminator(game.draw(batch)) for _ in range(40)]
-    assert told[-1]["discriminator"] < told[0]["discriminator"]
-    assert told[-1]["seen_as_authentic"] > 0.6 and told[-1]["seen_as_generated"] > 0.6
-    assert told[-1]["information"] > told[0]["information"]
+def test_the_discriminator_recognises_labels_of_an_untrained_generator(monkeypatch):
+    game, batch = game_of(monkeypatch, generator__epochs=0)
+    history = [game.train_discriminator(game.draw(batch)) for _ in range(40)]
+    assert history[-1]["discriminator"] < history[0]["discriminator"]
+    assert history[-1]["seen_as_authentic"] > 0.6 and history[-1]["seen_as_generated"] > 0.6
+    assert history[-1]["information"] > history[0]["information"]
 
 
-def test_what_looks_authentic_becomes_more_probable(monkeypatch):
-    """Labels that cost less than the mean gain in the generator's steps, and in the classifier's."""
+def test_labels_of_low_cost_become_more_probable(monkeypatch):
+    """Labels of a cost below the mean gain probability in the steps of the generator and of the classifier."""
     game, batch = game_of(monkeypatch, max_epochs=2)
-    for learn in (game.train_generator, game.train_classifier):
+    for train in (game.train_generator, game.train_classifier):
         draw = game.draw(batch)
         cost = (draw.label == 0).float()
-        learn(draw, cost)
+        train(draw, cost)
         with torch.no_grad():
             log_z = game.log_z(draw.x, None)
             log_p = game.generator(game.generator.inputs(draw.x), log_z.exp(), draw.pairs, draw.noise)

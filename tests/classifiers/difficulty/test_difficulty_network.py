@@ -1,13 +1,13 @@
-"""Difficulty EM with a network: its belief between epochs, beside the steps of the regression's form."""
+"""Difficulty EM with a network: its EM state between epochs, against plain loops."""
 
 import numpy as np
 import pytest
 import torch
 
 from manyhands import AggNet, DifficultyNetwork
-from manyhands.classifiers.base import TrainingData
 from manyhands.classifiers.difficulty.difficulty_network import EMState
 from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import TrainingData
 from manyhands.exceptions import CrowdWarning
 from manyhands.features import as_rows
 from manyhands.nn.batches import AnnotationBatches
@@ -18,47 +18,47 @@ from reference import slow_difficulty as slow
 SMALL = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 12, "random_state": 0}
 
 
-def belief_of(n_classes=3, **parameters):
+def em_state(n_classes=3, **parameters):
     X, votes, _ = feature_crowd(n_classes, accuracy=0.7)
     method = DifficultyNetwork(**SMALL, **parameters)
     data = TrainingData(as_rows(X), votes, None)
-    context = TrainingContext(method, data, votes, None, np.random.default_rng(0), torch.device("cpu"), {})
+    context = TrainingContext(data, votes, None, np.random.default_rng(0))
     proba = np.random.default_rng(1).dirichlet(np.ones(n_classes), votes.n_items)
     return EMState(context, method), votes, proba
 
 
 @pytest.mark.parametrize("difficulty", ["classifier", "votes", "constant"])
-def test_an_update_is_an_e_step_and_then_abilities(difficulty):
-    """By the plain loops; while the network warms up only the likelihood is noted."""
-    belief, votes, proba = belief_of(difficulty=difficulty, warm_up=1, floor=0.0)
-    ability, before = belief.workers().ability.copy(), belief.posterior.numpy().copy()
-    d = belief.easiness(proba)
+def test_an_update_is_an_e_step_and_an_m_step_of_abilities(difficulty):
+    """By plain loops; during the warm-up only the log-likelihood is recorded."""
+    state, votes, proba = em_state(difficulty=difficulty, warm_up=1, floor=0.0)
+    ability, before = state.workers().ability.copy(), state.posterior.numpy().copy()
+    d = state.easiness(proba)
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     posterior, evidence = slow.posterior_from_joint(np.log(proba), triples, ability, np.full((10, 3, 3), 0.5), d)
-    belief.update(proba)
-    assert belief.told().tolist() == [pytest.approx(evidence)]
-    np.testing.assert_array_equal(belief.posterior.numpy(), before)
-    belief.update(proba)
-    np.testing.assert_allclose(belief.posterior.numpy(), posterior, rtol=1e-9)
-    assert np.array_equal(belief.workers().ability, ability) == (difficulty == "votes")  # frozen there
+    state.update(proba)
+    assert state.log_likelihoods().tolist() == [pytest.approx(evidence)]
+    np.testing.assert_array_equal(state.posterior.numpy(), before)
+    state.update(proba)
+    np.testing.assert_allclose(state.posterior.numpy(), posterior, rtol=1e-9)
+    assert np.array_equal(state.workers().ability, ability) == (difficulty == "votes")  # frozen there
 
 
 @pytest.mark.parametrize("errors", ["uniform", "free"])
-def test_held_out_labels_are_foretold_by_the_same_model(errors):
-    """log p(label | truth) of the labels of a batch, as the plain loops have it."""
-    belief, votes, proba = belief_of(errors=errors, floor=0.2)
+def test_held_out_labels_are_predicted_by_the_same_model(errors):
+    """log p(label | truth) of the labels of a batch, by plain loops."""
+    state, votes, proba = em_state(errors=errors, floor=0.2)
     batch = next(iter(AnnotationBatches(votes, 7)))
-    found = belief.log_column(batch, torch.from_numpy(proba[batch.item]))
-    wrong = np.exp(belief.log_wrong.numpy())
-    for a, (row, w, said) in enumerate(zip(batch.row.tolist(), batch.worker.tolist(), batch.label.tolist())):
+    found = state.log_column(batch, torch.from_numpy(proba[batch.item]))
+    wrong = np.exp(state.log_wrong.numpy())
+    for a, (row, w, label) in enumerate(zip(batch.row.tolist(), batch.worker.tolist(), batch.label.tolist())):
         d = 0.2 * 0.25 + 0.8 * slow.easiness(proba[batch.item[row]])
         for c in range(3):
-            expected = np.log(slow.chance(belief.ability[w].tolist(), d, c, said, wrong[w], 3))
+            expected = np.log(slow.chance(state.ability[w].tolist(), d, c, label, wrong[w], 3))
             assert float(found[a, c]) == pytest.approx(expected, rel=1e-5)
 
 
-def test_held_out_labels_tell_epochs_apart_where_items_have_one_label():
-    """An item whose only label is held out is as hard as the others: were it guessed, every epoch would score alike."""
+def test_held_out_scores_of_epochs_differ_where_items_have_one_label():
+    """An item whose only label is held out has the mean difficulty; at chance, every epoch would have one score."""
     X, votes, _ = feature_crowd(2, n_items=120, accuracy=0.8)
     first = np.flatnonzero(np.diff(votes.item, prepend=-1))
     model = DifficultyNetwork(difficulty="votes", floor=0.0, patience=12, **SMALL)
@@ -68,15 +68,15 @@ def test_held_out_labels_tell_epochs_apart_where_items_have_one_label():
     assert np.ptp(scores) > 1e-4
 
 
-def test_items_without_votes_are_as_hard_as_the_others_for_a_network_too():
+def test_items_without_labels_have_the_mean_difficulty():
     X, votes, _ = feature_crowd(2)
     some = votes.keep(votes.item > 1)
     model = DifficultyNetwork(difficulty="votes", floor=0.0, **SMALL | {"max_epochs": 2}).fit(X, some)
     assert model.difficulty_[:2] == pytest.approx([model.difficulty_[2:].mean()] * 2)
 
 
-def test_equal_difficulties_are_aggnet():
-    """The same targets from the first epoch on, up to what each believes of workers beforehand."""
+def test_equal_difficulties_give_aggnet():
+    """The same targets from the first epoch on, up to the priors of the workers."""
     X, votes, _ = feature_crowd(3, n_items=150, accuracy=0.8, per_item=6)
     ours = DifficultyNetwork(difficulty="constant", warm_up=0, errors="free", right=0.1, wrong=0.2, **SMALL)
     theirs = AggNet(smoothing=0.1, **SMALL).fit(X, votes)
@@ -85,8 +85,8 @@ def test_equal_difficulties_are_aggnet():
     np.testing.assert_allclose(ours.expertise_, np.einsum("wcc->wc", theirs.confusion_), atol=1e-4)
 
 
-def test_hard_items_are_found_by_a_network_too():
-    """On the paper's data difficulty is ranked, and the likelihood is noted after each epoch."""
+def test_difficulties_are_ranked_by_a_network():
+    """On the paper's data; the log-likelihood is recorded after each epoch."""
     data = make_difficulty_gaussians()
     model = DifficultyNetwork(**(SMALL | {"max_epochs": 8, "batch_size": 64}), patience=None, floor=0.0)
     model.fit(data.X, data.crowd.annotations)

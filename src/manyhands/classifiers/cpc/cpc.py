@@ -15,7 +15,7 @@ import numpy as np
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.cpc.fused_logistic import State, Step, longest, pooled_state, solve
+from manyhands.classifiers.cpc.fused_logistic import State, Step, max_norm, pooled_state, solve
 from manyhands.classifiers.cpc.worker_graph import Graph, choose_edges, clusters
 from manyhands.classifiers.cpc.worker_regressions import Nodes, labels_by_node
 from manyhands.classifiers.training_context import TrainingContext
@@ -143,7 +143,7 @@ class CPC(CrowdClassifier):
         worker_coef = np.repeat(standard.raw(state.w[0])[None], n_workers, axis=0)
         worker_coef[active] = [standard.raw(w) for w in state.w[1:]]
         cluster = np.zeros(n_workers, np.int64)
-        cluster[active] = clusters(graph, state.apart)[1:]
+        cluster[active] = clusters(graph, state.is_separated)[1:]
         objective = np.array([step.objective for step in history])
         results = {"mu_": mu, "worker_coef_": worker_coef, "cluster_": cluster, "objective_": objective}
         module = as_classifier(standard.raw(state.w[0]), data.annotations.n_classes)
@@ -153,8 +153,8 @@ class CPC(CrowdClassifier):
         """The regressions of all workers and the pairs to fuse; no pairs where mu is 0 or there is one class."""
         labels, n_problems = labels_by_node(annotations, data.gold)
         nodes = Nodes(X, shift, labels, self.eta, n_problems)
-        attracted = self.mu != 0 and n_problems > 0
-        edges = choose_edges(nodes, self.edges) if attracted else np.zeros((0, 2), np.intp)
+        penalised = self.mu != 0 and n_problems > 0
+        edges = choose_edges(nodes, self.edges) if penalised else np.zeros((0, 2), np.intp)
         return nodes, Graph(edges, *nodes.shape)
 
     def _solve(self, nodes: Nodes, graph: Graph, start: State, mu: float, tol: float) -> tuple[State, list[Step]]:
@@ -163,7 +163,7 @@ class CPC(CrowdClassifier):
 
     def _fusing_mu(self, pooled: State) -> float:
         """An upper bound of the smallest mu that makes all classifiers equal."""
-        return max(longest(pooled.phi) * (len(pooled.w) - 1), 1e-9)
+        return max(max_norm(pooled.phi) * (len(pooled.w) - 1), 1e-9)
 
     def _choose_share(self, data: TrainingData, standard: PrincipalAxes) -> float:
         """Share of that mu: quartered until the held-out log-likelihood is clearly lower."""

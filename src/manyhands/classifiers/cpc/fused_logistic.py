@@ -1,16 +1,19 @@
-"""Logistic regressions that attract each other (the convex problem of CPC), by ADMM; needs no torch.
+"""Logistic regressions with a fusion penalty (the convex problem of CPC), solved by ADMM; needs no torch.
 
-    min  sum over labels of log(1 + exp(s)) - y s,  s = w_j . x_i     nodes: 0 the target, then the workers
-         + strength sum over edges ||w_j - w_k||  +  eta / 2 ||w_0||^2
+    min  f(w) + strength sum over edges ||w_j - w_k||
+    f(w) = sum over labels of log(1 + exp(s)) - y s  +  eta / 2 ||w_0||^2,   s = w_node . x      `Nodes`
 
-ADMM, with u = w_j - w_k on each edge (u = D w) and its multiplier phi:
+ADMM splits u = w_j - w_k on each edge (u = D w), with Lagrange multipliers phi and step size rho:
 
-    w    a Newton step on the smooth part + rho / 2 sum ||w_j - w_k - u - phi / rho||^2
-    v = rho (w_j - w_k) - phi,   phi = -(v, cut to length strength),   u = (v + phi) / rho
+    w    one Newton step on f(w) + rho / 2 sum over edges ||w_j - w_k - u - phi / rho||^2
+    v = rho (w_j - w_k) - phi,   phi = -(v projected to norm <= strength),   u = (v + phi) / rho
 
-which is the shrinking of v by `strength`, and needs no division by a length of 0. No array of the edges' size is held
-but phi, as u - D w = (phi - phi_before) / rho. All classes are solved side by side. It starts at the pooled solution
-with the multipliers that would hold it: where none is longer than `strength`, that is the answer already.
+This is the soft thresholding of v by `strength`, without division by a norm of 0. The multipliers phi are the only
+array over edges that is kept, since u - D w = (phi - phi of the previous iteration) / rho. The binary problems of all
+classes are solved side by side.
+
+ADMM starts at the pooled solution with the smallest multipliers for which it is stationary: where no norm of these
+exceeds `strength`, the pooled solution is the optimum already.
 """
 
 from __future__ import annotations
@@ -22,24 +25,46 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.classifiers.cpc.worker_graph import Graph
-from manyhands.classifiers.cpc.worker_regressions import Nodes, descend
+from manyhands.classifiers.cpc.worker_regressions import Nodes, minimise
 from manyhands.em.kernels import Array
 
-_CG_STEPS, _CG_ENOUGH = 25, 0.2  # at most in a Newton step, and the share of the slope that may remain
-_UNEVEN = 5.0  # how many times one residual may exceed the other before rho changes
+_CG_STEPS, _CG_TOLERANCE = 25, 0.2  # conjugate gradients in a Newton step: maximal steps, relative residual at the end
+_RESIDUAL_RATIO = 5.0  # ratio of primal and dual residual beyond which rho is adapted
 
 
 class State(NamedTuple):
-    """Where a solution has come to."""
+    """Variables of ADMM after an iteration.
 
-    w: Array  # (n_nodes, n_problems, n_features + 1)
-    phi: Array  # (n_edges, n_problems, n_features + 1)
-    apart: npt.NDArray[np.bool_]  # (n_edges,) whether u is not 0
+    Attributes
+    ----------
+    w : ndarray of shape (n_nodes, n_problems, n_features + 1)
+        Weights.
+    phi : ndarray of shape (n_edges, n_problems, n_features + 1)
+        Lagrange multipliers.
+    is_separated : ndarray of shape (n_edges,)
+        Whether u is not 0: the two classifiers of the edge differ.
+    rho : float or None
+        Step size; None before the first iteration.
+    """
+
+    w: Array
+    phi: Array
+    is_separated: npt.NDArray[np.bool_]
     rho: float | None = None
 
 
 class Step(NamedTuple):
-    """The augmented Lagrangian, and how far D w = u and slope = D' phi are missed, as shares of what they are about."""
+    """What one iteration of ADMM reports.
+
+    Attributes
+    ----------
+    objective : float
+        Augmented Lagrangian.
+    primal : float
+        Primal residual ||D w - u||, relative to ||D w||.
+    dual : float
+        Dual residual: norm of gradient f - D' phi, relative to the larger of the two norms.
+    """
 
     objective: float
     primal: float
@@ -47,7 +72,19 @@ class Step(NamedTuple):
 
 
 def pooled_state(nodes: Nodes, graph: Graph) -> State:
-    """All nodes at the pooled weights, with the shortest multipliers that hold each of them there."""
+    """Return the pooled solution, with the multipliers of smallest norm that satisfy D' phi = gradient of f.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The regressions.
+    graph : Graph
+        The edges. Without any, all weights are 0.
+
+    Returns
+    -------
+    State
+    """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
@@ -55,131 +92,233 @@ def pooled_state(nodes: Nodes, graph: Graph) -> State:
     if len(graph.edges) == 0:
         return State(np.zeros(shape), np.zeros((0, *shape[1:])), np.zeros(0, bool))
     w = np.repeat(nodes.pooled[None], len(nodes.labels), axis=0)
-    slope = nodes.smooth(w)[1].reshape(len(w), -1)
-    potential = np.zeros(slope.shape)
-    potential[1:] = splu(csc_array(graph.laplacian)[1:, 1:]).solve(slope[1:])
+    gradient = nodes.loss_and_gradient(w)[1].reshape(len(w), -1)
+    potential = np.zeros(gradient.shape)  # solves L potential = gradient; L is singular, so node 0 is fixed at 0
+    potential[1:] = splu(csc_array(graph.laplacian)[1:, 1:]).solve(gradient[1:])
     phi = np.asarray(graph.incidence @ potential).reshape(-1, *shape[1:])
     return State(w, phi, np.zeros(len(phi), bool))
 
 
-def lengths(v: Array) -> Array:
-    """(n_edges, n_problems) of each edge's vector, one for each class."""
+def norms(v: Array) -> Array:
+    """Return the Euclidean norm of the vector of each edge and problem, (n_edges, n_problems)."""
     return np.asarray(np.sqrt(np.einsum("ekd,ekd->ek", v, v)))
 
 
-def longest(phi: Array) -> float:
-    return float(np.max(lengths(phi), initial=0.0))
+def max_norm(phi: Array) -> float:
+    """Return the largest of `norms`; 0 without edges."""
+    return float(np.max(norms(phi), initial=0.0))
 
 
-def cut(v: Array, strength: float) -> Array:
-    """Each edge's vector, one for each class, at most `strength` long."""
-    return np.asarray(v * np.minimum(1.0, strength / np.maximum(lengths(v), 1e-300))[..., None])
+def project(v: Array, strength: float) -> Array:
+    """Return the vector of each edge and problem, projected to the ball of radius `strength`."""
+    return np.asarray(v * np.minimum(1.0, strength / np.maximum(norms(v), 1e-300))[..., None])
 
 
 def solve(
     nodes: Nodes, graph: Graph, start: State, strength: float, *, rho: float, tol: float, max_iter: int
 ) -> tuple[State, list[Step]]:
-    """ADMM until both residuals are at most `tol`; rho follows them, and goes on from the start if that has one."""
-    if len(graph.edges) == 0:  # nothing pulls: every node alone, in one descent
-        w = descend(lambda w: nodes.smooth(w)[:2], start.w)
-        return start._replace(w=w), [Step(nodes.smooth(w)[0], 0.0, 0.0)]
-    if longest(start.phi) <= strength * (1 + 1e-9) and not start.apart.any():
-        return start, [Step(nodes.smooth(start.w)[0], 0.0, 0.0)]
-    w, phi, rho = start.w, cut(start.phi, strength), start.rho or rho
-    apart = np.zeros(len(phi), bool)
-    held, push = graph.held(phi), np.zeros_like(w)  # push = rho (L w - D' u), which is 0 if u = D w
-    now = nodes.smooth(w)
+    """Run ADMM until both relative residuals are at most `tol`.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The regressions.
+    graph : Graph
+        The edges. Without any, each regression is fitted on its own.
+    start : State
+        Where to begin: `pooled_state`, or the result for another strength.
+    strength : float
+        Factor of the fusion penalty of each edge.
+    rho : float
+        Initial step size, unless `start` has one; it is adapted to the ratio of the residuals.
+    tol : float
+        Relative tolerance of both residuals.
+    max_iter : int
+        Maximal number of iterations.
+
+    Returns
+    -------
+    state : State
+    history : list of Step
+        One entry per iteration.
+    """
+    if len(graph.edges) == 0:
+        w = minimise(lambda w: nodes.loss_and_gradient(w)[:2], start.w)
+        return start._replace(w=w), [Step(nodes.loss_and_gradient(w)[0], 0.0, 0.0)]
+    if max_norm(start.phi) <= strength * (1 + 1e-9) and not start.is_separated.any():
+        return start, [Step(nodes.loss_and_gradient(start.w)[0], 0.0, 0.0)]
+    w, phi, rho = start.w, project(start.phi, strength), start.rho or rho
+    is_separated = np.zeros(len(phi), bool)
+    dual_term = graph.incidence_transposed(phi)
+    split_term = np.zeros_like(w)  # rho (L w - D' u), which is 0 where u = D w
+    current = nodes.loss_and_gradient(w)
     history: list[Step] = []
     while len(history) < max_iter:
-        w, now = newton_step(nodes, graph, w, now, push - held, rho)
-        rest, missed = pull_edges(graph, w, phi, apart, strength, rho)
-        held, before = graph.held(phi), held
-        push = before - held
-        history.append(Step(now[0] + rest, missed / size_of_gaps(graph, w), miss(now[1], held)))
-        _, primal, dual = history[-1]
+        w, current = newton_step(nodes, graph, w, current, split_term - dual_term, rho)
+        edge_terms, violation = update_multipliers(graph, w, phi, is_separated, strength, rho)
+        dual_term, before = graph.incidence_transposed(phi), dual_term
+        split_term = before - dual_term
+        primal, dual = violation / difference_norm(graph, w), dual_residual(current[1], dual_term)
+        history.append(Step(current[0] + edge_terms, primal, dual))
         if max(primal, dual) <= tol:
             break
         n = len(history)
-        if n & (n - 1) == 0 and max(primal, dual) > _UNEVEN * min(primal, dual):  # more and more seldom, so it settles
+        # At iterations 1, 2, 4, 8, ... only: ADMM converges for a fixed rho.
+        if n & (n - 1) == 0 and max(primal, dual) > _RESIDUAL_RATIO * min(primal, dual):
             change = float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 0.5, 2.0))
-            rho, push = rho * change, push * change
-    return State(w, phi, apart, rho), history
+            rho, split_term = rho * change, split_term * change
+    return State(w, phi, is_separated, rho), history
 
 
-def size_of_gaps(graph: Graph, w: Array) -> float:
-    """||D w||, but at least a hundredth of what it would be if neighbours had nothing in common."""
-    alone = float(graph.degree @ np.sum(w**2, axis=(1, 2)))
-    return max(float(np.vdot(w, graph.spread(w))), 1e-4 * alone, 1e-300) ** 0.5
+def difference_norm(graph: Graph, w: Array) -> float:
+    """Return ||D w||, at least a hundredth of its value for orthogonal weights at the ends of each edge."""
+    orthogonal = float(graph.degree @ np.sum(w**2, axis=(1, 2)))
+    return max(float(np.vdot(w, graph.laplacian_product(w))), 1e-4 * orthogonal, 1e-300) ** 0.5
 
 
-def miss(slope: Array, held: Array) -> float:
-    size = max(float(np.linalg.norm(slope)), float(np.linalg.norm(held)), 1e-300)
-    return float(np.linalg.norm(slope - held)) / size
+def dual_residual(gradient: Array, dual_term: Array) -> float:
+    """Return ||gradient f - D' phi|| relative to the larger of the two norms."""
+    size = max(float(np.linalg.norm(gradient)), float(np.linalg.norm(dual_term)), 1e-300)
+    return float(np.linalg.norm(gradient - dual_term)) / size
 
 
-def pull_edges(
-    graph: Graph, w: Array, phi: Array, apart: npt.NDArray[np.bool_], strength: float, rho: float
+def update_multipliers(
+    graph: Graph, w: Array, phi: Array, is_separated: npt.NDArray[np.bool_], strength: float, rho: float
 ) -> tuple[float, float]:
-    """New multipliers, in place; the Lagrangian's terms that are about edges, and ||D w - u||."""
-    flat, pulled, cross, square = w.reshape(len(w), -1), 0.0, 0.0, 0.0
-    for part, difference in graph.parts:
-        old = phi[part]
+    """Do the u and phi steps of ADMM.
+
+    Parameters
+    ----------
+    graph : Graph
+        The edges.
+    w : ndarray of shape (n_nodes, n_problems, n_features + 1)
+        Weights.
+    phi : ndarray of shape (n_edges, n_problems, n_features + 1)
+        Lagrange multipliers, updated in place.
+    is_separated : ndarray of shape (n_edges,)
+        Whether u is not 0, updated in place.
+    strength : float
+        Factor of the fusion penalty.
+    rho : float
+        Step size.
+
+    Returns
+    -------
+    edge_terms : float
+        The terms of the augmented Lagrangian that belong to edges.
+    violation : float
+        ||D w - u||.
+    """
+    flat, penalty, cross, square = w.reshape(len(w), -1), 0.0, 0.0, 0.0
+    for chunk, difference in graph.chunks:
+        old = phi[chunk]
         v = np.asarray(difference @ flat).reshape(old.shape)
         v *= rho
         v -= old
-        length = lengths(v)
-        v *= -np.minimum(1.0, strength / np.maximum(length, 1e-300))[..., None]  # phi
+        norm = norms(v)
+        v *= -np.minimum(1.0, strength / np.maximum(norm, 1e-300))[..., None]  # the new phi
         gap = v - old  # rho (u - D w)
         cross, square = cross + float(np.vdot(gap, v)), square + float(np.vdot(gap, gap))
-        pulled += float(np.maximum(length - strength, 0.0).sum())
-        apart[part] = (length > strength).any(axis=1)
-        phi[part] = v
-    return (strength * pulled + cross + square / 2) / rho, square**0.5 / rho
+        penalty += float(np.maximum(norm - strength, 0.0).sum())  # rho ||u||
+        is_separated[chunk] = (norm > strength).any(axis=1)
+        phi[chunk] = v
+    return (strength * penalty + cross + square / 2) / rho, square**0.5 / rho
 
 
 def newton_step(
-    nodes: Nodes, graph: Graph, w: Array, now: tuple[float, Array, Array], linear: Array, rho: float
+    nodes: Nodes, graph: Graph, w: Array, current: tuple[float, Array, Array], linear: Array, rho: float
 ) -> tuple[Array, tuple[float, Array, Array]]:
-    """Better weights, and the smooth part there; `linear` is the slope that the edges add."""
-    value, slope, score = now
-    bend, weight = nodes.bend(score), (graph.degree * len(w) / (len(w) - 1))[:, None, None]
-    own = nodes.rough_curvature(bend)
-    down = (1 / (own + rho * weight)).astype(np.float32)
-    together = (rho * weight * down / np.sum(weight * own * down, axis=0)).astype(np.float32)
-    bend, weight = bend.astype(np.float32), (weight * down).astype(np.float32)
+    """Do the w step of ADMM: a Newton step by conjugate gradients, with backtracking.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The regressions.
+    graph : Graph
+        The edges.
+    w : ndarray of shape (n_nodes, n_problems, n_features + 1)
+        Weights.
+    current : tuple
+        Value, gradient and scores of f at w.
+    linear : ndarray of shape (n_nodes, n_problems, n_features + 1)
+        Gradient of the edges' terms at w.
+    rho : float
+        Step size; the Hessian of the edges' terms is rho L.
+
+    Returns
+    -------
+    w : ndarray
+        New weights.
+    current : tuple
+        Value, gradient and scores of f at the new weights.
+    """
+    value, gradient, score = current
+    curvature = nodes.hessian_weights(score)
+    product, preconditioner = _newton_system(nodes, graph, curvature, rho)
+    target = -gradient - linear
+    scale = max(float(np.linalg.norm(target)), 1e-300)
+    step = scale * conjugate_gradients(product, preconditioner, (target / scale).astype(np.float32)).astype(float)
+    first, second = float(np.vdot(linear, step)), rho * float(np.vdot(step, graph.laplacian_product(step)))
+    for t in 0.5 ** np.arange(30):  # far from the optimum a full step may increase the objective
+        new = nodes.loss_and_gradient(w + t * step)
+        if new[0] + t * first + t**2 / 2 * second <= value + 1e-12 * abs(value):
+            break
+    return w + t * step, new
+
+
+def _newton_system(
+    nodes: Nodes, graph: Graph, curvature: Array, rho: float
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """Products with the Hessian of f + rho / 2 <w, L w> and with its preconditioner, in single precision.
+
+    The preconditioner is the inverse for uncorrelated features and a complete graph: a diagonal plus a matrix of rank
+    one per feature, inverted by the Sherman-Morrison formula.
+    """
+    n_nodes = nodes.shape[0]
+    degree = (graph.degree * n_nodes / (n_nodes - 1))[:, None, None]
+    diagonal = nodes.hessian_diagonal(curvature)
+    inverse = (1 / (diagonal + rho * degree)).astype(np.float32)
+    rank_one = (rho * degree * inverse / np.sum(degree * diagonal * inverse, axis=0)).astype(np.float32)
+    curvature, weight = curvature.astype(np.float32), (degree * inverse).astype(np.float32)
     rho32 = np.float32(rho)
 
-    def product(d: Array) -> Array:
-        return nodes.curved(bend, d) + rho32 * graph.spread(d)
+    def product(direction: Array) -> Array:
+        return nodes.hessian_product(curvature, direction) + rho32 * graph.laplacian_product(direction)
 
-    def rough(r: Array) -> Array:
-        """Its inverse, were features independent and the graph complete."""
-        return np.asarray(r * down + together * np.sum(weight * r, axis=0))
+    def preconditioner(residual: Array) -> Array:
+        return np.asarray(residual * inverse + rank_one * np.sum(weight * residual, axis=0))
 
-    target = -slope - linear
-    scale = max(float(np.linalg.norm(target)), 1e-300)
-    step = scale * conjugate_gradients(product, rough, (target / scale).astype(np.float32)).astype(float)
-    along, across = float(np.vdot(linear, step)), rho * float(np.vdot(step, graph.spread(step)))
-    for t in 0.5 ** np.arange(30):  # from far away a full step may overshoot
-        there = nodes.smooth(w + t * step)
-        if there[0] + t * along + t**2 / 2 * across <= value + 1e-12 * abs(value):
-            break
-    return w + t * step, there
+    return product, preconditioner
 
 
-def conjugate_gradients(product: Callable[[Any], Any], rough: Callable[[Any], Any], target: Any) -> Any:
-    """Roughly the d for which product(d) = target, whose length is 1."""
-    found, left = np.zeros_like(target), target.copy()
-    near = rough(left)
-    direction, size = near, np.vdot(left, near)
+def conjugate_gradients(product: Callable[[Any], Any], preconditioner: Callable[[Any], Any], target: Any) -> Any:
+    """Solve product(d) = target approximately by preconditioned conjugate gradients.
+
+    Parameters
+    ----------
+    product : callable (ndarray) -> ndarray
+        Multiplies with a positive definite matrix.
+    preconditioner : callable (ndarray) -> ndarray
+        Multiplies with an approximation of its inverse.
+    target : ndarray
+        Right-hand side, of norm 1.
+
+    Returns
+    -------
+    ndarray
+        d, where the norm of the residual is at most 0.2 or 25 steps are done.
+    """
+    solution, residual = np.zeros_like(target), target.copy()
+    preconditioned = preconditioner(residual)
+    direction, size = preconditioned, np.vdot(residual, preconditioned)
     for _ in range(_CG_STEPS):
-        if size <= 0.0 or np.linalg.norm(left) <= _CG_ENOUGH:
+        if size <= 0.0 or np.linalg.norm(residual) <= _CG_TOLERANCE:
             break
-        bent = product(direction)
-        along = size / np.vdot(direction, bent)
-        found += along * direction
-        left -= along * bent
-        near = rough(left)
-        size, before = np.vdot(left, near), size
-        direction = near + size / before * direction
-    return found
+        image = product(direction)
+        step = size / np.vdot(direction, image)
+        solution += step * direction
+        residual -= step * image
+        preconditioned = preconditioner(residual)
+        size, before = np.vdot(residual, preconditioned), size
+        direction = preconditioned + size / before * direction
+    return solution
