@@ -92,7 +92,7 @@ def test_names_that_come_twice_are_kept_twice():
     [
         (pl.DataFrame({"x": [b"ab"]}), "Column 'x' holds bytes"),
         (pd.DataFrame({"x": [b"ab"]}), "holds bytes"),
-        (pd.DataFrame({"x": pd.Series(["\ud800"], dtype=object)}), "half a surrogate pair"),
+        (pd.DataFrame({"x": pd.Series(["\ud800"], dtype=object)}), "an unpaired surrogate"),
     ],
 )
 def test_what_is_no_text(frame, said):

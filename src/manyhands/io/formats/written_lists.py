@@ -100,7 +100,7 @@ def _entry(quoted: str | None, number: str | None, word: str | None) -> Any:
             text: str = literal_eval(quoted)
         except SyntaxError:
             raise ValueError("not a text") from None
-        text.encode()  # raises a ValueError for half a surrogate pair
+        text.encode()  # raises a ValueError for an unpaired surrogate
         return text
     if number is not None:
         try:

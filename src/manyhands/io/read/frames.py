@@ -85,7 +85,7 @@ def _values_as_text(column: Any, name: str) -> pl.Series:
     try:
         return pl.Series([_cell(value) for value in column.to_list()], dtype=pl.String)
     except UnicodeEncodeError:
-        raise AnnotationError(f"Column {shorten(name)!r} holds half a surrogate pair, which is not text.") from None
+        raise AnnotationError(f"Column {shorten(name)!r} holds an unpaired surrogate, which is not text.") from None
 
 
 def _cell(value: Any) -> str | None:

@@ -163,7 +163,7 @@ def _explain(source: Source, error: orjson.JSONDecodeError, line: int | None = N
     if any(sign in error.msg for sign in ("depth", "recursion", "memory")):
         return f"{source.name} is nested more than 1024 levels deep, as no export is: not read."
     if "UTF-8" in error.msg or "surrogate" in error.msg.lower():
-        return utf8_error(source) or f"{where}: half a surrogate pair, which is not text. Export the file again."
+        return utf8_error(source) or f"{where}: an unpaired surrogate, which is not text. Export the file again."
     token = re.match(r"-?(NaN|Infinity)", error.doc[error.pos : error.pos + 9])
     if token:
         return f"{where}: {token[0]} is not JSON. Write null where there is no number."

@@ -160,7 +160,7 @@ def read_export(
     invalid = half_pair((item, worker, label, question, *missing))
     if invalid is not None:
         raise ParameterError(
-            f"The name {invalid!r} that was given is not text: it holds half a surrogate pair. Type it again."
+            f"The name {invalid!r} that was given is not text: it holds an unpaired surrogate. Type it again."
         )
     column_options = ColumnOptions(item, worker, label, question, missing)
     read_options = ReadOptions(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)

@@ -42,7 +42,7 @@ def to_json(value: Any) -> bytes:
     Parameters
     ----------
     value : object
-        Any value; file names may contain half a surrogate pair, which is escaped too.
+        Any value; file names may contain an unpaired surrogate, which is escaped too.
 
     Returns
     -------
