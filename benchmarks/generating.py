@@ -54,7 +54,8 @@ def main() -> None:
     print(f"{given.items:,} items, {given.workers:,} workers, {given.classes} classes, {votes.n_annotations:,} labels")
     print(f"an epoch of the crowd layer {layer:.2f} s ({as_large:.2f} s in batches of 256, as below)")
     print(
-        f"an epoch of the adversarial training {game:.2f} s: {game / layer:.1f} times as long ({game / as_large:.1f} times)"
+        f"an epoch of the adversarial training {game:.2f} s: "
+        f"{game / layer:.1f} times as long ({game / as_large:.1f} times)"
     )
     print(f"peak memory {peak() - before:.0f} MB above the start")
 
