@@ -65,7 +65,7 @@ mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2
 
 test-machines: $(VENV)/ready
-	$(call within,120) $(BIN)/python tests/machines.py
+	$(call within,60) $(BIN)/python tests/machines.py
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -11,8 +11,8 @@ import argparse
 import numpy as np
 
 from manyhands import SelfCrowd
+from manyhands.reproduce import load_table
 from manyhands.reproduce.splits import make_part
-from manyhands.reproduce.tables import load_table
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ def _heldout_scores(name: str) -> list[float]:
     data = datasets.load(name)
     X = (data.X - data.X.mean(axis=0)) / (data.X.std(axis=0) + 1e-9)
     methods = [(method, {"init": init}) for method in METHODS for init in INITS]
-    found = model_selection.compare(methods, X=X, annotations=data.annotations, n_folds=3, random_state=0)
+    found = model_selection.compare(methods, data.annotations, X, n_folds=3, random_state=0)
     return found.mean.tolist()
 
 

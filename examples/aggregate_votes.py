@@ -1,4 +1,4 @@
-"""Aggregate the labels of three workers on four photos: labels with confidence, worker accuracies, notes."""
+"""From (item, worker, label) triples to one label per item, the accuracy of each worker, and notes on the data."""
 
 import warnings
 
@@ -21,13 +21,13 @@ warnings.simplefilter("ignore", mh.exceptions.CrowdWarning)  # the same messages
 votes = mh.Annotations.from_triples(*zip(*VOTES))
 model = mh.PooledDawidSkene().fit(votes)
 
-print("Labels")
-for item, label, probabilities in zip(model.item_ids_, model.labels_, model.posterior_):
-    print(f"  {item}: {label} (confidence {probabilities.max():.0%})")
+print("Labels, with posterior probability")
+for item, label, posterior in zip(model.item_ids_, model.labels_, model.posterior_):
+    print(f"  {item}: {label} ({posterior.max():.0%})")
 
-print("Workers")
+print("Workers, with estimated accuracy")
 for worker, accuracy in zip(model.worker_ids_, model.worker_accuracy_):
-    print(f"  {worker}: accuracy about {accuracy:.0%}")
+    print(f"  {worker}: {accuracy:.0%}")
 
 print("Notes")
 for code_word, sentence in model.notes_.items():

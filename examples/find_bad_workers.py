@@ -1,4 +1,4 @@
-"""Detect a colluding group in a simulated crowd, and compare estimated with true worker accuracies."""
+"""A simulated crowd with a colluding group: which workers collude, and how accurate the others are."""
 
 import warnings
 
@@ -20,8 +20,10 @@ crowd = mh.simulate.make_crowd(
 votes = crowd.annotations
 model = mh.PooledDawidSkene().fit(votes)
 
-right = crowd.truth[votes.item] == votes.label
-true_accuracy = np.bincount(votes.worker, weights=right) / np.bincount(votes.worker)  # the crowd is simulated
+correct = crowd.truth[votes.item] == votes.label
+true_accuracy = np.bincount(votes.worker, weights=correct) / np.bincount(
+    votes.worker
+)  # known, because the crowd is simulated
 
 print("worker  type   p(type)  accuracy  true  remark")
 for w in range(votes.n_workers):
@@ -33,7 +35,7 @@ for w in range(votes.n_workers):
     )
 
 vote = mh.MajorityVote().fit(votes)
-for name, fitted in (("majority vote", vote), ("this model", model)):
-    print(f"{name}: {np.mean(fitted.labels_ == crowd.truth):.1%} of the labels are right")
+for name, fitted in (("majority vote", vote), ("pooled Dawid-Skene", model)):
+    print(f"{name}: {np.mean(fitted.labels_ == crowd.truth):.1%} of the labels are correct")
 for sentence in model.notes_.values():
     print(sentence)

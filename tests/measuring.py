@@ -57,9 +57,9 @@ def made_up(table, values, n_test=100, **others):
         value = values.get((cell.dataset.name, cell.row.name), {})
         seed = cell.seed - table.first_seed
         if seed < len(value):
-            told = {"error": value[seed]} if isinstance(value[seed], str) else {"metrics": {"accuracy": value[seed]}}
+            result = {"error": value[seed]} if isinstance(value[seed], str) else {"metrics": {"accuracy": value[seed]}}
             about = {"commit": "c0ffee" * 6, "machine": "2 cores, x86_64", "seconds": 1.5, "n_test": n_test}
-            found[cell.key] = {"key": cell.key} | about | told | others
+            found[cell.key] = {"key": cell.key} | about | result | others
     return Records(found)
 
 
@@ -79,11 +79,11 @@ def sleeps(line):
     """A process in which every cell but that of the first seed takes a minute; a file tells when it is at one."""
     from manyhands.reproduce import runner
 
-    def long_cell(cell):
+    def long_cell(cell, part=None):
         if cell.seed > 1000:
             Path(os.environ["ASLEEP"]).touch()
             time.sleep(60)
-        return run_cell(cell)
+        return run_cell(cell, part)
 
     runner.run_cell = long_cell
     runner._work(line)

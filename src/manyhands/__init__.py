@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
+    from manyhands import workflows as workflows
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
     from manyhands.aggregation.glad import GLAD as GLAD
     from manyhands.aggregation.ibcc import IBCC as IBCC
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from manyhands.io.write.results import label_frame as label_frame
     from manyhands.io.write.results import training_frame as training_frame
     from manyhands.io.write.results import worker_frame as worker_frame
+    from manyhands.model_selection.comparison import compare as compare
     from manyhands.persistence.models import load_model as load_model
     from manyhands.representation.center import Center as Center
     from manyhands.representation.contrastive import Contrastive as Contrastive
@@ -100,6 +102,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TwoStage": "manyhands.classifiers.two_stage",
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
+    "compare": "manyhands.model_selection.comparison",
     "datasets": "manyhands",
     "exceptions": "manyhands",
     "io": "manyhands",
@@ -114,6 +117,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "testing": "manyhands",
     "training_frame": "manyhands.io.write.results",
     "worker_frame": "manyhands.io.write.results",
+    "workflows": "manyhands",
 }
 
 __all__ = [*_LAZY]

@@ -12,8 +12,8 @@ def job(tmp_path, monkeypatch):
     truth = np.arange(40) % 2
     ids = [f"i{k}" for k in range(40)]
     names = np.array(["cat", "dog"])
-    said = np.where(rng.random((40, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
-    rows = [f"{ids[i]},w{w},{names[said[i, w]]}" for i in range(40) for w in range(3)]
+    labels = np.where(rng.random((40, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    rows = [f"{ids[i]},w{w},{names[labels[i, w]]}" for i in range(40) for w in range(3)]
     (tmp_path / "ratings.csv").write_text("item,worker,label\n" + "\n".join(rows) + "\n")
     np.savez("X.npz", X=rng.normal(size=(40, 3)) + 5 * truth[:, None], ids=np.array(ids))
     words = ["it says meow and purrs", "it barks and wags"]

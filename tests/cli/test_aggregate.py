@@ -189,4 +189,4 @@ def test_writing_back_needs_an_export_that_can_be_read_again(tmp_path, capsys):
     table = tmp_path / "votes.csv"
     table.write_text("task,worker,label\n1,a,x\n1,b,x\n")
     assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio"]) == 0
-    assert "holds new tasks" in capsys.readouterr().err
+    assert "contains new tasks" in capsys.readouterr().err

@@ -12,7 +12,7 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 COMMANDS = [command.callback.__name__ for command in app.registered_commands]
 
 
-def test_the_commands_of_the_house():
+def test_all_documented_commands_exist():
     """What the documents promise is there."""
     of_labels, of_features = {"inspect", "aggregate", "agree", "convert"}, {"train", "predict", "evaluate"}
     assert set(COMMANDS) == of_labels | of_features | {"methods", "simulate", "demo", "reproduce", "leaderboard"}
@@ -38,8 +38,8 @@ def test_agreement_goes_to_stdout(tmp_path, capsys):
     assert [row["measure"] for row in rows][:2] == ["percent agreement", "Fleiss' kappa"]
     assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
     assert run(["agree", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["pairs"]) == 3 and len(told["classes"]) == 5
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["pairs"]) == 3 and len(result["classes"]) == 5
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"agreement.csv", "agreement.json", "classes.csv", "items.csv", "manifest.json", "pairs.csv"}
 
@@ -101,7 +101,7 @@ def test_ordinal_classes_in_words(tmp_path, capsys):
     assert run(["agree", str(path), "--level", "cardinal"]) == 2
 
 
-def test_every_command_speaks_json(tmp_path, capsys):
+def test_every_command_prints_json(tmp_path, capsys):
     """One object, whatever the command."""
     out = str(tmp_path / "crowd")
     assert run(["simulate", "-o", out, "--items", "20", "--json"]) == 0

@@ -64,10 +64,10 @@ def arguments(sample, *more):
 def test_the_ledger_of_every_sample(sample, capsys):
     """Every row of every tool's export is kept, or counted with its reason."""
     assert run(arguments(sample, "--json")) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     rows_read, kept, excluded = LEDGERS[sample]
-    assert told["ledger"] == {"rows_read": rows_read, "kept": kept, "excluded": excluded}
-    assert told["schema"] == 1 and told["format"] and (told["refusal"] is None) == (kept > 0)
+    assert result["ledger"] == {"rows_read": rows_read, "kept": kept, "excluded": excluded}
+    assert result["schema"] == 1 and result["format"] and (result["refusal"] is None) == (kept > 0)
 
 
 @pytest.mark.parametrize("sample", LEDGERS)
@@ -88,7 +88,7 @@ def test_words_go_to_stderr(sample, capsys):
     ],
 )
 def test_several_questions_are_listed(name, questions, capsys):
-    """The sentence names them, on stderr and as an object for whoever asked for JSON."""
+    """The sentence names them, on stderr and as an object for --json."""
     assert run(["inspect", str(SAMPLES / name), "--json"]) == 3
     out, err = capsys.readouterr()
     assert all(question in err for question in questions) and "--question NAME" in err
@@ -120,27 +120,27 @@ def test_batches_are_read_together(tmp_path, capsys):
     for number, label in enumerate("xy"):
         (tmp_path / f"{number}.csv").write_text(f"task,worker,label\n1,a,{label}\n{number},b,x\n")
     assert run(["inspect", str(tmp_path / "0.csv"), str(tmp_path / "1.csv"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["ledger"] == {"rows_read": 4, "kept": 3, "excluded": {"duplicate": 1}}
-    assert told["labels"] == {"x": 2, "y": 1}
+    result = json.loads(capsys.readouterr().out)
+    assert result["ledger"] == {"rows_read": 4, "kept": 3, "excluded": {"duplicate": 1}}
+    assert result["labels"] == {"x": 2, "y": 1}
     (tmp_path / "2.jsonl").write_text('{"task": 1, "worker": "a", "label": ["x"]}\n')
     assert run(["inspect", str(tmp_path / "0.csv"), str(SAMPLES / "prodigy" / "choice.jsonl")]) == 3
     assert "Read one format at a time" in capsys.readouterr().err
 
 
-def test_what_inspect_tells(tmp_path, capsys):
+def test_the_output_of_inspect(tmp_path, capsys):
     """Coverage, sparsity, imbalance and agreement, worked by hand."""
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,y\n3,a,x\n4,c,\n")
     assert run(["inspect", str(path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["n_items"], told["n_workers"], told["n_unlabelled"], told["n_labelled_once"]) == (4, 3, 1, 1)
-    assert told["density"] == pytest.approx(5 / 12) and told["sparsity"] == pytest.approx(7 / 12)
-    assert told["imbalance"] == pytest.approx(3 / 5) and told["labels"] == {"x": 4, "y": 1}
-    assert told["labels_per_item"] == {"mean": 1.25, "min": 0, "median": 1.5, "max": 2}
-    percent = told["agreement"][0]
+    result = json.loads(capsys.readouterr().out)
+    assert (result["n_items"], result["n_workers"], result["n_unlabelled"], result["n_labelled_once"]) == (4, 3, 1, 1)
+    assert result["density"] == pytest.approx(5 / 12) and result["sparsity"] == pytest.approx(7 / 12)
+    assert result["imbalance"] == pytest.approx(3 / 5) and result["labels"] == {"x": 4, "y": 1}
+    assert result["labels_per_item"] == {"mean": 1.25, "least": 0, "median": 1.5, "most": 2}
+    percent = result["agreement"][0]
     assert percent["measure"] == "percent agreement" and percent["value"] == 0.5 and percent["n_items"] == 2
-    assert told["examples"][0] == {"item": "1", "worker": "a", "label": "x"}
+    assert result["examples"][0] == {"item": "1", "worker": "a", "label": "x"}
 
 
 @pytest.mark.parametrize(

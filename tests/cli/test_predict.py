@@ -21,7 +21,7 @@ def tables(job):
     return job
 
 
-def test_a_file_of_another_make_is_told_what_the_model_knows(tables, capsys):
+def test_features_of_another_form_name_what_the_model_was_trained_on(tables, capsys):
     """What it was trained on and what the file lacks, without advice that is for `train`."""
     predict = ["predict", "model", "--features"]
     assert train("-q", features="all.csv") == 0

@@ -62,12 +62,12 @@ def test_a_row_that_is_not_measured_is_shown(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["reproduce", "neucrowd/table-2-hotel", "--show", "--only", "EM", "--format", "markdown"]) == 0
     out = capsys.readouterr().out
-    assert "0.857" in out and "no worker can be told from another" in out and "SoftProb" not in out
+    assert "0.857" in out and "workers cannot be distinguished" in out and "SoftProb" not in out
     assert run(["reproduce", "baselines/crowd-kit", "--show", "--only", "D&S", "--format", "markdown"]) == 0
     assert "--only 'D&S'`" in capsys.readouterr().out
 
 
-def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
+def test_what_cannot_run_is_refused_before_any_cell(table, tmp_path, capsys):
     """Also where it stands in the second table; nothing is measured then."""
     (tmp_path / "other.toml").write_text(TOML.replace("make_crowd", "make_nothing"))
     fails(capsys, 2, "make_nothing", "reproduce", table, "other.toml", "--quick", "-o", "out")
@@ -76,7 +76,7 @@ def test_what_cannot_run_is_said_before_anything_does(table, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_data_set_is_said_before_any_table_runs(table, tmp_path, monkeypatch, capsys):
+def test_a_missing_data_set_is_refused_before_any_table(table, tmp_path, monkeypatch, capsys):
     """Though the first table needs none."""
     monkeypatch.delenv("MANYHANDS_DATA", raising=False)
     real = TOML.replace('make = "make_crowd"', 'load = "agg/bluebirds"').replace(
@@ -93,15 +93,32 @@ def test_a_run_in_which_all_fails_is_no_success(table, tmp_path, capsys):
     fails(capsys, 2, "Every cell failed", "reproduce", "net.toml", "--quick", "--jobs", "1", "-o", "out")
 
 
-def test_figures_of_another_commit_are_pointed_out(table, tmp_path, capsys):
-    """They are not measured again unless their file is removed."""
+def test_rows_of_another_commit_are_used_and_stale_rows_are_named(table, tmp_path, capsys):
+    """A commit is provenance only; a row of another revision, or of a renamed method, stays in the file, unused."""
     assert run(["reproduce", table, "--quick", "--jobs", "1", "-o", "out", "-q"]) == 0
     path = tmp_path / "out" / "own-small.jsonl"
-    lines = [json.loads(line) | {"commit": "1" * 40} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = [json.loads(line) | {"commit": "1" * 40} for line in path.read_text().splitlines()]
+    stale = [
+        rows[0] | {"key": "a", "revisions": {"majority-vote": 0}},
+        rows[1] | {"key": "b", "method": "dawid-skene-1979"},
+        rows[1] | {"key": "c", "parameters": {"max_iter": 3}},
+        rows[1] | {"key": "d", "row": "EM"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*rows, *stale]))
+    before = path.read_bytes()
     capsys.readouterr()
-    assert run(["reproduce", table, "--quick", "-o", "out", "--show"]) == 0
-    assert "figures of another commit" in capsys.readouterr().err
+    assert run(["reproduce", table, "--quick", "-o", "out", "--only", "vote"]) == 0
+    message = capsys.readouterr().err
+    assert "Commit: 111111111111" in message and path.read_bytes() == before
+    for sentence in (
+        "Not used: 1 stale row of 'vote': measured with revision 0 of majority-vote, which is 1 now",
+        "Not used: 1 stale row of 'D&S': there is no method 'dawid-skene-1979' any more",
+        "Not used: 1 stale row of 'D&S': the data set or the parameters have changed",
+        "Not used: 1 stale row of 'EM': the table has no such row any more",
+    ):
+        assert sentence in message
+    assert run(["reproduce", table, "--quick", "-o", "out", "--show", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["tables"][0]["stale"]) == 4
 
 
 def test_showing_needs_no_run(table, tmp_path, capsys):

@@ -71,8 +71,8 @@ def test_a_terminal_is_shown_escapes_and_a_program_gets_the_bytes(command, votes
 def test_tables_and_notes_on_standard_error_are_shown_escapes(votes, capsys):
     for arguments in (["inspect"], ["agree", "-o", "out"], ["aggregate", "-o", "labels", "--compare"]):
         assert run([arguments[0], votes, *arguments[1:]]) == 0
-        said = capsys.readouterr().err
-        assert not [bad for bad in OBEYED if bad in said] and "\\x1b[2J" in said
+        message = capsys.readouterr().err
+        assert not [bad for bad in OBEYED if bad in message] and "\\x1b[2J" in message
 
 
 def test_json_on_a_terminal_stays_json(votes, terminal):
@@ -103,8 +103,8 @@ def test_names_are_not_taken_for_markup(capsys):
     """Square brackets in a title or in the name of a column are what they are."""
     table = pl.DataFrame({"[bold]x[/bold]": ["[red]y"], "[/]": [1]})
     show.show_table(table, "[/nonsense] title\x1b[2J")
-    said = capsys.readouterr().err
-    assert all(text in said for text in ("[bold]x[/bold]", "[red]y", "[/]", "[/nonsense] title\\x1b[2J"))
+    message = capsys.readouterr().err
+    assert all(text in message for text in ("[bold]x[/bold]", "[red]y", "[/]", "[/nonsense] title\\x1b[2J"))
 
 
 def test_progress_shows_names_as_they_are(monkeypatch):
@@ -139,7 +139,7 @@ class TestClosedStreams:
         assert (done.returncode, done.stderr) == (3, b"manyhands: Standard output: it is closed.\n")
 
     def test_files_without_any_stream(self):
-        """Nothing that is said ends up in one of the files."""
+        """Nothing that is printed ends up in one of the files."""
         done = self.command(">&- 2>&- <&-", "convert", "votes.csv", "-o", "out/table.csv")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         assert Path("out/table.csv").read_text() == "task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n"
@@ -161,14 +161,14 @@ class TestClosedStreams:
 
 def test_a_fault_of_ours_cannot_move_the_cursor(capsys):
     """A traceback may quote the data."""
-    from manyhands.cli import _show_fault
+    from manyhands.cli import _show_internal_error
 
     try:
         raise RuntimeError("\x1b[2J")
     except RuntimeError as error:
-        _show_fault(type(error), error, error.__traceback__)
-    said = capsys.readouterr().err
-    assert "Traceback" in said and "RuntimeError: \\x1b[2J" in said and "\x1b" not in said
+        _show_internal_error(type(error), error, error.__traceback__)
+    message = capsys.readouterr().err
+    assert "Traceback" in message and "RuntimeError: \\x1b[2J" in message and "\x1b" not in message
 
 
 _INTERRUPTS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -192,7 +192,7 @@ def test_an_interruption_of_imports_is_one_line(module, script, tmp_path):
     environment = os.environ | {"PYTHONPATH": path}
     done = subprocess.run([sys.executable, *start, "methods"], capture_output=True, env=environment, preexec_fn=listen)
     assert done.returncode == 130
-    assert done.stderr == b"manyhands: interrupted; every file that is there is whole\n"
+    assert done.stderr == b"manyhands: interrupted; all files that exist are complete\n"
 
 
 def test_an_interruption_that_is_ignored_stays_ignored(tmp_path):

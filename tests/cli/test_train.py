@@ -17,7 +17,7 @@ def test_from_labels_and_features_to_predictions(job, capsys):
     """Four files, a table of predictions, and figures that are those of the table."""
     assert train() == 0
     assert {path.name for path in (job / "model").iterdir()} == MODEL
-    assert "two-stage: learnt from 40 items with 3 features" in capsys.readouterr().err
+    assert "two-stage: trained on 40 items with 3 features" in capsys.readouterr().err
     assert run(["predict", "model", "--features", "X.npz", "-o", "out.csv"]) == 0
     assert "Written: out.csv, 40 rows (20 cat, 20 dog)" in capsys.readouterr().err
     with open("out.csv", newline="") as file:
@@ -25,8 +25,10 @@ def test_from_labels_and_features_to_predictions(job, capsys):
     assert list(rows[0]) == ["item", "label", "confidence", "p_cat", "p_dog"]
     assert [row["item"] for row in rows[:2]] == ["i0", "i1"] and [row["label"] for row in rows[:2]] == ["cat", "dog"]
     assert run(["evaluate", "model", "--features", "X.npz", "--truth", "truth.csv", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["accuracy"] == told["macro_f1"] == 1.0 and told["n_items"] == 40 and told["n_without_truth"] == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (
+        result["accuracy"] == result["macro_f1"] == 1.0 and result["n_items"] == 40 and result["n_without_truth"] == 0
+    )
 
 
 def test_a_network_predicts_the_same_in_a_fresh_process(job, capsys):
@@ -63,30 +65,30 @@ def test_text_is_learnt_and_its_words_are_kept(job, capsys):
     fails(capsys, 3, sentence, "predict", "model", "--features", "new.csv")
 
 
-def test_what_does_not_match_is_counted_and_said(job, capsys):
-    """Items without features and features without items are left out, and both are told."""
+def test_what_does_not_match_is_counted_and_reported(job, capsys):
+    """Items without features and features without items are left out, and both are reported."""
     arrays = np.load("X.npz")
     ids = arrays["ids"].astype("U10")
     ids[:5] = [f"other{k}" for k in range(5)]
     np.savez("part.npz", X=arrays["X"], ids=ids)
     assert train("--json", features="part.npz") == 0
-    said = capsys.readouterr()
-    told = json.loads(said.out)
-    assert (told["n_items_trained"], told["n_items_without_features"], told["n_rows_without_item"]) == (35, 5, 5)
-    assert "left out: 5 items without features" in said.err and "5 rows of part.npz without an item" in said.err
+    message = capsys.readouterr()
+    result = json.loads(message.out)
+    assert (result["n_items_trained"], result["n_items_without_features"], result["n_rows_without_item"]) == (35, 5, 5)
+    assert "left out: 5 items without features" in message.err and "5 rows of part.npz without an item" in message.err
     assert run(["evaluate", "model", "--features", "part.npz", "--truth", "truth.csv", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["n_items"], told["n_without_features"], told["n_without_truth"]) == (35, 5, 5)
+    result = json.loads(capsys.readouterr().out)
+    assert (result["n_items"], result["n_without_features"], result["n_without_truth"]) == (35, 5, 5)
 
 
-def test_position_counts_only_if_told(job, capsys):
+def test_matching_by_position_is_an_option(job, capsys):
     """And then the first and the last pair are shown, for the user to see."""
     arrays = np.load("X.npz")
     order = sorted(range(40), key=lambda k: f"i{k}")
     np.save("X.npy", arrays["X"][order])
     fails(capsys, 3, "has no item ids", *arguments("X.npy"))
     assert train("--rows-in-order", features="X.npy") == 0
-    assert "the first row is taken for 'i0', the last for 'i9'" in capsys.readouterr().err
+    assert "the first row is matched with 'i0', the last with 'i9'" in capsys.readouterr().err
     (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))
     evaluation = ["evaluate", "model", "--features", "X.npy", "--truth", "lines.csv", "--rows-in-order"]
     assert run(evaluation) == 0
@@ -122,7 +124,7 @@ def test_bad_features_write_nothing(value, job, capsys):
         (["--text", "body"], QUICK, "X.npz has no columns with names"),
     ],
 )
-def test_wrong_wishes_are_refused_before_the_work(more, method, sentence, job, capsys):
+def test_invalid_options_are_refused_before_the_work(more, method, sentence, job, capsys):
     fails(capsys, 2, sentence, *arguments("X.npz", *more, method=method))
     assert not (job / "bad").exists()
 
@@ -187,10 +189,10 @@ def test_the_best_of_several_is_chosen_by_held_out_labels(job, capsys):
     """All are scored on the same folds; the best is fitted on everything."""
     methods = ["-m", "crowd-layer", "-m", "two-stage", "--set", "max_epochs=2", "--set", "hidden=4"]
     assert train("--choose", "--json", method=methods) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["method"] == told["methods"][0]["method"] and told["methods"][0]["rank"] == 1
-    assert {row["method"] for row in told["methods"]} == {"crowd-layer", "two-stage"}
-    assert json.loads((job / "model" / "model.json").read_text())["method"] == told["method"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["method"] == result["methods"][0]["method"] and result["methods"][0]["rank"] == 1
+    assert {row["method"] for row in result["methods"]} == {"crowd-layer", "two-stage"}
+    assert json.loads((job / "model" / "model.json").read_text())["method"] == result["method"]
 
 
 def test_gold_is_used_where_there_are_features(job, capsys):

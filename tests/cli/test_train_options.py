@@ -31,12 +31,14 @@ def test_a_setting_is_for_the_methods_that_have_it(capsys):
     methods = ["raykar", "crowd-layer", "two-stage"]
     found = parse_settings(methods, ["two-stage.max_epochs=3", "max_epochs=2", "raykar.ridge=5"])
     assert found == {"raykar": {"ridge": 5}, "crowd-layer": {"max_epochs": 2}, "two-stage": {"max_epochs": 3}}
-    assert "max_epochs is set for crowd-layer, two-stage; it is no parameter of raykar." in capsys.readouterr().err
+    assert "max_epochs is set for crowd-layer, two-stage; raykar has no such parameter." in capsys.readouterr().err
     with pytest.raises(ParameterError, match=r"raykar has no parameter 'no'.*crowd-layer has no parameter 'no'"):
         parse_settings(methods, ["no=1"])
     with pytest.raises(ParameterError, match="raykar has no parameter 'max_epochs'"):
         parse_settings(methods, ["raykar.max_epochs=2"])
-    with pytest.raises(ParameterError, match=r"is for mbem, which is not to be trained: raykar, crowd-layer"):
+    with pytest.raises(
+        ParameterError, match=r"is for mbem, which is not one of the methods to train: raykar, crowd-layer"
+    ):
         parse_settings(methods, ["mbem.max_epochs=2"])
 
 
@@ -52,19 +54,19 @@ def test_by_default_the_workers_are_judged_first(job, capsys):
     quick = ["--set", "max_epochs=1", "--json"]
     for more, start in (([], "dawid-skene"), (["-m", "spee-lfc"], "identity"), (["--set", "start=wawa"], "wawa")):
         assert train("--force", *quick, method=more) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told["method"] == "spee-lfc"
-        assert (told["parameters"]["start"], told["parameters"]["max_epochs"]) == (start, 1)
+        result = json.loads(capsys.readouterr().out)
+        assert result["method"] == "spee-lfc"
+        assert (result["parameters"]["start"], result["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "By default spee-lfc that starts at what dawid-skene says of the workers" in shown
+    assert "Default: spee-lfc with start=dawid-skene." in shown
 
 
 def test_a_representation_is_no_classifier(job, capsys):
     fails(
         capsys,
         2,
-        "triplet learns a representation, which has no labels to predict",
+        "triplet learns a representation and predicts no labels",
         *arguments("X.npz", method=["-m", "triplet"]),
     )
 
@@ -73,7 +75,7 @@ def test_a_representation_is_no_classifier(job, capsys):
 def test_a_folder_that_cannot_be_is_noticed_before_the_work(out, job, capsys, monkeypatch):
     """With --force, too."""
     (job / "afile").write_text("mine")
-    monkeypatch.setattr("manyhands.cli.train._fitted", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("manyhands.workflows.training.fit_classifier", lambda *_: pytest.fail("it was trained"))
     command = ["train", "ratings.csv", "--features", "X.npz", *QUICK, "--force", "-o", out]
     fails(capsys, 2, "othing can be written to", *command)
     assert (job / "afile").read_text() == "mine"
@@ -84,13 +86,13 @@ def test_a_table_that_cannot_be_is_noticed_before_the_work(out, job, capsys, mon
     assert train("-q") == 0
     (job / "afile").touch()
     (job / "folder.csv").mkdir()
-    monkeypatch.setattr("manyhands.cli.predict.load_folder", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("manyhands.workflows.prediction.load_folder", lambda *_: pytest.fail("the model was loaded"))
     command = ["predict", "model", "--features", "X.npz", "--force", "-o", out]
     fails(capsys, 2, "is a folder" if out == "folder.csv" else "othing can be written to", *command)
 
 
 def test_ids_and_positions_contradict_each_other(job, capsys):
-    """And ids in two places are told."""
+    """And ids in two places are reported."""
     (job / "ids.txt").write_text("".join(f"i{k}\n" for k in range(40)))
     ids = ["--feature-ids", "ids.txt"]
     sentence = "--rows-in-order matches rows by position, --feature-ids by id"
@@ -117,15 +119,15 @@ def test_one_item_and_one_row_without_the_other(job, capsys):
         ids[0] = "other"
         np.savez("part.npz", X=arrays["X"], ids=ids)
     assert train("-q", features="part.npz") == 0
-    said = capsys.readouterr().err
-    assert said.splitlines()[:2] == [
+    message = capsys.readouterr().err
+    assert message.splitlines()[:2] == [
         "note: left out: 1 item without features.",
         "note: left out: 1 row of part.npz without an item in the export.",
     ]
 
 
-def test_numbers_are_standardised_unless_told_otherwise(job, capsys):
-    """It is said, and kept with the model."""
+def test_features_are_standardised_by_default(job, capsys):
+    """It is printed, and saved with the model."""
     assert train("--json") == 0
     assert json.loads(capsys.readouterr().out)["standardised"] is True
     with np.load("X.npz") as arrays:
@@ -134,8 +136,8 @@ def test_numbers_are_standardised_unless_told_otherwise(job, capsys):
         np.testing.assert_allclose(kept["scale"]["std"], arrays["X"].std(axis=0))
     assert train("--force") == 0
     assert "40 items with 3 features, standardised" in capsys.readouterr().err
-    assert train("--force", "--as-they-are") == 0
+    assert train("--force", "--no-standardise") == 0
     assert "40 items with 3 features, not standardised" in capsys.readouterr().err
     assert json.loads((job / "model" / "features.json").read_text())["scale"] is None
-    assert train("--force", "--as-they-are", "--json") == 0
+    assert train("--force", "--no-standardise", "--json") == 0
     assert json.loads(capsys.readouterr().out)["standardised"] is False

@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manyhands import TwoStage, metrics
+from manyhands import TwoStage, metrics, registry
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.model_selection import compare
-from manyhands.reproduce import cells
-from manyhands.reproduce.cells import Cell, cells_of, draws, make_estimator, refuse_unusable, run_cell
+from manyhands.reproduce import revisions
+from manyhands.reproduce.cells import Cell, cells_of, check_methods, depends_on_seed, run_cell
+from manyhands.reproduce.data_builder import DataBuilder
+from manyhands.reproduce.estimators import make_estimator
+from manyhands.reproduce.metric_names import METRICS
 from manyhands.reproduce.splits import make_part
-from manyhands.reproduce.tables import METRICS, DataSet, Row
+from manyhands.reproduce.tables import DataSet, Row
 from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
 
 CELL = Cell(small_table(), BLOBS, SKENE, 1000)
@@ -47,18 +50,31 @@ def test_what_does_not_decide_is_not_in_the_key():
     assert replace(folded, table=other).key != folded.key  # another first seed tests on another fold
 
 
-def test_what_was_measured_before_a_field_was_added_is_still_known(monkeypatch):
-    """Keys of cells are those of the release before removal had a choice; hours of work hang on them."""
-    monkeypatch.setattr(cells, "__version__", "0")
-    assert CELL.key == "1887fc3313231d3d61dc"
-    assert Cell(small_table(), FOLDED, LINEAR, 1000).key == "5075b40299e1105ccc28"
-
-
-def test_drawn_items_are_in_the_key_and_first_ones_are_as_before(monkeypatch):
-    """A set of which nothing is drawn has the key that it had before there was a choice."""
-    monkeypatch.setattr(cells, "__version__", "0")
+def test_keys_stay_the_same():
+    """Hours of computation depend on them: a change of the code must not change the keys of committed rows."""
+    assert CELL.key == "b54077fbe22ce9eab06f"
+    assert Cell(small_table(), FOLDED, LINEAR, 1000).key == "044f648235f7db85e37c"
     first, drawn = (replace(CELL, dataset=replace(BLOBS, items=40, drawn=drawn)) for drawn in (False, True))
-    assert first.key == "5a8a53ea2de5d0081e8d" != drawn.key
+    assert first.key == "a37475a704026dcee7cc" != drawn.key
+
+
+def test_the_revision_of_a_method_is_in_the_key(monkeypatch):
+    """Also that of an aggregator among the parameters; the version of the package is not."""
+    linear = Cell(small_table(), BLOBS, LINEAR, 1000)
+    before = CELL.key, linear.key
+    monkeypatch.setattr("manyhands.__version__", "99")
+    monkeypatch.setitem(revisions.REVISIONS, "glad", 2)
+    assert (CELL.key, linear.key) == before
+    monkeypatch.setitem(revisions.REVISIONS, "majority-vote", 2)
+    assert CELL.key == before[0] and linear.key != before[1]
+    monkeypatch.setitem(revisions.REVISIONS, "dawid-skene", 2)
+    assert CELL.key != before[0]
+
+
+def test_every_revision_is_of_a_method():
+    """A renamed method takes its number along."""
+    assert set(revisions.REVISIONS) <= set(registry.names())
+    assert all(number > 1 for number in revisions.REVISIONS.values())
 
 
 def test_the_regression_behind_two_stages_has_parameters_of_its_own():
@@ -73,11 +89,11 @@ def test_the_regression_behind_two_stages_has_parameters_of_its_own():
     strong, named = (replace(LINEAR, parameters=LINEAR.parameters | more) for more in (settings[0], {}))
     plain = {row: run_cell(Cell(small_table([r]), BLOBS, r, 1000)).metrics for row, r in {1: strong, 2: named}.items()}
     assert plain[1]["log_loss"] != plain[2]["log_loss"]
-    refuse_unusable([Cell(small_table([row]), BLOBS, row, 1000)])
+    check_methods([Cell(small_table([row]), BLOBS, row, 1000)])
     network = Row("network", "two-stage", parameters={"classifier__C": 1.0})
     for strange in (network, replace(LINEAR, parameters=LINEAR.parameters | {"classifier__c": 1.0})):
         with pytest.raises(ParameterError, match="no parameter of two-stage called 'classifier__"):
-            refuse_unusable([Cell(small_table([strange]), BLOBS, strange, 1000)])
+            check_methods([Cell(small_table([strange]), BLOBS, strange, 1000)])
 
 
 def test_a_classifier_by_hand():
@@ -132,7 +148,7 @@ def test_held_out_labels_choose_the_setting():
     found = run_cell(Cell(small_table([row]), BLOBS, row, 1000))
     part = make_part(BLOBS, 1000)
     models = [make_estimator(row, 1000, setting=setting) for setting in settings]
-    by_hand = compare(models, part.X, part.annotations, random_state=1000)
+    by_hand = compare(models, part.annotations, part.X, random_state=1000)
     assert found.chosen == settings[by_hand.names.index(by_hand.best)]
     chosen = models[by_hand.names.index(by_hand.best)].fit(part.X, part.annotations)
     assert found.metrics["accuracy"] == metrics.accuracy(part.y_test, chosen.predict(part.X_test))
@@ -180,7 +196,14 @@ def test_one_seed_is_enough_where_nothing_is_drawn():
 def test_what_cannot_be_run_is_refused_before_any_work(rows, datasets, sentence):
     """One sentence that names the table and the part of it."""
     with pytest.raises(ParameterError, match=sentence):
-        refuse_unusable([Cell(small_table(rows, datasets), d, row, 1000) for d in datasets for row in rows])
+        refuse([Cell(small_table(rows, datasets), d, row, 1000) for d in datasets for row in rows])
+
+
+def refuse(cells):
+    """What every run checks first."""
+    check_methods(cells)
+    with DataBuilder() as builder:
+        builder.check(cells)
 
 
 def test_missing_data_is_one_sentence(monkeypatch):
@@ -188,7 +211,7 @@ def test_missing_data_is_one_sentence(monkeypatch):
     monkeypatch.delenv("MANYHANDS_DATA", raising=False)
     birds = DataSet("birds", load="agg/bluebirds")
     with pytest.raises(AnnotationError, match="data set 'birds': The environment variable MANYHANDS_DATA is not set"):
-        refuse_unusable([Cell(small_table(), birds, VOTE, 1000)])
+        refuse([Cell(small_table(), birds, VOTE, 1000)])
 
 
 def test_what_a_set_lacks_is_one_sentence():
@@ -205,6 +228,6 @@ def test_learners_that_draw_nothing_need_one_seed():
     """Solvers on data that are always the same; folds, networks and restarts need all seeds."""
     always = DataSet("always", make="make_blobs", arguments=BLOBS.arguments, seeded=())
     raykar, restarted = Row("raykar", "raykar"), Row("restarted", "raykar", parameters={"n_init": 3})
-    found = {row.name: draws(always, row) for row in (LINEAR, raykar, restarted, Row("network", "two-stage"))}
+    found = {row.name: depends_on_seed(always, row) for row in (LINEAR, raykar, restarted, Row("network", "two-stage"))}
     assert found == {"linear": False, "raykar": False, "restarted": True, "network": True}
-    assert draws(FOLDED, raykar) and draws(BLOBS, LINEAR)
+    assert depends_on_seed(FOLDED, raykar) and depends_on_seed(BLOBS, LINEAR)

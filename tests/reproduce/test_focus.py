@@ -7,11 +7,14 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.exceptions import ParameterError
+from manyhands.reproduce import markdown, pages
 from manyhands.reproduce import rendering as show
-from manyhands.reproduce.cells import cells_of, make_estimator, refuse_unusable
+from manyhands.reproduce.cells import cells_of, check_methods
+from manyhands.reproduce.estimators import make_estimator
 from manyhands.reproduce.records import Records
+from manyhands.reproduce.significance import half_width, pairs
 from manyhands.reproduce.tables import Table
-from manyhands.reproduce.verdicts import entries, half_width, pairs
+from manyhands.reproduce.verdicts import entries
 
 TOML = """
 title = "Ours beside theirs"
@@ -99,23 +102,25 @@ def test_the_interval_is_that_of_the_t_distribution():
 
 def test_the_page_shows_differences_with_intervals():
     """In a table of its own."""
-    shown = show.page(TABLE, cells_of(TABLE), records(), "manyhands reproduce")
-    text = show.to_markdown(shown)
-    assert "## Ours less each of the others" in text and "corrected for 8 pairs (Holm)" in text
-    assert "| data set | metric | method | difference (95 % interval) | p |" in text
+    shown = pages.page(TABLE, cells_of(TABLE), records(), "manyhands reproduce")
+    text = markdown.to_markdown(shown)
+    assert "## Ours minus each of the others" in text and "corrected for 8 pairs (Holm)" in text
+    assert "| data set | metric | method | difference (95% interval) | p |" in text
     assert (
         "| crowd | accuracy | vote | 10.5 ± 3.3 | 0.0" in text
         and "| large | macro F1 | one-coin | 0.4 ± 3.0 | 1 |" in text
     )
     assert "Methods that differ" not in text
-    assert all(", accuracy: ours above vote" in said or ", macro F1: " in said for said in show.differing(shown))
+    assert all(
+        ", accuracy: ours above vote" in message or ", macro F1: " in message for message in show.differing(shown)
+    )
     assert show.differing(shown)
 
 
 def test_nothing_is_compared_before_it_is_measured():
     """No empty table."""
-    text = show.to_markdown(show.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
-    assert "less each of the others" not in text
+    text = markdown.to_markdown(pages.page(TABLE, cells_of(TABLE), Records(), "manyhands reproduce"))
+    assert "minus each of the others" not in text
 
 
 def test_parameters_of_one_set_hold_there_alone():
@@ -128,21 +133,21 @@ def test_parameters_of_one_set_hold_there_alone():
         table.check()
     table = Table.from_toml(TOML.replace("max_iter = 7", "max_iter = -7"), "own/focus")
     with pytest.raises(ParameterError, match="row 'ours': The parameter 'max_iter'"):
-        refuse_unusable(cells_of(table, seeds=1))
+        check_methods(cells_of(table, seeds=1))
 
 
 def test_a_row_may_skip_a_set():
-    """With a reason, which is told where something was published; all else is measured."""
+    """With a reason, which is shown where something was published; all else is measured."""
     text = TOML.replace(
         'method = "one-coin"', 'method = "one-coin"\nskip = { large = "too large" }\npublished = { large = 90 }'
     )
     table = Table.from_toml(text, "own/focus")
     places = {(cell.row.name, cell.dataset.name) for cell in cells_of(table)}
     assert ("one-coin", "crowd") in places and ("one-coin", "large") not in places and len(places) == 5
-    shown = show.page(table, cells_of(table), Records(), "")
+    shown = pages.page(table, cells_of(table), Records(), "")
     (skipped,) = [e for e in shown["entries"] if e["why"]]
     assert (skipped["row"], skipped["dataset"], skipped["verdict"]) == ("one-coin", "large", "not measured")
-    assert "- one-coin on large: too large" in show.to_markdown(shown)
+    assert "- one-coin on large: too large" in markdown.to_markdown(shown)
 
 
 MISTAKES = {
@@ -178,8 +183,8 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_sentence(mistake):
     """Which table, which part, what would be right."""
-    right, wrong, said = MISTAKES[mistake]
+    right, wrong, message = MISTAKES[mistake]
     assert right in TOML
     with pytest.raises(ParameterError, match="own/focus") as caught:
         Table.from_toml(TOML.replace(right, wrong, 1), "own/focus")
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

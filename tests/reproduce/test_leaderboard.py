@@ -5,7 +5,9 @@ import pytest
 from manyhands import datasets, registry
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import leaderboard
-from manyhands.reproduce.cells import cells_of, make_estimator
+from manyhands.reproduce.cells import cells_of
+from manyhands.reproduce.estimators import make_estimator
+from manyhands.reproduce.standings import standings
 from manyhands.reproduce.tables import DataSet, Row, Table
 from manyhands.reproduce.verdicts import entries
 from measuring import made_up
@@ -49,31 +51,31 @@ def test_ranks_by_hand():
     """Equals share a place, who failed is last, and sets without figures do not count."""
     values = {("x", "a"): [0.9], ("x", "b"): [0.9], ("x", "c"): [0.5]}
     values |= {("y", "a"): [0.7], ("y", "b"): ["no luck"], ("y", "c"): [0.8]}
-    table = {s.row: s for s in leaderboard.standings(found(values))}
+    table = {s.row: s for s in standings(found(values))}
     assert {row: s.rank for row, s in table.items()} == {"a": 1.75, "b": 2.25, "c": 2.0}
     assert list(table) == ["a", "c", "b"] and {s.n_sets for s in table.values()} == {2}
-    assert leaderboard.standings(found({})) == []
+    assert standings(found({})) == []
 
 
 def test_whatever_is_lower_may_be_better():
     """Log loss for instance."""
     table = Table("own/board", "Board", "", "", tuple(SETS[:1]), tuple(ROWS[:2]), seeds=1, metrics=("log_loss",))
     records = made_up(table, {})
-    told = zip(cells_of(table), [0.9, 0.2])
-    records.by_key.update({c.key: {"key": c.key, "metrics": {"log_loss": value}} for c, value in told})
-    best, _ = leaderboard.standings(entries(table, cells_of(table), records), "log_loss")
+    result = zip(cells_of(table), [0.9, 0.2])
+    records.by_key.update({c.key: {"key": c.key, "metrics": {"log_loss": value}} for c, value in result})
+    best, _ = standings(entries(table, cells_of(table), records), "log_loss")
     assert (best.row, best.rank, best.n_near_best) == ("b", 1.0, 1)
 
 
 def test_near_the_best_is_one_standard_error():
     """Of a share of the test items, or over seeds where that is larger."""
     values = {("x", "a"): [0.9, 0.9], ("x", "b"): [0.871, 0.871], ("x", "c"): [0.869, 0.869]}
-    near = {s.row: s.n_near_best for s in leaderboard.standings(found(values))}  # sqrt(0.9 * 0.1 / 100) = 3 points
+    near = {s.row: s.n_near_best for s in standings(found(values))}  # sqrt(0.9 * 0.1 / 100) = 3 points
     assert near == {"a": 1, "b": 1, "c": 0}
-    near = {s.row: s.n_near_best for s in leaderboard.standings(found(values, n_test=10**6))}
+    near = {s.row: s.n_near_best for s in standings(found(values, n_test=10**6))}
     assert near == {"a": 1, "b": 0, "c": 0}
     values["x", "a"] = [0.8, 1.0]  # ten points over seeds
-    assert {s.n_near_best for s in leaderboard.standings(found(values, n_test=10**6))} == {1}
+    assert {s.n_near_best for s in standings(found(values, n_test=10**6))} == {1}
 
 
 def test_the_page_says_it_all():
@@ -87,7 +89,7 @@ def test_the_page_says_it_all():
 
 
 def test_names_choose_among_both_tables():
-    """A table that knows none of them is left out; a name that nobody knows is one sentence."""
+    """A table that knows none of them is left out; an unknown name is one sentence."""
     (only,) = leaderboard.wanted(["Bluebirds", "kos"])
     assert only.name == "leaderboard/aggregators"
     assert [one.name for one in (*only.datasets, *only.rows)] == ["bluebirds", "kos"]

@@ -82,17 +82,17 @@ def test_further_posteriors_are_labels_too():
     assert own_figures(model, part(None)) == {}
 
 
-def test_what_is_said_of_planted_workers_and_items():
-    """Expertise by what a method says, else by its confusion matrices, else by its posterior; difficulty by ranks."""
+def test_estimates_of_simulated_workers_and_items():
+    """Expertise by the method's own estimate, its confusion matrices or its posterior; difficulty by ranks."""
     planted = {"expertise": np.full((2, 3), 0.5), "difficulty": np.arange(6.0)}
     there = Part(None, VOTES, np.zeros(6, int), planted=planted)
-    told = Fitted(expertise_=np.full((2, 3), 0.75), difficulty_=np.arange(6.0) ** 2)
-    assert planted_figures(told, there) == {"expertise_error": 0.25, "difficulty_rank": pytest.approx(1)}
+    result = Fitted(expertise_=np.full((2, 3), 0.75), difficulty_=np.arange(6.0) ** 2)
+    assert planted_figures(result, there) == {"expertise_error": 0.25, "difficulty_rank": pytest.approx(1)}
     assert planted_figures(Fitted(confusion_=np.full((2, 3, 3), 0.4)), there) == {"expertise_error": pytest.approx(0.1)}
     sure = Fitted(posterior_=np.eye(3)[[0] * 6], difficulty_=np.zeros(6))
     found = planted_figures(sure, there)
     assert found["difficulty_rank"] == 0 and found["expertise_error"] > 0.1
-    assert planted_figures(told, part([0] * 6)) == {}
+    assert planted_figures(result, part([0] * 6)) == {}
 
 
 def test_how_far_expected_accuracies_are_off():

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.reproduce import rendering as show
+from manyhands.reproduce import pages
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.plots import _size, to_svg
 from manyhands.reproduce.tables import Published
@@ -19,7 +19,7 @@ OVER = [replace(VOTE, published={d.name: Published(85.0) for d in SETS}), SKENE]
 
 def page_of(table):
     values = {(d.name, row.name): [0.9, 0.8 + d.remove / 9] for d in table.datasets for row in table.rows}
-    return show.page(table, cells_of(table), made_up(table, values), "manyhands reproduce own/small")
+    return pages.page(table, cells_of(table), made_up(table, values), "manyhands reproduce own/small")
 
 
 def test_without_matplotlib_one_sentence(monkeypatch):

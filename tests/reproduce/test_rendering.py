@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from manyhands.reproduce import markdown, pages
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.tables import Row
@@ -27,7 +28,7 @@ COMMAND = "manyhands reproduce own/small"
 
 @pytest.fixture(name="shown")
 def page():
-    return show.page(TABLE, cells_of(TABLE), made_up(TABLE, VALUES), COMMAND)
+    return pages.page(TABLE, cells_of(TABLE), made_up(TABLE, VALUES), COMMAND)
 
 
 def test_the_object_says_where_figures_come_from(shown):
@@ -42,7 +43,7 @@ def test_the_object_says_where_figures_come_from(shown):
 
 def test_markdown_shows_all_of_it(shown):
     """Figures beside published ones, verdicts, pairs, what failed and what is not measured."""
-    text = show.to_markdown(shown)
+    text = markdown.to_markdown(shown)
     assert "| crowd | vote | 90.4 ± 0.5 | 90.0 | within | 4 |" in text
     assert "| crowd | D&S | 98.9 ± 0.2 | 95.0 ± 1.0 | above | 4 |" in text
     assert "| crowd | oracle |  | 99.0 | not measured | 0 |" in text
@@ -51,13 +52,13 @@ def test_markdown_shows_all_of_it(shown):
     for sentence in ("The crowd is made up.", COMMAND, "c0ffeec0ffee", "2 cores, x86_64", "4, from 1000 to 1003"):
         assert sentence in text
     assert "a|b on crowd: ValueError: no luck" in text and "oracle: it sees the truth" in text
-    assert "during a run sees any truth: held-out labels of workers decide" in text and "log loss" not in text
+    assert "uses ground truth: held-out labels of workers decide" in text and "log loss" not in text
 
 
 def test_truth_of_validation_items_is_marked():
     """Where a table reproduces such a protocol."""
     table = small_table(validation_truth=True)
-    text = show.to_markdown(show.page(table, cells_of(table), made_up(table, {}), COMMAND))
+    text = markdown.to_markdown(pages.page(table, cells_of(table), made_up(table, {}), COMMAND))
     assert "chosen by the truth of validation items" in text and "held-out labels" not in text
 
 
@@ -67,14 +68,16 @@ def test_a_quick_run_gives_no_verdict():
     cells = cells_of(table, quick=True)
     records = made_up(table, {})
     records.by_key.update({c.key: {"key": c.key, "metrics": {"accuracy": 0.9}, "commit": None} for c in cells})
-    shown = show.page(table, cells, records, COMMAND)
+    shown = pages.page(table, cells, records, COMMAND)
     assert {entry["verdict"] for entry in shown["entries"]} == {"quick run"}
-    assert "the figures mean nothing" in show.notes(shown)[0] and "not run from a clone" in " ".join(show.notes(shown))
+    assert "the figures have no meaning" in show.notes(shown)[0] and "not run from a clone" in " ".join(
+        show.notes(shown)
+    )
 
 
 def test_csv_has_a_line_per_figure(shown):
     """Empty where there is none; each line says where it comes from."""
-    rows = list(csv.DictReader(io.StringIO(show.to_csv(shown))))
+    rows = list(csv.DictReader(io.StringIO(markdown.to_csv(shown))))
     assert len(rows) == 7  # four rows by accuracy, three by log loss, which nobody published
     first = rows[0]
     assert float(first["mean"]) == pytest.approx(90.375) and first["verdict"] == "within"
@@ -90,7 +93,7 @@ def test_further_metrics_stand_side_by_side():
     records = made_up(table, {}, metrics={})
     values = [{"accuracy": 0.9, "log_loss": 0.25, "fit_seconds": 0.0123}, {"accuracy": 0.9, "log_loss": 0.35}]
     records.by_key.update({c.key: {"key": c.key, "metrics": v} for c, v in zip(cells_of(table), values)})
-    shown = show.page(table, cells_of(table), records, COMMAND)
+    shown = pages.page(table, cells_of(table), records, COMMAND)
     columns, rows = show.further(shown)
     assert columns == ["data set", "method", "log loss", "fit seconds"]
     assert rows == [["crowd", "vote", "0.300 ± 0.071", "0.012"]]

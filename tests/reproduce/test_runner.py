@@ -13,10 +13,10 @@ import pytest
 
 from manyhands.exceptions import ManyhandsError, OutputExistsError, ParameterError
 from manyhands.progress import listening
-from manyhands.reproduce import runner
+from manyhands.reproduce import load_table, runner
 from manyhands.reproduce.cells import cells_of, run_cell
 from manyhands.reproduce.records import appending, read_records
-from manyhands.reproduce.tables import Row, load_table
+from manyhands.reproduce.tables import Row
 from measuring import CROWD, SKENE, TOML, VOTE, dies, small_table, stillborn, tells_threads
 
 QUICK = {"quick": True, "jobs": 1}
@@ -31,10 +31,10 @@ def figures(records):
     }
 
 
-def test_every_cell_is_a_line_that_tells_all(tmp_path):
+def test_every_cell_is_a_complete_row(tmp_path):
     """Values, seconds, memory, seed, versions, parameters, commit, machine; and the work is reported."""
-    heard = []
-    with listening(lambda *told: heard.append(told)):
+    reports = []
+    with listening(lambda *result: reports.append(result)):
         found = runner.run(small_table(), tmp_path, **QUICK)
     lines = [json.loads(line) for line in (tmp_path / "own-small.jsonl").read_text().splitlines()]
     assert len(lines) == len(found.by_key) == 4 and found.n_torn == 0
@@ -43,7 +43,7 @@ def test_every_cell_is_a_line_that_tells_all(tmp_path):
     assert lines[0]["table"] == "own/small" and {line["seed"] for line in lines} == {501000, 501001}
     assert all(line["quick"] and 0 < line["metrics"]["accuracy"] <= 1 and line["seconds"] > 0 for line in lines)
     assert sys.platform != "linux" or all(10 < line["peak_mb"] < 2000 for line in lines)
-    assert heard == [(done, 4, "own/small") for done in range(5)]
+    assert reports == [(done, 4, "own/small") for done in range(5)]
 
 
 def test_the_number_of_processes_does_not_show(tmp_path):
@@ -60,7 +60,7 @@ def test_a_finished_run_has_nothing_to_do_and_a_changed_table_little(tmp_path, m
     before = (tmp_path / "own-small.jsonl").read_bytes()
     started = []
     real = runner._start
-    monkeypatch.setattr(runner, "_start", lambda cell: started.append(str(cell)) or real(cell))
+    monkeypatch.setattr(runner, "_start", lambda cell, data: started.append(str(cell)) or real(cell, data))
     runner.run(small_table([VOTE]), tmp_path, **QUICK)
     assert (tmp_path / "own-small.jsonl").read_bytes() == before and started == []
     runner.run(small_table([VOTE, SKENE]), tmp_path, seeds=1, **QUICK)
@@ -93,13 +93,13 @@ def test_a_process_that_dies_is_a_failed_cell(tmp_path, monkeypatch):
 def test_a_process_that_does_not_come_up_is_nobodys_failure(tmp_path, monkeypatch):
     """Nothing is recorded against the cell."""
     monkeypatch.setattr(runner, "_work", stillborn)
-    with pytest.raises(ManyhandsError, match=r"did not come up: it ended with code 3.*__main__"):
+    with pytest.raises(ManyhandsError, match=r"did not start: it ended with code 3.*__main__"):
         runner.run(small_table([VOTE]), tmp_path, jobs=1)
     assert read_records(tmp_path / "own-small.jsonl").by_key == {}
 
 
 def test_each_process_has_one_thread_and_one_cell(tmp_path, monkeypatch):
-    """And the environment of whoever asked is as it was."""
+    """And the environment of the caller is unchanged."""
     monkeypatch.setattr(runner, "_work", tells_threads)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -111,19 +111,19 @@ def test_each_process_has_one_thread_and_one_cell(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("free", "at_once"), [(100.0, 1), (1e9, 3), (None, 3)])
 def test_memory_limits_how_many_run_at_once(monkeypatch, free, at_once):
-    """One always runs; as many as were asked for run where there is room or nobody knows."""
+    """One always runs; as many as were asked for run if there is memory, or the system does not report it."""
     monkeypatch.setattr(runner, "free_mb", lambda: free)
     running, most = set(), []
 
-    def start(cell):
+    def start(cell, data):
         running.add(cell.key)
         most.append(len(running))
         return cell.key, runner._Worker(NoProcess(), cell)
 
     monkeypatch.setattr(runner, "_start", start)
     monkeypatch.setattr(runner.connections, "wait", lambda lines: lines[:1])
-    monkeypatch.setattr(runner, "_received", lambda line, worker: {"metrics": {}})
-    monkeypatch.setattr(runner, "_go_on", lambda line, workers, waiting: (workers.pop(line), running.discard(line)))
+    monkeypatch.setattr(runner, "_receive", lambda line, worker: {"metrics": {}})
+    monkeypatch.setattr(runner, "_reuse_or_end", lambda line, workers, *_: (workers.pop(line), running.discard(line)))
     cells = cells_of(small_table(seeds=3))
     runner._run_all(cells, lambda record: None, 3, 500)
     assert max(most) == at_once and len(most) == 6
@@ -154,15 +154,17 @@ def test_a_run_that_was_ended_goes_on_where_it_was(tmp_path, ending):
     toml.write_text(TOML.rpartition("[[rows]]")[0])  # one row, three seeds
     path = tmp_path / "out" / "own-small.jsonl"
     process = start_command_that_sleeps(tmp_path, "reproduce", str(toml), "-o", str(path.parent), "--jobs", "1")
-    (child,) = children_of(process.pid)
-    os.kill(child, signal.SIGINT)  # a terminal sends Ctrl-C to everybody; it is for the one who started the others
+    children = children_of(process.pid)  # one builds data sets, one measures a cell
+    assert len(children) == 2
+    for child in children:
+        os.kill(child, signal.SIGINT)  # a terminal sends Ctrl-C to all processes; only the first one acts on it
     time.sleep(0.3)
-    assert children_of(process.pid) == [child]
+    assert children_of(process.pid) == children
     os.killpg(process.pid, signal.SIGINT) if ending == "SIGINT" else process.kill()
     err = process.communicate(timeout=20)[1].decode()
     assert process.returncode == (-9 if ending == "SIGKILL" else 130)
-    assert "Traceback" not in err and ("the same command goes on from there" in err) == (ending == "SIGINT")
-    wait_for(lambda: not Path(f"/proc/{child}").exists())
+    assert "Traceback" not in err and ("the same command resumes from there" in err) == (ending == "SIGINT")
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
     before = path.read_bytes()
     assert before.count(b"\n") == 1
     path.write_bytes(before + b'{"key": "cut o')  # as a kill in the middle of a line would leave it

@@ -96,7 +96,7 @@ def test_several_seeds_of_one_function_differ(monkeypatch):
 
 def test_features_are_standardised_by_the_training_part_alone():
     """Mean 0 and spread 1 where one learns; test rows are moved by the same numbers; constants stay finite."""
-    plain, part = (make_part(dataset(folds=5, features=how), 1000) for how in ("as they are", "standardised"))
+    plain, part = (make_part(dataset(folds=5, features=how), 1000) for how in ("raw", "standardised"))
     assert np.allclose(part.X[:, :2].mean(0), 0) and np.allclose(part.X[:, :2].std(0), 1)
     mean, spread = plain.X.mean(0), plain.X.std(0)
     assert np.allclose(part.X_test[:, :2], ((plain.X_test - mean) / spread)[:, :2])
@@ -145,7 +145,7 @@ def test_the_first_items_can_be_learnt_from_alone():
     assert (
         numbers(part.X) == list(range(9)) and len(part.annotations) == len(part.y_train) == 9 and len(part.X_test) == 4
     )
-    with pytest.raises(ParameterError, match="'toys' has 23 items to learn from, not 24"):
+    with pytest.raises(ParameterError, match="'toys' has 23 training items, not 24"):
         make_part(dataset(items=24), 1000)
 
 
@@ -170,7 +170,7 @@ def test_the_seed_alone_draws_the_items():
     removed = make_part(dataset(items=9, drawn=True, remove=0.5, features="standardised"), 1000)
     assert removed.annotations.item_ids.tolist() == first
     assert numbers(make_part(dataset(items=N_ITEMS, drawn=True), 1000).X) == list(range(N_ITEMS))
-    with pytest.raises(ParameterError, match="'toys' has 23 items to learn from, not 24"):
+    with pytest.raises(ParameterError, match="'toys' has 23 training items, not 24"):
         make_part(dataset(items=24, drawn=True), 1000)
 
 
@@ -206,7 +206,7 @@ def test_votes_without_workers_sit_on_seats_that_mean_nothing():
     np.add.at(found, (part.annotations.item, part.annotations.label), 1)
     assert np.array_equal(found, toy(votes=True).votes)
     assert part.annotations == make_part(data, 1001).annotations
-    many = crowds._seated(np.tile([[3, 4]], (4000, 1)), np.array([0, 1]))
+    many = crowds._from_counts(np.tile([[3, 4]], (4000, 1)), np.array([0, 1]))
     share = np.bincount(many.worker, many.label, 7) / 4000
     assert many.n_workers == 7 and np.abs(share - 4 / 7).max() < 0.04
 
@@ -245,16 +245,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_cannot_be_is_refused(said):
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_is_refused(message):
     """One sentence that names the data set."""
-    with pytest.raises(ParameterError, match=f"^The data set 'toys' {said}"):
-        make_part(dataset(**REFUSED[said]), 1000)
+    with pytest.raises(ParameterError, match=f"^The data set 'toys' {message}"):
+        make_part(dataset(**REFUSED[message]), 1000)
 
 
 def test_a_data_set_that_comes_from_nowhere():
     """Neither load nor make, or a function that makes no crowd."""
-    with pytest.raises(ParameterError, match="'air' is neither loaded nor made"):
+    with pytest.raises(ParameterError, match="'air' is neither loaded nor simulated"):
         make_part(DataSet("air"), 1000)
     with pytest.raises(ParameterError, match="make_truth gives no crowd"):
         make_part(DataSet("air", make="make_truth", arguments={"n_items": 5, "classes": 2}), 1000)

@@ -7,13 +7,14 @@ import json
 import pytest
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import plots, runner
+from manyhands.reproduce import markdown, pages, plots, runner
 from manyhands.reproduce import rendering as show
-from manyhands.reproduce.cells import Cell, cells_of, narrowed, refuse_unusable
+from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records
+from manyhands.reproduce.significance import pairs
 from manyhands.reproduce.tables import Published, Row, Table
-from manyhands.reproduce.verdicts import entries, pairs
+from manyhands.reproduce.verdicts import entries
 from measuring import CROWD
 
 TOML = """
@@ -60,7 +61,7 @@ def made_up(table=TABLE):
 
 
 def page(records=None):
-    return show.page(TABLE, cells_of(TABLE), made_up() if records is None else records, "manyhands reproduce")
+    return pages.page(TABLE, cells_of(TABLE), made_up() if records is None else records, "manyhands reproduce")
 
 
 def test_a_point_is_a_row_with_the_value_among_its_parameters():
@@ -92,7 +93,7 @@ def test_a_quick_run_measures_the_ends():
     cells = cells_of(TABLE, quick=True, seeds=1)
     assert [cell.row.at.get("max_iter") for cell in cells] == [1, 300, 1, 300, None]
     records = Records({cell.key: {"key": cell.key, "metrics": {"accuracy": 0.9}} for cell in cells[:4]})
-    _, lines = show.curves(show.page(TABLE, cells, records, ""), "accuracy")
+    _, lines = show.curves(pages.page(TABLE, cells, records, ""), "accuracy")
     assert [line[1] for line in lines] == ["", "1", "20", "300"]  # published of vote, and of 20
     assert lines[2] == ["crowd", "20", "(published 95.0 ± 1.0, not measured)", "", ""]
 
@@ -146,7 +147,7 @@ def test_a_sweep_is_read_line_by_line():
         ["crowd", "20", "94.2 ± 0.2 (published 95.0 ± 1.0, within)", "81.2 ± 0.2", ""],
         ["crowd", "300", "97.2 ± 0.2", "82.2 ± 0.2", ""],
     ]
-    text = show.to_markdown(page())
+    text = markdown.to_markdown(page())
     assert "## By accuracy\n\n| data set | max iter | D&S | one-coin | vote |" in text
     assert "## By log loss" in text and "| crowd | 300 | 97.2 ± 0.2 | 82.2 ± 0.2 |  |" in text
 
@@ -154,14 +155,14 @@ def test_a_sweep_is_read_line_by_line():
 def test_a_row_beside_the_sweep_may_be_all_that_is_wanted():
     """It stands nowhere then, either."""
     table = narrowed(TABLE, ["vote"])
-    shown = show.page(table, cells_of(table), made_up(), "")
+    shown = pages.page(table, cells_of(table), made_up(), "")
     assert show.curves(shown, "accuracy")[1] == [["crowd", "", "85.2 ± 0.2 (published 90.0, below)"]]
     assert b"vote" in to_svg(table, shown)
 
 
 def test_csv_and_json_have_the_value():
     """As a number."""
-    rows = list(csv.DictReader(io.StringIO(show.to_csv(page()))))
+    rows = list(csv.DictReader(io.StringIO(markdown.to_csv(page()))))
     assert [(r["row"], r["x"]) for r in rows if r["metric"] == "accuracy"][2:5] == [
         ("D&S", "300"),
         ("one-coin", "1"),
@@ -252,18 +253,18 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_sentence(mistake):
     """Which table, which part, what would be right."""
-    right, wrong, said = MISTAKES[mistake]
+    right, wrong, message = MISTAKES[mistake]
     assert right in TOML
     with pytest.raises(ParameterError, match="own/sweep") as caught:
         Table.from_toml(TOML.replace(right, wrong, 1), "own/sweep")
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_value_that_a_method_refuses_is_found_before_any_work():
     """Also where it is not the first of the sweep, nor the last."""
     table = Table.from_toml(TOML.replace("[1, 20, 300]", "[1, -20, 300]").replace("{ 20 =", "{ 1 ="), "own/sweep")
     with pytest.raises(ParameterError, match="own/sweep, row 'D&S': The parameter 'max_iter'"):
-        refuse_unusable(cells_of(table))
+        check_methods(cells_of(table))
 
 
 def test_what_is_published_of_a_sweep_may_stand_without_a_method():

@@ -7,7 +7,8 @@ import pytest
 from manyhands.cli.app import run
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import load_table
-from manyhands.reproduce.tables import METRICS, DataSet, Published, Row, Table
+from manyhands.reproduce.metric_names import METRICS
+from manyhands.reproduce.tables import DataSet, Published, Row, Table
 
 SMALL = """
 title = "A small table"
@@ -58,9 +59,9 @@ def refusal(text):
     """The sentence with which a table is refused: one line that begins with where and ends with a stop."""
     with pytest.raises(ParameterError) as caught:
         Table.from_toml(text, "small/table-9")
-    said = str(caught.value)
-    assert "small/table-9" in said and said.endswith(".") and "\n" not in said
-    return said
+    message = str(caught.value)
+    assert "small/table-9" in message and message.endswith(".") and "\n" not in message
+    return message
 
 
 def test_a_table_holds_what_its_text_says():
@@ -113,7 +114,7 @@ MISTAKES = {
     "an unknown set": (
         '"labelme"',
         '"labelmee"',
-        "there is no set 'labelmee' for MANYHANDS_DATA; the nearest is 'labelme'",
+        "there is no data set 'labelmee' for MANYHANDS_DATA; the nearest is 'labelme'",
     ),
     "an unknown choice of features": ('"efficientnet"', '"vgg61"', "no choice of features of labelme called 'vgg61'"),
     "an unknown argument of load": ("{ features =", "{ feature =", "no argument of load called 'feature'"),
@@ -164,12 +165,12 @@ MISTAKES = {
     "seeds for what is loaded": ("remove = 0.25", 'seeded = ["random_state"]', "there is no key 'seeded'"),
     "all annotations removed": ("remove = 0.25", "remove = 1.0", "remove must be a number at least 0 and at most 0.99"),
     "one fold": ("remove = 0.25", "folds = 1", "folds must be a whole number at least 2, not 1"),
-    "unknown features": ('"standardised"', '"scaled"', "features must be one of 'as they are', 'standardised'"),
+    "unknown features": ('"standardised"', '"scaled"', "features must be one of 'raw', 'standardised'"),
     "neither method nor why": ('method = "two-stage"', "", "row 'DL-MV': give either method"),
     "both method and why": ("then =", 'why = "no reason"\nthen =', "row 'Triplet': give either method"),
     "parameters without a method": ("published = { scenes = 80 }", "parameters = { a = 1 }", "belong to a method"),
     "one setting to choose from": ("[{}, { learning_rate = 0.003 }]", "[{}]", "choose must be a list of 2 or more"),
-    "an embedding that nothing follows": ('then = "logistic-regression"', "", "triplet learns no classes"),
+    "an embedding that nothing follows": ('then = "logistic-regression"', "", "triplet predicts no classes"),
     "then behind a classifier": ('method = "two-stage"', 'method = "raykar"\nthen = "network"', "raykar is none"),
     "a share in per cent of a table of shares": ("points = true", "", "77.2 for 'scenes' is no share"),
     "a share above 100 per cent": ("scenes = 77.2", "scenes = 772", "772 for 'scenes' is no share"),
@@ -224,9 +225,9 @@ def test_numbers_and_files_that_are_too_long():
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_sentence(mistake):
     """Whatever is wrong, the sentence says which table, which key, and what would be right."""
-    right, wrong, said = MISTAKES[mistake]
+    right, wrong, message = MISTAKES[mistake]
     assert SMALL.count(right) >= 1
-    assert said in refusal(SMALL.replace(right, wrong, 1))
+    assert message in refusal(SMALL.replace(right, wrong, 1))
 
 
 def test_odd_values_are_refused_or_read():

@@ -6,8 +6,9 @@ import pytest
 from scipy.stats import ttest_rel
 
 from manyhands.reproduce.cells import cells_of
+from manyhands.reproduce.significance import paired_t, pairs
 from manyhands.reproduce.tables import Published, Row
-from manyhands.reproduce.verdicts import entries, paired_t, pairs
+from manyhands.reproduce.verdicts import entries
 from measuring import CROWD, FOLDED, SKENE, UNKNOWN, VOTE, made_up, small_table
 
 
@@ -71,7 +72,7 @@ def test_what_rounding_hides_is_within():
 
 
 def test_failures_and_rows_without_a_method_are_kept():
-    """Nothing that was published is left out, and errors are told once."""
+    """Nothing that was published is left out, and errors are listed once."""
     table = small_table([VOTE, UNKNOWN], [CROWD, FOLDED], seeds=3)
     records = made_up(table, {("crowd", "vote"): ["no luck", 0.9, "no luck"]})
     found = {(e.dataset, e.row): e for e in entries(table, cells_of(table), records)}
@@ -134,7 +135,7 @@ def test_many_pairs_are_corrected_by_holm():
 
 
 def test_only_shared_seeds_are_paired():
-    """Seeds that failed for one are left out for both; folds are told from seeds."""
+    """Seeds that failed for one are left out for both; folds are distinguished from seeds."""
     rows = [Row(name, "dawid-skene", parameters={"max_iter": n + 5}) for n, name in enumerate("ab")]
     table = small_table(rows, [CROWD, FOLDED], seeds=5)
     a, b = [0.9, "x", 0.92, 0.95, 0.96], [0.7, 0.1, 0.75, 0.71, "y"]

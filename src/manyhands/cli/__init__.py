@@ -1,7 +1,8 @@
-"""The command line: one short file per command.
+"""The command line: one short file per command, each of which parses arguments, makes one library call and prints.
 
-Data goes to stdout, words go to stderr. Exit codes (docs/command-line.md): 0 done, 1 a fault of ours, 2 usage, 3 input
-that cannot be used or a file that the system cannot read or write, 4 a quality gate, 5 a limit, 130 interrupted.
+Data goes to stdout, text for people to stderr. Exit codes (docs/command-line.md): 0 success, 1 internal error, 2 usage
+error, 3 input that cannot be used or a file that the system cannot read or write, 4 quality threshold not reached,
+5 resource limit, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; every error of ours becomes one sentence, and an interruption one line.
+    """Run the command line: print errors as one sentence, an interruption as one line, and exit with a code.
 
-    Imports take most of a second, so an interruption is expected there, too.
+    Imports take most of a second, so an interruption during imports is handled, too.
     """
-    sys.excepthook = _show_fault
-    _fill_standard_streams()
+    sys.excepthook = _show_internal_error
+    _open_standard_streams()
     before = _end_at_once_when_interrupted()
     _check_processor()
     from manyhands.cli.app import run
@@ -35,7 +36,7 @@ def main() -> None:
 
 
 def _check_processor() -> None:
-    """End with one sentence where the data-frame library cannot run, before the commands import it themselves."""
+    """Exit with one sentence if the data-frame library cannot run on this processor, before commands import it."""
     from manyhands.exceptions import MissingExtraError
 
     try:
@@ -46,41 +47,42 @@ def _check_processor() -> None:
 
 
 def _end_at_once_when_interrupted() -> Any:
-    """Until it is undone, Ctrl-C ends the process with one line; the handler that was there before, if it was replaced.
+    """Let Ctrl-C end the process with one line; return the previous handler if it was replaced.
 
-    An exception within an import may be lost in it, or leave half a module. Nothing is open yet that could be harmed.
+    An exception during an import may be swallowed, or leave a partly initialised module. No file is open yet.
     """
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             return signal.signal(signal.SIGINT, _end_interrupted)
-    except ValueError:  # not in the main thread, which alone gets signals
+    except ValueError:  # not in the main thread; only that one gets signals
         pass
     return None
 
 
 def _end_interrupted(*_: Any) -> None:
+    """Print one line and exit at once."""
     try:
-        os.write(2, b"manyhands: interrupted; every file that is there is whole\n")
+        os.write(2, b"manyhands: interrupted; all files that exist are complete\n")
     finally:
         os._exit(_INTERRUPTED)
 
 
-def _fill_standard_streams() -> None:
-    """Where the shell closed a stream, let no file take its number: what is printed would end up in that file."""
+def _open_standard_streams() -> None:
+    """Open streams that the shell closed, so that no file gets their number and printed text ends up in it."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as the process runs
 
 
-def _show_fault(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """The traceback of a fault of ours, in which nothing of the data can move the cursor."""
+def _show_internal_error(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print the traceback of an internal error, control characters in it as escapes."""
     import traceback
 
-    from manyhands.cli.show import say
+    from manyhands.cli.show import echo
 
     for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
-        say(line)
+        echo(line)

@@ -1,4 +1,4 @@
-"""The commands, and what happens when one of them fails."""
+"""All commands, and the conversion of errors to one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
 from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
-from manyhands.cli.output_targets import STANDARD_OUTPUT, print_data, print_json
 from manyhands.cli.predict import predict
+from manyhands.cli.printing import STANDARD_OUTPUT, print_data, print_json
 from manyhands.cli.reproduce import reproduce
-from manyhands.cli.show import say
+from manyhands.cli.show import echo
 from manyhands.cli.simulate import simulate
 from manyhands.cli.train import train
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
-_FULL = (errno.ENOSPC, errno.EFBIG)  # of a file that we write, an error has the name
+_FULL = (errno.ENOSPC, errno.EFBIG)  # errors of files that we write name the file; these do not
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="""Noisy crowd labels in; labels one can trust and an account of every worker out.
+    help="""Infer labels from crowd annotations, report the quality of each worker, train classifiers.
 
 \b
 Examples:
@@ -45,15 +45,16 @@ Examples:
   manyhands demo
 """,
 )
-_OF_DATA = (inspect, aggregate, agree, convert, train, predict, evaluate)
-_VERBS = (*_OF_DATA, methods, simulate, demo, reproduce, leaderboard)
-_COMMANDS = {one.__name__: one for one in _VERBS}
+_JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
+_ALL = (*_JOBS, methods, simulate, demo, reproduce, leaderboard)
+_COMMANDS = {one.__name__: one for one in _ALL}
 for command in _COMMANDS.values():
-    app.command()(command)
+    app.command(help=(command.__doc__ or "").replace("\\b", "\b"))(command)  # click's mark of text with line breaks
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
         print_data(f"manyhands {__version__}\n")
         raise typer.Exit
 
@@ -62,11 +63,22 @@ def _show_version(wanted: bool) -> None:
 def _options(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
 ) -> None:
-    """Options that go before any command."""
+    """Options before any command."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code; what the crowd does not allow to conclude becomes a note."""
+    """Run one command; every `CrowdWarning` is printed as a note.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The command line without the name of the program.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("always", CrowdWarning)
         warnings.showwarning = _show_warning
@@ -74,11 +86,12 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; errors become one sentence."""
     try:
-        return app(arguments, standalone_mode=False) or 0  # a command that ends early says with which code
+        return app(arguments, standalone_mode=False) or 0  # a command that exits early returns its code
     except (typer.Abort, KeyboardInterrupt):
-        return _fail(arguments, "interrupted; every file that is there is whole", INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output had enough
+        return _fail(arguments, "interrupted; all files that exist are complete", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output closed it
         _discard_output()
         return 0
     except (ParameterError, OutputExistsError) as error:
@@ -97,32 +110,33 @@ def _run(arguments: list[str]) -> int:
 
 
 def _sentence(error: OSError) -> str:
-    """Which file the system could not read or write, and why; whatever writes names the file as the user knows it."""
-    said = error.strerror or str(error) or type(error).__name__
+    """Return which file the system could not read or write, and why."""
+    reason = error.strerror or str(error) or type(error).__name__
     if error.filename == STANDARD_OUTPUT or (error.filename is None and error.errno in _FULL):
-        _discard_output()  # else Python tries to write the rest of it once more, and complains
-        return f"{STANDARD_OUTPUT}: {said}."
+        _discard_output()  # otherwise Python tries to write the rest once more at exit, and prints an error
+        return f"{STANDARD_OUTPUT}: {reason}."
     if error.filename is None:
-        return f"The system cannot read or write a file: {said}."
+        return f"The system cannot read or write a file: {reason}."
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-    return f"{name}: {said}."
+    return f"{name}: {reason}."
 
 
 def _discard_output() -> None:
-    """Send whatever still waits for standard output nowhere."""
+    """Redirect what is still buffered for standard output to the null device."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(arguments: list[str], sentence: str, code: int) -> int:
-    """One sentence on stderr; with --json an object on stdout too, for whoever reads that."""
-    say(f"manyhands: {sentence}")
+    """Print one sentence to stderr, with --json also an object to stdout, and return the code."""
+    echo(f"manyhands: {sentence}")
     if "--json" in arguments:
-        with suppress(OSError):  # the sentence is on stderr, whatever became of stdout
+        with suppress(OSError):  # the sentence is on stderr even if stdout fails
             print_json({"schema": 1, "error": {"code": code, "message": sentence}})
     return code
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print warnings of ours as notes, and no others."""
     if issubclass(category, CrowdWarning):
-        say(f"note: {message}")
+        echo(f"note: {message}")

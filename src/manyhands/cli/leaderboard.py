@@ -9,26 +9,12 @@ import polars as pl
 import typer
 
 from manyhands.cli.options import AsJson, Force, Quiet
-from manyhands.cli.output_targets import claimed, file_target, print_data, print_json, write_output
-from manyhands.cli.reproduce import (
-    Jobs,
-    Only,
-    Out,
-    Quick,
-    Retry,
-    RunOptions,
-    Seeds,
-    ShowOnly,
-    end_if_all_failed,
-    measure,
-    refuse_all,
-    refuse_places,
-    show_failures,
-)
-from manyhands.cli.show import say, show_table
+from manyhands.cli.printing import print_data, print_json
+from manyhands.cli.run_options import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, measuring, show_failures
+from manyhands.cli.show import echo, show_table
 
 _Write = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the page here, as Markdown; else it goes to stdout.")
+    Path | None, typer.Option(metavar="FILE", help="Write the page here, as Markdown; otherwise it goes to stdout.")
 ]
 
 
@@ -39,47 +25,40 @@ def leaderboard(
     jobs: Jobs = None,
     retry: Retry = False,
     show_only: ShowOnly = False,
-    out: Out = Path("reproduced"),
+    out: Out = None,
     write: _Write = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure every method on every data set that suits it, with default settings; a page of ranks and figures.
+    r"""Measure every method on every data set that suits it, with default settings; a page of ranks and metrics.
 
-    Half an hour on two cores: it may be stopped at any time and goes on from what is in FOLDER. Data sets come from
-    the folder in MANYHANDS_DATA.
+    Half an hour on two cores: it may be stopped at any time and resumes from the rows in FOLDER. Data sets are read
+    from the folder in MANYHANDS_DATA.
 
     \b
     Examples:
       manyhands leaderboard --quick --only labelme --only crowd-layer
       manyhands leaderboard --write docs/results/leaderboard.md --force
     """
-    from manyhands.reproduce import leaderboard as board
-    from manyhands.reproduce.rendering import page
-    from manyhands.reproduce.verdicts import entries
+    from manyhands.reproduce.workflow import RunOptions, measure_leaderboard, require_results
 
-    wish = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, quiet or as_json)
-    command = wish.command("manyhands leaderboard")
-    with claimed(file_target(write), force) as output:
-        tables = board.wanted(wish.only)
-        refuse_places(tables, wish)
-        refuse_all(tables, wish)
-        parts = [(table, *measure(table, wish)) for table in tables]
-        markdown = board.to_markdown(parts, command)
-        if output is not None and write is not None:
-            write_output(output, {write.name: markdown.encode()})
-    standings = {table.name: board.standings(entries(table, cells, records)) for table, cells, records in parts}
+    options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only)
+    with measuring(quiet or as_json):
+        run = measure_leaderboard(options, write=write, force=force)
+    pages = [
+        page | {"standings": [vars(standing) for standing in run.standings[name]]} for name, page in run.pages.items()
+    ]
     if as_json:
-        pages = [page(*part, command) | {"standings": [vars(s) for s in standings[part[0].name]]} for part in parts]
         print_json({"schema": 1, "tables": pages})
         return
     if write is None:
-        print_data(markdown)
+        print_data(run.markdown)
     if not quiet:
-        for table, cells, records in parts:
-            rows = [(s.row, s.rank, f"{s.n_near_best} of {s.n_sets}") for s in standings[table.name]]
+        for table in run.tables:
+            rows = [(s.row, s.rank, f"{s.n_near_best} of {s.n_sets}") for s in run.standings[table.name]]
             show_table(pl.DataFrame(rows, schema=["method", "mean rank", "near the best"], orient="row"), table.title)
-            show_failures(page(table, cells, records, command))
-        say(f"Written to {write}" if write is not None else f"Results are in {out}")
-    end_if_all_failed([page(*part, command) for part in parts])
+            show_failures(run.pages[table.name])
+        if write is not None:
+            echo(f"Written to {write}")
+    require_results(pages)

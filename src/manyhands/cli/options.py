@@ -1,4 +1,14 @@
-"""Options that several commands share, stated once."""
+"""Options that several commands share, each defined once as an `Annotated` type.
+
+Reading an export  Files, Item, Worker, Label, Question, Format, Duplicates, Missing, Combinations, Encoding; added to
+                   a command by `takes_export`, which collects them in an `ExportOptions`
+Known answers      Gold, UseGold
+Privacy            Pseudonyms, Key
+Output             SpreadsheetSafe, Force, AsJson, Quiet
+Random numbers     Seed
+
+An option of one command only is defined beside that command; options of features are in `training_options`.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +20,15 @@ from typing import Annotated, Any
 
 import typer
 
-from manyhands.cli.output_targets import Target, claimed
 from manyhands.io.formats import NAMES
-from manyhands.io.read.reading import Reading, read_export
 from manyhands.io.read.row_filtering import DUPLICATES
+from manyhands.workflows.options import ExportOptions
 
 Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="The export: a file, a folder or a zip; several files are batches of one job; - is stdin.",
+        help="The export: a file, a folder or a zip archive; several files are batches of one job; - is stdin.",
     ),
 ]
 Item = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column or field with the items.")]
@@ -27,35 +36,41 @@ Worker = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column or fi
 Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column or field with the labels.")]
 Question = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which question to read; NAME=CHOICE asks about one choice of several."),
+    typer.Option(metavar="NAME", help="Question to read, if there are several; NAME=CHOICE reads one choice of many."),
 ]
-Format = Annotated[str | None, typer.Option(metavar="NAME", help=f"Where it is not recognised: {', '.join(NAMES)}.")]
+Format = Annotated[
+    str | None, typer.Option(metavar="NAME", help=f"Format, if it is not recognised: {', '.join(NAMES)}.")
+]
 Duplicates = Annotated[
     str,
     typer.Option(
-        metavar="POLICY", help=f"Which answer counts if a worker answers an item again: {', '.join(DUPLICATES)}."
+        metavar="POLICY", help=f"Which answer counts if a worker labelled an item again: {', '.join(DUPLICATES)}."
     ),
 ]
-Missing = Annotated[
-    list[str], typer.Option(metavar="LABEL", help="A label that means that there is none; may be repeated.")
+Missing = Annotated[list[str], typer.Option(metavar="LABEL", help="A label that means no label; may be repeated.")]
+Combinations = Annotated[
+    bool, typer.Option("--combinations", help="Treat every combination of choices as a class of its own.")
 ]
-Combinations = Annotated[bool, typer.Option("--combinations", help="Take every combination of choices as a class.")]
-Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of text that is not UTF-8, such as cp1252.")]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Encoding of text that is not UTF-8, such as cp1252.")
+]
 
-Pseudonyms = Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids everywhere.")]
+Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose class is known: item, label.")]
+UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the known answers that the export contains.")]
+
+Pseudonyms = Annotated[bool, typer.Option("--pseudonymise", help="Replace worker ids in all results.")]
 Key = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A secret file that keeps pseudonyms alike in all runs.")
+    Path | None, typer.Option(metavar="FILE", help="Secret file that keeps pseudonyms the same in all runs.")
 ]
 SpreadsheetSafe = Annotated[
-    bool, typer.Option("--spreadsheet-safe", help="Keep spreadsheets from running cells of CSV files as formulas.")
+    bool, typer.Option("--spreadsheet-safe", help="Prevent spreadsheets from running cells of CSV files as formulas.")
 ]
-Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Decides whatever is drawn at random.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the random number generator.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but notes and errors.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but data, notes and errors.")]
 
-_READING: dict[str, tuple[Any, Any]] = {  # name -> (type, default)
-    "files": (Files, inspect.Parameter.empty),
+_EXPORT_OPTIONS: dict[str, tuple[Any, Any]] = {  # field of ExportOptions -> (type, default)
     "item": (Item, None),
     "worker": (Worker, None),
     "label": (Label, None),
@@ -66,56 +81,37 @@ _READING: dict[str, tuple[Any, Any]] = {  # name -> (type, default)
     "combinations": (Combinations, False),
     "encoding": (Encoding, None),
 }
+_COLLECTED = ("files", "export")
 
 
-def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading; it gets the files' names and the `Reading` in place of them."""
+def takes_export(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of reading an export to a command.
 
-    def read_first(given: dict[str, Any], files: list[str], options: dict[str, Any]) -> None:
-        command(files=files, reading=read_files(files, **options), **given)
+    Parameters
+    ----------
+    command : callable
+        A command with the parameters `files` (list of str) and `export` (ExportOptions); its other parameters are its
+        own options.
 
-    return _with_reading(command, read_first)
-
-
-def reads_into(target: Callable[[dict[str, Any]], Target | None]) -> Callable[..., Any]:
-    """As `reads`, for a command that writes: it also gets `output`, the place that `target` finds in its options.
-
-    The place is checked and held before anything is read, so that no work is done in vain.
+    Returns
+    -------
+    callable
+        The command as typer sees it: FILE arguments, its own options, then those of reading.
     """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def claim_first(given: dict[str, Any], files: list[str], options: dict[str, Any]) -> None:
-            with claimed(target(given), given["force"]) as output:
-                command(files=files, reading=read_files(files, **options), output=output, **given)
-
-        return _with_reading(command, claim_first)
-
-    return decorate
-
-
-def _with_reading(command: Callable[..., None], call: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of reading among its own, as typer sees them."""
 
     @wraps(command)
     def wrapper(**given: Any) -> None:
-        options = {name: given.pop(name) for name in _READING}
-        call(given, options.pop("files"), options)
+        export = ExportOptions(**{name: given.pop(name) for name in _EXPORT_OPTIONS})
+        command(files=given.pop("files"), export=export, **given)
 
-    own = [p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name not in _GIVEN]
+    own = [p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name not in _COLLECTED]
+    files = inspect.Parameter("files", inspect.Parameter.KEYWORD_ONLY, annotation=Files)
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _READING.items()
+        for name, (kind, default) in _EXPORT_OPTIONS.items()
     ]
-    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
-    wrapper.__signature__ = inspect.Signature([added[0], *keyword, *added[1:]])  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in [*added, *keyword]} | {"return": None}
-    del wrapper.__wrapped__  # else typer looks through to the command's own signature
+    parameters = [files, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *added]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    del wrapper.__wrapped__  # otherwise typer uses the signature of the command itself
     return wrapper
-
-
-_GIVEN = ("files", "reading", "output")
-
-
-def read_files(files: list[str], **options: Any) -> Reading:
-    """One export, or several batches as one."""
-    return read_export(files[0] if len(files) == 1 else files, **options)

@@ -1,4 +1,4 @@
-"""Words and tables for a person; all of it to stderr."""
+"""Text and tables for people, on standard error; data goes to standard output (`printing`)."""
 
 from __future__ import annotations
 
@@ -14,67 +14,133 @@ from manyhands.io.read.reading import Reading
 from manyhands.progress import listening
 
 _MOST_WORKERS = 10
-_CANNOT_TELL = "too-few-labels"
-_LONG = 3600  # seconds over which speed is averaged for the time left; a step may take minutes
-_MANY_LABELS = 20  # checked ones; who cannot be told from a guesser after so many is worth a look
+_TOO_FEW_LABELS = "too-few-labels"
+_SPEED_SECONDS = 3600  # period over which speed is averaged for the remaining time; a step may take minutes
+_MANY_LABELS = 20  # labels on items that others labelled too; a worker who is still uncertain after these is listed
+
+
+def echo(sentence: str) -> None:
+    """Print one line to standard error, control characters as escapes.
+
+    Parameters
+    ----------
+    sentence : str
+        The line.
+    """
+    if sys.stderr is not None:  # None if the shell closed it; print would use standard output instead
+        with suppress(OSError):  # a closed pipe: there is no reader
+            print(printable(sentence), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    r"""Return text whose control characters are escaped, so that it cannot move the cursor or change colours.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Printable characters only.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def show_ledger(reading: Reading) -> None:
-    """What the file is, what stands where, and what became of every row."""
+    """Print format, columns and the count of rows that were kept and left out.
+
+    Parameters
+    ----------
+    reading : Reading
+        What was read.
+    """
     columns = ", ".join(f"{role} = {name}" for role, name in reading.columns.items())
-    say(f"{reading.source}: {reading.format}" + (f" ({columns})" if columns else ""))
-    say(str(reading.ledger))
+    echo(f"{reading.source}: {reading.format}" + (f" ({columns})" if columns else ""))
+    echo(str(reading.ledger))
 
 
-def show_run(reading: Reading, told: dict[str, Any], workers: pl.DataFrame) -> None:
-    """What was read, what came out, and the workers with the most labels."""
+def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -> None:
+    """Print what was read, the main figures of the result, and the workers with the most labels.
+
+    Parameters
+    ----------
+    reading : Reading
+        What was read.
+    summary : dict
+        Figures of the run, as in ``summary.json``.
+    workers : polars.DataFrame
+        Quality report of each worker, as in ``workers.csv``.
+    """
     show_ledger(reading)
-    say(
-        f"{counted(told['n_items'], 'item')}, {counted(told['n_workers'], 'worker')}, "
-        f"{told['labels_per_item']:g} labels per item, {counted(told['n_classes'], 'class')}"
+    echo(
+        f"{counted(summary['n_items'], 'item')}, {counted(summary['n_workers'], 'worker')}, "
+        f"{summary['labels_per_item']:g} labels per item, {counted(summary['n_classes'], 'class')}"
     )
-    say(
-        f"{told['method']}: {told['share_above_0.9']:.0%} of the labels are at least 0.9 sure; "
-        f"{counted(told['n_tied'], 'tie')}, {counted(told['n_unlabelled'], 'item')} without a label"
+    echo(
+        f"{summary['method']}: {summary['share_above_0.9']:.0%} of the labels have a posterior of at least 0.9; "
+        f"{counted(summary['n_tied'], 'tie')}, {counted(summary['n_unlabelled'], 'item')} without a label"
     )
-    if told["gold_contradicted"]:
-        said = counted(len(told["gold_contradicted"]), "item")
-        say(f"The votes contradict the gold of {said}, such as {told['gold_contradicted'][0]!r}: worth a look.")
-    if told["n_components"] > 1:
-        groups = told["n_components"]
-        say(f"The crowd falls into {groups} groups that share no item; compare workers within a group only.")
+    if summary["gold_contradicted"]:
+        items = counted(len(summary["gold_contradicted"]), "item")
+        echo(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
+    if summary["n_components"] > 1:
+        groups = summary["n_components"]
+        echo(f"The crowd consists of {groups} groups that have no item in common; compare workers within a group only.")
     busiest = workers.sort("n_labels", "worker", descending=[True, False]).head(_MOST_WORKERS)
     title = counted(len(workers), "worker")
-    show_table(_brief(busiest), f"The {len(busiest)} busiest of {title}" if len(workers) > _MOST_WORKERS else title)
+    if len(workers) > _MOST_WORKERS:
+        title = f"The {len(busiest)} of {title} with the most labels"
+    show_table(_main_columns(busiest), title)
     if "flags" in workers.columns:
         show_flags(workers)
 
 
-def _brief(workers: pl.DataFrame) -> pl.DataFrame:
-    """The part of the scorecards that fits on a screen; all of it is in workers.csv."""
+def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of workers.csv that fit on a screen."""
     if "flags" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
-    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% sure"), "agreement", "flags")
+    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"), "agreement", "flags")
 
 
 def show_flags(workers: pl.DataFrame) -> None:
-    """How many workers have which flag, and why those have it who should be looked at."""
+    """Print the count of every flag, and the reasons for the flagged workers.
+
+    Parameters
+    ----------
+    workers : polars.DataFrame
+        Quality report with the columns ``flags``, ``reasons``, ``n_checked`` and ``accuracy_high``.
+    """
     flags = workers["flags"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
     if len(flags):
-        said = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
-        say(f"Flags: {said} (docs/scorecards.md says what they mean, and what they do not)")
-    known_well = (pl.col("flags") != _CANNOT_TELL) | (pl.col("n_checked") >= _MANY_LABELS)
-    suspect = workers.filter(pl.col("flags").is_not_null() & known_well)
-    if len(suspect):
-        worst = suspect.sort("accuracy_high", "worker").head(_MOST_WORKERS)
-        title = f"{counted(len(suspect), 'worker')} to look at"
-        title += f", the {len(worst)} worst" if len(suspect) > len(worst) else ""
-        show_table(worst.select("worker", "n_labels", "flags", "reasons"), title)
+        counts = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
+        echo(f"Flags: {counts} (docs/scorecards.md defines them)")
+    worth_a_look = (pl.col("flags") != _TOO_FEW_LABELS) | (pl.col("n_checked") >= _MANY_LABELS)
+    flagged = workers.filter(pl.col("flags").is_not_null() & worth_a_look)
+    if len(flagged):
+        shown = flagged.sort("accuracy_high", "worker").head(_MOST_WORKERS)
+        title = f"{counted(len(flagged), 'worker')} to check"
+        title += f", the {len(shown)} with the lowest accuracy" if len(flagged) > len(shown) else ""
+        show_table(shown.select("worker", "n_labels", "flags", "reasons"), title)
 
 
 def show_table(table: pl.DataFrame, title: str) -> None:
-    """A data frame as a table on the terminal; control characters in its cells are shown, not obeyed."""
+    """Print a data frame as a table, control characters in its cells as escapes.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        What to show.
+    title : str
+        Line above the table.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -84,39 +150,41 @@ def show_table(table: pl.DataFrame, title: str) -> None:
         justify: Literal["left", "right"] = "right" if dtype.is_numeric() else "left"
         grid.add_column(Text(printable(name)), justify=justify, overflow="fold")
     for row in table.iter_rows():
-        grid.add_row(*(Text(_shown(cell)) for cell in row))
+        grid.add_row(*(Text(_format_cell(cell)) for cell in row))
     Console(stderr=True).print(grid)
 
 
-def _shown(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
+    """Return a cell as text; numbers with three decimals."""
     if cell is None:
         return ""
     return f"{cell:.3f}" if isinstance(cell, float) else printable(str(cell))
 
 
-def printable(text: str) -> str:
-    """Text that cannot move the cursor or change colours."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
-
-
-def say(sentence: str) -> None:
-    if sys.stderr is not None:  # as Python has it where the shell closed it; print would take standard output instead
-        with suppress(OSError):  # nobody is left to be told
-            print(printable(sentence), file=sys.stderr, flush=True)
-
-
 def progress_bar(off: bool) -> Any:
-    """A bar that follows long work and says how much time is left, on a terminal only."""
+    """Return a context in which progress reports are shown as bars with the remaining time.
+
+    Parameters
+    ----------
+    off : bool
+        Show nothing; so it is, too, if standard error is not a terminal.
+
+    Returns
+    -------
+    context manager
+        Shows what `manyhands.progress.report` is called with.
+    """
     return nullcontext() if off or sys.stderr is None or not sys.stderr.isatty() else _bar()
 
 
 @contextmanager
 def _bar() -> Iterator[None]:
+    """Show one bar per kind of work."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_LONG) as progress:
+    with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_SPEED_SECONDS) as progress:
         tasks: dict[str, Any] = {}
 
         def listener(done: int, total: int, what: str) -> None:

@@ -1,16 +1,16 @@
-"""Choose among methods and settings without any truth: by how well each foretells labels that it has not seen.
+"""Compare methods and settings by cross-validation, without ground truth.
 
-The one recipe is `score`: the mean log-likelihood of held-out annotations. Its two forms do not compare, so that
-classifiers are held against classifiers and aggregators against aggregators:
+The criterion is the mean log-likelihood of held-out annotations (`score` of every method). It has two forms, which are
+not comparable with each other, so a comparison is among aggregators or among classifiers:
 
-    classifiers   folds of items: p(k | x) of an item without any label foretells what workers say of it
-    aggregators   folds of labels: an item's other labels foretell the one held out
+    aggregators   folds of annotations: p(label | the other labels of the item, the worker's confusion matrix)
+    classifiers   folds of items: p(label | the features of the item, the worker's confusion matrix)
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,8 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
-from manyhands.features import DatasetRows, Index, Rows, as_rows, check_rows
-from manyhands.heldout import split_labels
+from manyhands.features import as_rows, check_rows
+from manyhands.model_selection.folds import Fold, item_folds, label_folds
 from manyhands.progress import report
 from manyhands.randomness import Seed, make_generator, seed_unset
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
@@ -32,19 +32,33 @@ Method = str | tuple[str, Mapping[str, Any]] | Any
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How well each method foretells held-out labels; higher is better.
+    """Cross-validated log-likelihood of held-out annotations for several methods; higher is better.
+
+    Made by `compare`. Printing it shows the methods in order of rank.
 
     Attributes
     ----------
-    names : the methods, as they were given
-    scores : (n_methods, n_folds) mean log-likelihood of the labels of each fold
-    n_heldout : (n_folds,) how many labels that were
-    mean : (n_methods,) over all labels, each of which is held out once
-    standard_error : (n_methods,) of the mean, from the folds
-    behind, behind_error : (n_methods,) distance to the best, and its standard error; folds are shared, so it is smaller
-    rank : (n_methods,) 1 is the best; equal scores keep the order in which the methods were given
-    best : the name of the best
-    best_estimator : the best, not fitted
+    names : tuple of str
+        The methods in the order in which they were given; parameters are part of the name.
+    scores : ndarray of shape (n_methods, n_folds)
+        Mean log-likelihood of the held-out annotations of each fold.
+    n_heldout : ndarray of shape (n_folds,)
+        Number of held-out annotations of each fold.
+    mean : ndarray of shape (n_methods,)
+        Mean log-likelihood over all annotations, each of which is held out once.
+    standard_error : ndarray of shape (n_methods,)
+        Standard error of `mean`, estimated from the folds.
+    difference_to_best : ndarray of shape (n_methods,)
+        Mean of the best method minus that of this one; 0 for the best.
+    difference_standard_error : ndarray of shape (n_methods,)
+        Standard error of `difference_to_best`. Both methods are scored on the same folds (a paired comparison), so it
+        is usually smaller than `standard_error`.
+    rank : ndarray of shape (n_methods,)
+        1 is the best; equal scores keep the order in which the methods were given.
+    best : str
+        Name of the best method.
+    best_estimator : estimator
+        Unfitted copy of the best method.
     """
 
     names: tuple[str, ...]
@@ -54,32 +68,39 @@ class Comparison:
 
     @property
     def mean(self) -> Array:
+        """Mean log-likelihood over all held-out annotations, shape (n_methods,)."""
         return np.asarray(self.scores @ self.n_heldout / self.n_heldout.sum())
 
     @property
     def standard_error(self) -> Array:
+        """Standard error of `mean` from the folds, shape (n_methods,)."""
         return _standard_error(self.scores)
 
     @property
-    def behind(self) -> Array:
+    def difference_to_best(self) -> Array:
+        """Mean of the best method minus that of each method, shape (n_methods,)."""
         return np.asarray(self.mean.max() - self.mean)
 
     @property
-    def behind_error(self) -> Array:
+    def difference_standard_error(self) -> Array:
+        """Standard error of `difference_to_best`, paired over folds, shape (n_methods,)."""
         return _standard_error(self.scores - self.scores[self._best])
 
     @property
     def rank(self) -> npt.NDArray[np.int64]:
-        place = np.empty(len(self.names), np.int64)
-        place[np.argsort(-self.mean, kind="stable")] = np.arange(1, len(self.names) + 1)
-        return place
+        """Rank of each method, 1 is the best, shape (n_methods,)."""
+        rank = np.empty(len(self.names), np.int64)
+        rank[np.argsort(-self.mean, kind="stable")] = np.arange(1, len(self.names) + 1)
+        return rank
 
     @property
     def best(self) -> str:
+        """Name of the best method."""
         return self.names[self._best]
 
     @property
     def best_estimator(self) -> Any:
+        """Unfitted copy of the best method."""
         return _copy(self._estimators[self._best])
 
     @property
@@ -87,13 +108,20 @@ class Comparison:
         return int(self.mean.argmax())
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per method, the best first."""
+        """Return one row per method, the best first.
+
+        Returns
+        -------
+        list of dict
+            Keys ``method``, ``rank``, ``heldout_log_likelihood`` (the `mean`), ``standard_error``,
+            ``difference_to_best`` and ``difference_standard_error``.
+        """
         columns = {
             "rank": self.rank,
-            "mean": self.mean,
+            "heldout_log_likelihood": self.mean,
             "standard_error": self.standard_error,
-            "behind": self.behind,
-            "behind_error": self.behind_error,
+            "difference_to_best": self.difference_to_best,
+            "difference_standard_error": self.difference_standard_error,
         }
         rows = [
             {"method": name} | {column: values[m].item() for column, values in columns.items()}
@@ -107,149 +135,183 @@ class Comparison:
             f"Mean log-likelihood of {self.n_heldout.sum()} labels, each held out once in {len(self.n_heldout)} folds"
         ]
         for row in self.table():
-            behind = "best" if row["rank"] == 1 else f"{row['behind']:.4f} ± {row['behind_error']:.4f} behind"
-            said = f"{row['mean']:8.4f} ± {row['standard_error']:.4f}"
-            lines.append(f"{row['rank']:>3}  {row['method']:<{width}}  {said}  {behind}")
+            difference = f"{row['difference_to_best']:.4f} ± {row['difference_standard_error']:.4f} below the best"
+            score = f"{row['heldout_log_likelihood']:8.4f} ± {row['standard_error']:.4f}"
+            remark = "best" if row["rank"] == 1 else difference
+            lines.append(f"{row['rank']:>3}  {row['method']:<{width}}  {score}  {remark}")
         return "\n".join(lines)
 
 
 def compare(
-    methods: Sequence[Method], X: Any, annotations: Annotations, *, n_folds: int = 5, random_state: Seed = None
+    methods: Sequence[Method],
+    annotations: Annotations,
+    X: Any = None,
+    *,
+    gold: Mapping[Any, Any] | None = None,
+    n_folds: int = 5,
+    random_state: Seed = 0,
 ) -> Comparison:
-    """Score methods by the labels that they foretell, on the same folds; no truth is needed.
+    """Rank methods by the cross-validated log-likelihood of held-out annotations; no ground truth is needed.
+
+    Every method is fitted once per fold on the same training part and scored by its `score` on the held-out part.
+    ``compare(methods, annotations)`` compares aggregators, ``compare(methods, annotations, X)`` compares classifiers.
+    `manyhands aggregate --compare` and `manyhands train --choose` call this function.
+
+    Use it to choose a method or its settings for one data set. Differences below two standard errors
+    (`Comparison.difference_standard_error`) are not evidence for either method. A high likelihood of labels is not the
+    same as a high accuracy: where ground truth is available, compare by that.
 
     Parameters
     ----------
-    methods : names, (name, parameters) pairs, or estimators of one kind: classifiers, or aggregators where X is None
-    X : features as for `fit`, or None
-    annotations : the crowd's labels
-    n_folds : into how many parts items (classifiers) or labels (aggregators) fall, each of which is held out once
-    random_state : seed of the folds of items, and of every method that has no seed of its own. The folds of labels are
-        those of `heldout.split_labels`, which draws nothing
+    methods : sequence of str, (str, dict) or estimator
+        Registry names, pairs of a name and its parameters, or estimators. All are aggregators if `X` is None, and all
+        classifiers (or pipelines that end in one) otherwise.
+    annotations : Annotations
+        Labels of the crowd.
+    X : array-like, sparse matrix or None, default=None
+        Features as for `fit`, one row per item; None compares aggregators.
+    gold : mapping of item to class or None, default=None
+        Known classes, given to every fit. The labels that workers gave on gold items stay in the folds, so gold items
+        are held out and scored like all others.
+    n_folds : int, default=5
+        Number of folds. Folds that would be empty are left out.
+    random_state : int, Generator or None, default=0
+        Seed of the folds of items, and of every method whose own `random_state` is None. Folds of annotations (for
+        aggregators) are not random.
+
+    Returns
+    -------
+    Comparison
+        Scores per fold, means, standard errors and ranks.
+
+    Raises
+    ------
+    ParameterError
+        If a method is unknown, given twice, of the other kind, or has a likelihood that is not finite.
+    AnnotationError
+        If there are too few annotations for two folds.
 
     Examples
     --------
     >>> from manyhands import Annotations
-    >>> votes = Annotations.from_matrix([[0, 0, 1, 1, 0], [1, 1, 0, 0, 1]] * 10)  # two workers have it upside down
-    >>> compare(["majority-vote", ("one-coin", {"max_iter": 50})], None, votes, n_folds=2).names
+    >>> votes = Annotations.from_matrix([[0, 0, 1, 1, 0], [1, 1, 0, 0, 1]] * 10)  # two workers invert all labels
+    >>> found = compare(["majority-vote", ("one-coin", {"max_iter": 50})], votes, n_folds=2)
+    >>> found.names
     ('majority-vote', 'one-coin(max_iter=50)')
+    >>> found.scores.shape  # methods, folds
+    (2, 2)
     """
     limits: dict[str, Constraint] = {"n_folds": Number(whole=True, least=2), "random_state": RandomState()}
     check_parameters("compare", {"n_folds": n_folds, "random_state": random_state}, limits)
+    _check_order(annotations, X)
     check_annotations(annotations)
-    made = _made(methods, with_features=X is not None)
+    estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
+    folds = _make_folds(annotations, X, gold or {}, n_folds, rng)
+    seeds = rng.integers(2**31, size=len(folds)).tolist()
+    scores = np.empty((len(estimators), len(folds)))
+    for m, (name, estimator) in enumerate(estimators.items()):
+        for f, fold in enumerate(folds):
+            scores[m, f] = _score(estimator, fold, seeds[f])
+            report(m * len(folds) + f + 1, scores.size, f"comparing {len(estimators)} methods")
+        if not np.isfinite(scores[m]).all():
+            raise ParameterError(f"{name} gives held-out labels no finite likelihood, so it cannot be compared.")
+    n_heldout = np.array([fold.n_heldout for fold in folds])
+    return Comparison(tuple(estimators), scores, n_heldout, tuple(estimators.values()))
+
+
+def _check_order(annotations: Any, X: Any) -> None:
+    """Refuse features in the place of the annotations, which is the order of `fit`."""
+    if isinstance(X, Annotations) and not isinstance(annotations, Annotations):
+        raise ParameterError("compare takes the annotations before the features: compare(methods, annotations, X).")
+
+
+def _make_folds(
+    annotations: Annotations, X: Any, gold: Mapping[Any, Any], n_folds: int, rng: np.random.Generator
+) -> list[Fold]:
+    """Return the splits of labels or, with features, of items; refuse fewer than two."""
     if X is None:
-        splits = list(_label_splits(annotations, n_folds))
+        folds = list(label_folds(annotations, n_folds, gold))
     else:
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
-        splits = list(_item_splits(rows, annotations, n_folds, rng))
-    if len(splits) < 2:
+        folds = list(item_folds(rows, annotations, n_folds, gold, rng))
+    if len(folds) < 2:
         raise AnnotationError(
             f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."
         )
-    seeds = rng.integers(2**31, size=len(splits)).tolist()
-    scores = np.empty((len(made), len(splits)))
-    for m, (name, estimator) in enumerate(made.items()):
-        for f, (training, heldout) in enumerate(splits):
-            scores[m, f] = _score(estimator, training, heldout, seeds[f])
-            report(m * len(splits) + f + 1, scores.size, f"comparing {len(made)} methods")
-        if not np.isfinite(scores[m]).all():
-            raise ParameterError(f"{name} gives no finite likelihood to held-out labels, so it cannot be compared.")
-    n_heldout = np.array([heldout[-1].n_annotations for _, heldout in splits])
-    return Comparison(tuple(made), scores, n_heldout, tuple(made.values()))
+    return folds
 
 
-def _score(estimator: Any, training: tuple[Any, ...], heldout: tuple[Any, ...], seed: int) -> float:
+def _score(estimator: Any, fold: Fold, seed: int) -> float:
+    """Fit a copy on the training part and return the mean log-likelihood of the held-out part."""
     model = seed_unset(_copy(estimator), make_generator(seed))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)  # a part of the crowd says less than all of it
-        return float(model.fit(*training).score(*heldout))
+        warnings.simplefilter("ignore", CrowdWarning)  # notes on a part of the labels are not about all of them
+        return float(model.fit(*fold.training, **_gold_arguments(model, fold.gold)).score(*fold.heldout))
 
 
-def _item_splits(
-    rows: Rows, annotations: Annotations, n_folds: int, rng: np.random.Generator
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Labelled items fall into folds of equal size; items without labels are always there to learn from."""
-    labelled = rng.permutation(np.flatnonzero(annotations.n_labels > 0))
-    for fold in range(min(n_folds, len(labelled))):
-        out = np.sort(labelled[fold::n_folds])
-        rest = np.setdiff1d(np.arange(annotations.n_items), out)
-        if annotations.n_labels[rest].any():
-            yield (_part(rows, rest), annotations[rest]), (_part(rows, out), annotations[out])
+def _gold_arguments(model: Any, gold: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of `fit` that pass gold on; in a pipeline, to every step of ours."""
+    if not gold:
+        return {}
+    if not hasattr(model, "steps"):
+        return {"gold": gold}
+    ours = [name for name, step in model.steps if type(step).__module__.partition(".")[0] == "manyhands"]
+    return {f"{name}__gold": gold for name in ours}
 
 
-def _label_splits(annotations: Annotations, n_folds: int) -> Iterator[tuple[tuple[Annotations], tuple[Annotations]]]:
-    fold = split_labels(annotations, n_folds)
-    for f in range(n_folds):
-        if 0 < np.sum(fold == f) < len(fold):
-            yield (annotations.keep(fold != f),), (annotations.keep(fold == f),)
-
-
-def _part(rows: Rows, index: Index) -> Any:
-    return _Part(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some rows of what hands them out one by one."""
-
-    getter: Any
-    index: Index
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, at: int) -> Any:
-        return self.getter[int(self.index[at])]
-
-
-def _made(methods: Sequence[Method], *, with_features: bool) -> dict[str, Any]:
-    """Name -> estimator of every method, all of the kind that can use what there is."""
+def _make_all(methods: Sequence[Method], *, with_features: bool) -> dict[str, Any]:
+    """Return name -> estimator of every method, all of the kind that suits the data."""
     if isinstance(methods, str) or not methods:
         raise ParameterError(f"compare takes a list of methods; got {methods!r}.")
     made: dict[str, Any] = {}
     for method in methods:
-        name, estimator = _one(method)
+        name, estimator = _make_one(method)
         if name in made:
-            raise ParameterError(f"{name} is there twice; compare it with something else.")
+            raise ParameterError(f"{name} is given twice; leave one out, or give them different parameters.")
         _check_kind(name, estimator, with_features)
         made[name] = estimator
     return made
 
 
-def _one(method: Method) -> tuple[str, Any]:
+def _make_one(method: Method) -> tuple[str, Any]:
+    """Return the shown name and the estimator of one method."""
     if isinstance(method, str):
         return method, registry.create(method)
     if isinstance(method, tuple) and len(method) == 2 and isinstance(method[0], str):
         name, parameters = method
         estimator = registry.create(name).set_params(**parameters)
-        said = ", ".join(f"{parameter}={value!r}" for parameter, value in parameters.items())
-        return (f"{name}({said})" if said else name), estimator
+        shown = ", ".join(f"{parameter}={value!r}" for parameter, value in parameters.items())
+        return (f"{name}({shown})" if shown else name), estimator
     if hasattr(method, "fit") and hasattr(method, "get_params") and not isinstance(method, type):
         return " ".join(repr(method).split()), method
     raise ParameterError(f"A method is a name, a pair of name and parameters, or an estimator; got {method!r}.")
 
 
 def _check_kind(name: str, estimator: Any, with_features: bool) -> None:
+    """Refuse aggregators where there are features, classifiers where there are none, and what predicts no labels."""
     if not hasattr(estimator, "score"):
-        raise ParameterError(f"{name} learns no labels; put a classifier behind it: make_pipeline({name}, TwoStage()).")
+        raise ParameterError(
+            f"{name} predicts no labels; put a classifier after it: make_pipeline({name}, TwoStage())."
+        )
     aggregates = hasattr(estimator, "fit_predict") and not hasattr(estimator, "named_steps")
     if aggregates and with_features:
         raise ParameterError(
-            f"{name} does not look at features, so its score is not that of a classifier: set X=None, or compare "
-            f"two-stage with this aggregator."
+            f"{name} does not use features, so its score is not comparable with that of a classifier: leave X out, or "
+            f"compare two-stage with this aggregator."
         )
     if not aggregates and not with_features:
         raise ParameterError(f"{name} learns from features: give X.")
 
 
 def _copy(estimator: Any) -> Any:
+    """Return an unfitted estimator with the same parameters."""
     from sklearn.base import clone
 
     return clone(estimator)
 
 
 def _standard_error(scores: Array) -> Array:
+    """Return the standard error of the mean over folds, shape (n_methods,)."""
     return np.asarray(scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]))

@@ -1,14 +1,20 @@
-"""The papers' tables, measured: a table names data sets, methods and published values; `run` measures its cells.
+"""Papers' tables, measured: a table names data sets, methods and published values; `run` measures its cells.
 
-tables          a table as data, and the tables that come with manyhands; parsing and keys read them from TOML
-crowds          what a cell learns from and is tested on
-cells, runner   one cell; all of them in processes, with results as lines of JSON that a killed run goes on from
-verdicts        mean, deviation and verdict beside the published value
-show, plots     terminal, Markdown, JSON, CSV; figures
-leaderboard     every method on every data set
+tables, keys, parsing      a table as data, read from TOML; table_files: the tables that come with manyhands
+splits, data_builder       training and test items of a cell, each data set built once per run
+estimators, cells          one method on one data set with one seed
+measures, metric_names     metrics of a fitted method
+runner, processes, memory  cells in processes, results as JSON lines, from which an interrupted run resumes
+records, revisions,        result rows: on disk, valid as long as the revisions of their methods are the same,
+folders, staleness         where they are, and which are no longer used
+verdicts, significance     mean, deviation, comparison with the published value and between methods
+pages, rendering,          all figures as one object; as tables, Markdown, CSV and figures
+markdown, plots
+leaderboard, standings     every method on every data set
+workflow                   complete runs, as the command line calls them
 """
 
 from manyhands.reproduce.runner import run
-from manyhands.reproduce.tables import load_table, table_names
+from manyhands.reproduce.table_files import load_table, table_names
 
 __all__ = ["load_table", "run", "table_names"]

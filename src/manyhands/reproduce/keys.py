@@ -1,4 +1,4 @@
-"""The keys of a table in TOML, taken one by one, and one sentence for whatever is wrong with them."""
+"""Keys of a TOML table: constraints of their values, and one sentence about whatever is wrong with them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from manyhands.exceptions import ParameterError
 from manyhands.validation import Constraint, Number
 
 _MUST_BE_GIVEN: Any = object()
-_LONGEST = 2000  # letters of a sentence that shows a value
+_LONGEST = 2000  # characters of a message that quotes a value
 
 
 class Text:
     """A constraint: text on one line."""
 
     def allows(self, value: Any) -> bool:
+        """Return whether a value satisfies the constraint."""
         return isinstance(value, str) and value.strip() != "" and "\n" not in value
 
     def __str__(self) -> str:
@@ -25,9 +26,10 @@ class Text:
 
 
 class Keyed:
-    """A constraint: names with values, as in { dropout = 0.5 }."""
+    """A constraint: keys with values, as in ``{ dropout = 0.5 }``."""
 
     def allows(self, value: Any) -> bool:
+        """Return whether a value satisfies the constraint."""
         return isinstance(value, dict)
 
     def __str__(self) -> str:
@@ -36,12 +38,21 @@ class Keyed:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A constraint: a list of at least so many of what another constraint allows."""
+    """A constraint: a list of values that another constraint allows.
+
+    Attributes
+    ----------
+    other : Constraint
+        The constraint of each value.
+    least : int, default=0
+        Smallest length.
+    """
 
     other: Constraint
     least: int = 0
 
     def allows(self, value: Any) -> bool:
+        """Return whether a value satisfies the constraint."""
         return isinstance(value, list) and len(value) >= self.least and all(map(self.other.allows, value))
 
     def __str__(self) -> str:
@@ -52,6 +63,7 @@ class Figure:
     """A constraint: a published value, alone or with its standard deviation."""
 
     def allows(self, value: Any) -> bool:
+        """Return whether a value satisfies the constraint."""
         parts = value if isinstance(value, list) and len(value) == 2 else [value]
         return Number().allows(parts[0]) and all(map(Number(least=0).allows, parts[1:]))
 
@@ -60,9 +72,10 @@ class Figure:
 
 
 class Swept:
-    """A constraint: one parameter and the numbers that it takes."""
+    """A constraint: one parameter with the numbers that it takes."""
 
     def allows(self, value: Any) -> bool:
+        """Return whether a value satisfies the constraint."""
         if not isinstance(value, dict) or len(value) != 1:
             return False
         (numbers,) = value.values()
@@ -73,7 +86,17 @@ class Swept:
 
 
 class Keys:
-    """Keys of one part of a table. Take those that are known, then `finish`: what is left over is refused."""
+    """Keys of one part of a table: take the known ones, then `finish` refuses those that are left.
+
+    Parameters
+    ----------
+    given : mapping
+        Keys and values of the part.
+    table : str
+        Name of the table, for messages.
+    part : str, default=""
+        Name of the part, for messages.
+    """
 
     def __init__(self, given: Mapping[str, Any], table: str, part: str = "") -> None:
         self._left = dict(given)
@@ -82,7 +105,27 @@ class Keys:
         self.part = part
 
     def take(self, key: str, constraint: Constraint, default: Any = _MUST_BE_GIVEN) -> Any:
-        """The value of a key, refused unless the constraint allows it; the default where there is none."""
+        """Return the value of a key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        constraint : Constraint
+            What the value must satisfy.
+        default : object
+            Value if the key is missing; without it, the key is required.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Raises
+        ------
+        ParameterError
+            If a required key is missing, or the value is not allowed.
+        """
         self._known.append(key)
         if key not in self._left:
             if default is _MUST_BE_GIVEN:
@@ -94,25 +137,64 @@ class Keys:
         return value
 
     def finish(self) -> None:
-        """Refuse the first key that nobody took."""
+        """Refuse the first key that was not taken."""
         for key in self._left:
             self.refuse(f"there is no key {key!r}{nearest(key, self._known)}")
 
     def check_known(self, name: object, known: Iterable[str], what: str) -> None:
-        """Refuse a name that is not among the known ones, and say which is most like it."""
+        """Refuse a name that is unknown, with the most similar one.
+
+        Parameters
+        ----------
+        name : object
+            The name.
+        known : iterable of str
+            Known names.
+        what : str
+            What it is the name of.
+        """
         known = list(known)
         if name not in known:
             self.refuse(f"there is no {what} {name!r}{nearest(name, known)}")
 
-    def refuse(self, said: str) -> NoReturn:
-        """One sentence: which table, which part of it, what is wrong."""
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise an error that names the table, the part and the problem.
+
+        Parameters
+        ----------
+        problem : str
+            What is wrong, as the end of a sentence.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
         where = f"{self.table}, {self.part}" if self.part else self.table
-        said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
-        raise ParameterError(f"In the table {where}: {said}.") from None
+        problem = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}..."
+        raise ParameterError(f"In the table {where}: {problem}.") from None
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """The name most like this one, or all of them, as the end of a sentence."""
+    """Return the most similar name, or all of them, as the end of a sentence.
+
+    Parameters
+    ----------
+    name : object
+        A name that is unknown.
+    known : iterable of str
+        Known names.
+
+    Returns
+    -------
+    str
+        The end of a sentence.
+
+    Examples
+    --------
+    >>> nearest("acuracy", ["accuracy", "ece"])
+    "; the nearest is 'accuracy'"
+    """
     known = list(known)
     close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
     return f"; the nearest is {close[0]!r}" if close else f"; there are: {', '.join(known) or 'none'}"

@@ -1,20 +1,22 @@
-"""Every method on every data set: two tables made in code, ranks, and one page.
+"""Every method on every data set: two tables made from the registry, and one page of ranks.
 
-Settings are the methods' defaults and the same for all sets; features have mean 0 and spread 1 by the training items.
+All methods have their default settings on all data sets; features have mean 0 and standard deviation 1 of the training
+items.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from manyhands import registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce.cells import LOWER_IS_BETTER, Cell, narrowed
+from manyhands.reproduce.cells import Cell, narrowed
+from manyhands.reproduce.markdown import bullets, grid
+from manyhands.reproduce.pages import Page, page
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.rendering import Page, bullets, failures, figure, grid, notes, page, title
+from manyhands.reproduce.rendering import failures, figure, notes, title
+from manyhands.reproduce.standings import standings
 from manyhands.reproduce.tables import DataSet, Row, Table
 from manyhands.reproduce.verdicts import Entry, entries
 
@@ -37,7 +39,7 @@ _FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "ece")
 _VOTE = "majority-vote"
 _LINEAR = "logistic-regression"
 
-# Name -> parameters: the usual first stages, then logistic regression or the network that all methods share.
+# Name -> parameters: common aggregators, followed by logistic regression or the network that all methods share.
 _TWO_STAGES: dict[str, dict[str, Any]] = {
     "vote, then logistic regression": {"aggregator": _VOTE, "classifier": _LINEAR},
     "vote shares, then logistic regression": {"aggregator": _VOTE, "classifier": _LINEAR, "soft": True},
@@ -50,11 +52,19 @@ _TWO_STAGES: dict[str, dict[str, Any]] = {
     "dawid-skene, then network": {"aggregator": "dawid-skene"},
     "pooled-dawid-skene, then network": {},
 }
-_OF_THE_COMMAND = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"start": "dawid-skene"})
+_TRAIN_DEFAULT = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"init": "dawid-skene"})
 
 
 def tables() -> tuple[Table, Table]:
-    """Methods with features on the sets that have them, and aggregators on those that have none."""
+    """Return the two tables of the leaderboard.
+
+    Returns
+    -------
+    learners : Table
+        Classifiers and representation learners on data sets with features.
+    aggregators : Table
+        Aggregators on data sets without features.
+    """
     shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": _FOLDS, "points": True}
     learners = Table(
         "leaderboard/learners",
@@ -79,130 +89,101 @@ def tables() -> tuple[Table, Table]:
 
 
 def wanted(only: Sequence[str]) -> list[Table]:
-    """The tables with the sets and methods that are named, and without those in which no named set meets a method."""
+    """Return the tables, restricted to some data sets and methods.
+
+    Parameters
+    ----------
+    only : sequence of str
+        Names of data sets and methods; all if empty.
+
+    Returns
+    -------
+    list of Table
+        Tables in which a named data set and a named method meet.
+
+    Raises
+    ------
+    ParameterError
+        If a name is unknown, or nothing is left.
+    """
     if not only:
         return list(tables())
     asked = {name.casefold() for name in only}
     known = {name.casefold() for table in tables() for name in _names(table)}
-    strange = [name for name in only if name.casefold() not in known]
-    if strange:
+    unknown = [name for name in only if name.casefold() not in known]
+    if unknown:
         rows = ", ".join(row.name for table in tables() for row in table.rows)
         sets = ", ".join(dataset.name for table in tables() for dataset in table.datasets)
-        raise ParameterError(f"There is no data set and no method {strange[0]!r}. Sets: {sets}. Methods: {rows}.")
+        raise ParameterError(f"There is no data set and no method {unknown[0]!r}. Data sets: {sets}. Methods: {rows}.")
     found = [
         narrowed(table, [name for name in _names(table) if name.casefold() in asked])
         for table in tables()
         if all(_has_some(table, part, asked) for part in ("datasets", "rows"))
     ]
     if not found:
-        raise ParameterError(f"None of the methods among {', '.join(only)} is measured on any of the sets among them.")
+        raise ParameterError(
+            f"None of the methods among {', '.join(only)} is measured on any of the data sets among them."
+        )
     return found
 
 
 def _names(table: Table) -> list[str]:
+    """Return the names of all data sets and rows."""
     return [dataset.name for dataset in table.datasets] + [row.name for row in table.rows]
 
 
 def _has_some(table: Table, part: str, asked: set[str]) -> bool:
-    """Whether it has one of the sets (or methods) that are asked for, if any is."""
+    """Return whether the table has one of the data sets (or methods) that are named, if any is."""
     everywhere = {one.name.casefold() for each in tables() for one in getattr(each, part)}
     return not asked & everywhere or any(one.name.casefold() in asked for one in getattr(table, part))
 
 
 def _learners() -> tuple[Row, ...]:
-    """All classifiers and representation learners of the registry, with two stages spelled out."""
+    """Return all classifiers and representation learners of the registry, and two-stage with several aggregators."""
     embedding = [name for name in registry.names("representation") if name not in registry.names("classifier")]
     return (
         *(Row(name, name) for name in registry.names("classifier") if name != "two-stage"),
-        _OF_THE_COMMAND,
+        _TRAIN_DEFAULT,  # what `manyhands train` does by default
         *(Row(f"{name}, then logistic regression", name, then=_LINEAR) for name in embedding),
         *(Row(name, "two-stage", parameters=parameters) for name, parameters in _TWO_STAGES.items()),
     )
 
 
-@dataclass(frozen=True)
-class Standing:
-    """How a method stands over all sets.
+def to_markdown(
+    parts: Sequence[tuple[Table, Sequence[Cell], Records]],
+    command: str,
+    stale: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Return the page: for each table the mean ranks with the accuracy on every data set, then the other metrics.
 
-    `rank` is the mean over the sets, 1 being the best; equals share theirs, and whoever failed on a set is last there.
-    `n_near_best` counts the sets on which it is within one standard error of the best.
+    Parameters
+    ----------
+    parts : sequence of (Table, cells, Records)
+        The measured tables.
+    command : str
+        What to type for the same figures.
+    stale : mapping of str to sequence of str or None, default=None
+        Table -> sentences on rows that are not used.
+
+    Returns
+    -------
+    str
+        Markdown.
     """
-
-    row: str
-    rank: float
-    n_near_best: int
-    n_sets: int
-
-
-def standings(found: Sequence[Entry], metric: str = "accuracy") -> list[Standing]:
-    """All methods, the best mean rank first; sets on which nothing was measured do not count."""
-    of_metric = [entry for entry in found if entry.metric == metric]
-    sets: dict[str, list[Entry]] = {}
-    for entry in of_metric:
-        sets.setdefault(entry.dataset, []).append(entry)
-    sets = {name: here for name, here in sets.items() if any(entry.values for entry in here)}
-    ranks = {name: _ranks(here, metric) for name, here in sets.items()}
-    near = {name: _near_best(here, metric) for name, here in sets.items()}
-    rows = dict.fromkeys(entry.row for here in sets.values() for entry in here)
-    table = [
-        Standing(
-            row,
-            math.fsum(ranks[name][row] for name in sets) / len(sets),
-            sum(row in near[name] for name in sets),
-            len(sets),
-        )
-        for row in rows
-    ]
-    return sorted(table, key=lambda standing: (standing.rank, -standing.n_near_best, standing.row))
-
-
-def _goodness(entry: Entry, metric: str) -> float:
-    if entry.mean is None:
-        return -math.inf
-    return -entry.mean if metric in LOWER_IS_BETTER else entry.mean
-
-
-def _ranks(here: Sequence[Entry], metric: str) -> dict[str, float]:
-    """The place of each row; equals share the mean of their places."""
-    good = {entry.row: round(_goodness(entry, metric), 9) for entry in here}
-    return {
-        row: 1 + sum(other > own for other in good.values()) + (sum(other == own for other in good.values()) - 1) / 2
-        for row, own in good.items()
-    }
-
-
-def _near_best(here: Sequence[Entry], metric: str) -> set[str]:
-    best = max(here, key=lambda entry: _goodness(entry, metric))
-    limit = _goodness(best, metric) - standard_error(best)
-    return {entry.row for entry in here if entry.values and _goodness(entry, metric) >= limit}
-
-
-def standard_error(entry: Entry) -> float:
-    """Of a mean over seeds or of a share of the test items, in per cent: whichever is the larger.
-
-    Seeds say nothing of the luck of the test items, which is what distinguishes methods that draw nothing at random.
-    """
-    of_seeds = (entry.deviation or 0.0) / math.sqrt(max(1, entry.n))
-    if entry.mean is None or not entry.n_test:
-        return of_seeds
-    share = min(1.0, max(0.0, entry.mean / 100))
-    return max(of_seeds, 100 * math.sqrt(share * (1 - share) / entry.n_test))
-
-
-def to_markdown(parts: Sequence[tuple[Table, Sequence[Cell], Records]], command: str) -> str:
-    """The page: for each table the standings with accuracy on every set, then the other figures."""
-    said = ["# Leaderboard", _INTRODUCTION]
+    found = ["# Leaderboard", _INTRODUCTION]
     for table, cells, records in parts:
-        shown, found = page(table, cells, records, command), entries(table, cells, records)
-        said += [f"## {table.title}", bullets(notes(shown)), _standing_grid(shown, found)]
+        shown = page(table, cells, records, command, (stale or {}).get(table.name, ()))
+        results = entries(table, cells, records)
+        found += [f"## {table.title}", bullets(notes(shown)), _rank_grid(shown, results)]
         for metric in table.metrics[1:]:
-            said += [f"### {table.title}: {title(metric)}", _metric_grid(shown, found, metric)]
+            found += [f"### {table.title}: {title(metric)}", _metric_grid(shown, results, metric)]
         if failures(shown):
-            said += [f"### {table.title}: failed", bullets(failures(shown))]
-    return "\n\n".join(said) + "\n"
+            found += [f"### {table.title}: failed", bullets(failures(shown))]
+    return "\n\n".join(found) + "\n"
 
 
-def _standing_grid(shown: Page, found: Sequence[Entry]) -> str:
+def _rank_grid(shown: Page, found: Sequence[Entry]) -> str:
+    """Return mean ranks, and the first metric on every data set."""
     metric, places = shown["metrics"][0], standings(found)
     sets, figures = _figures(shown, found, metric)
     rows = [
@@ -213,32 +194,35 @@ def _standing_grid(shown: Page, found: Sequence[Entry]) -> str:
 
 
 def _metric_grid(shown: Page, found: Sequence[Entry], metric: str) -> str:
+    """Return one metric on every data set, methods in the order of their ranks."""
     sets, figures = _figures(shown, found, metric)
     rows = [[p.row, *(figures.get((p.row, name), "") for name in sets)] for p in standings(found)]
     return grid(["method", *sets], rows)
 
 
 def _figures(shown: Page, found: Sequence[Entry], metric: str) -> tuple[list[str], Mapping[tuple[str, str], str]]:
+    """Return the data sets, and the formatted value of each (row, data set)."""
     here = [entry for entry in found if entry.metric == metric]
-    told = {
+    values = {
         (e.row, e.dataset): figure(e.mean, e.deviation, metric, shown["points"]) or "failed" * bool(e.errors)
         for e in here
     }
-    return list(dict.fromkeys(entry.dataset for entry in here)), told
+    return list(dict.fromkeys(entry.dataset for entry in here)), values
 
 
 _INTRODUCTION = f"""\
-Every method with its default settings on every data set of `MANYHANDS_DATA` that suits it; nothing is tuned to a set.
-Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent, mean ± standard deviation over seeds or
+Every method with its default settings on every data set of `MANYHANDS_DATA` that suits it; nothing is tuned to a data
+set. Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent, mean ± standard deviation over seeds or
 folds.
 
-- {" and ".join(_WITH_TEST_PART)} are tested on their test part, with {_FOLDS} seeds; the other sets with features in
-  {_FOLDS} fixed folds of the items of known truth. Features have mean 0 and spread 1 by the training items.
-- Aggregators are measured on the items of known truth; those that draw nothing at random need one seed. Where one is
-  made for two classes, it fails on sets with more, and is last there.
-- neucrowd_hotel is left out: its votes are counts without workers, and its truth is their majority. usps and gas_drift
-  have no crowd.
-- Label accuracy is that of the labels a method gives the training items. Fit seconds are on one thread, without the
-  time to load libraries.
-- The mean rank is over the sets, by accuracy; equals share a place. *Near the best* counts the sets on which a method
-  is within one standard error of the best: over seeds or, where that is larger, of a share of so many test items."""
+- {" and ".join(_WITH_TEST_PART)} are tested on their test items, with {_FOLDS} seeds; the other data sets with features
+  by {_FOLDS}-fold cross-validation over the items with known truth. Features have mean 0 and standard deviation 1 of
+  the training items.
+- Aggregators are measured on the items of known truth; those without random numbers need one seed. A method
+  for two classes fails on data sets with more, and has the last rank there.
+- neucrowd_hotel is left out: its votes are counts without worker ids, and its truth is their majority. usps and
+  gas_drift have no annotations.
+- Label accuracy is that of the labels that a method infers for the training items. Fit seconds are on one thread,
+  without the time to load libraries.
+- The mean rank is over the data sets, by accuracy; equal values share a rank. *Near the best* counts the data sets on
+  which a method is within one standard error of the best: over seeds or, if larger, binomial over the test items."""

@@ -1,6 +1,6 @@
-"""What is measured of a fitted method: beside the truth of test items, and by what it says of itself.
+"""Metrics of a fitted method: compared with ground truth, and figures that the method itself records.
 
-Truth is looked at here, after the fit, and nowhere before.
+Ground truth is used here, after the fit, and nowhere before.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from manyhands import metrics
 from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
+from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND
 from manyhands.reproduce.splits import Part
-from manyhands.reproduce.tables import OF_HISTORY, OF_LABELS, OF_ROUND
 
 Figures = dict[str, float]
 
@@ -26,18 +26,52 @@ _FURTHER_POSTERIOR = re.compile(r"posterior_(\w+)_")
 
 
 def label_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
-    """An aggregator's labels beside the truth of the items that it saw, where that is known; and how many those are."""
+    """Compare an aggregator's labels with the ground truth of its items, where it is known.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted method.
+    part : Part
+        The data that it was fitted to.
+    name : str
+        Name of the data set, for messages.
+
+    Returns
+    -------
+    figures : dict of str to float
+        Metrics.
+    n_test : int
+        Number of items with known truth.
+    """
     known = part.has_truth
     if part.y_train is None or not known.any():
-        raise ParameterError(f"{name} has no item of known truth to measure an aggregator on.")
+        raise ParameterError(f"{name} has no item with known truth, so an aggregator cannot be measured.")
     figures = _figures(part, part.y_train[known], model.labels_[known], model.posterior_[known], model.classes_)
     return figures | {"label_accuracy": figures["accuracy"], "label_auc": figures["auc"]}, int(known.sum())
 
 
 def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
-    """A classifier's predictions beside the truth of the test part, and its labels of the training items."""
+    """Compare a classifier's predictions with the truth of the test items, and its labels of the training items.
+
+    Parameters
+    ----------
+    model : CrowdClassifier or Pipeline
+        A fitted method.
+    part : Part
+        The data that it was fitted to, with test items.
+    name : str
+        Name of the data set, for messages.
+
+    Returns
+    -------
+    figures : dict of str to float
+        Metrics.
+    n_test : int
+        Number of test items.
+    """
     if part.X_test is None or part.y_test is None:
-        raise ParameterError(f"{name} has no test part to measure a classifier on; give it folds = 5.")
+        raise ParameterError(f"{name} has no test items, so a classifier cannot be measured; give it folds = 5.")
     last, proba = _last(model), model.predict_proba(part.X_test)
     figures = _figures(part, part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
     figures |= _label_accuracy("label_accuracy", last, last.posterior_, part)
@@ -48,12 +82,25 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
 
 
 def own_figures(model: Any, part: Part) -> Figures:
-    """What only some methods have: numbers of the last round, and further posteriors of the training items."""
+    """Return figures that only some methods record: of the last round, of the history, of further posteriors.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted method.
+    part : Part
+        The data that it was fitted to.
+
+    Returns
+    -------
+    dict of str to float
+        Keys begin with ``round.``, ``history.`` or ``label_accuracy.``.
+    """
     last = _last(model)
     figures = _numbers(OF_ROUND, (getattr(last, "rounds_", None) or [{}])[-1])
-    for noted in getattr(last, "history_", ()):
-        if isinstance(noted, dict):  # an aggregator's are the values of its objective
-            figures |= _numbers(OF_HISTORY, noted)
+    for recorded in getattr(last, "history_", ()):
+        if isinstance(recorded, dict):  # that of an aggregator has the values of its objective
+            figures |= _numbers(OF_HISTORY, recorded)
     for attribute, value in vars(last).items():
         found = _FURTHER_POSTERIOR.fullmatch(attribute)
         if found and isinstance(value, np.ndarray) and value.shape == last.posterior_.shape:
@@ -62,11 +109,22 @@ def own_figures(model: Any, part: Part) -> Figures:
 
 
 def planted_figures(model: Any, part: Part) -> Figures:
-    """What a method says of workers' expertise and items' difficulty, beside what was planted or is true.
+    """Compare estimated expertise and difficulty with those of the simulation.
 
-    expertise_error: the mean distance, over workers and classes, of the chance of a right label on the easiest items;
-    of methods that know no difficulty, on all items. difficulty_rank: Spearman's correlation. difficulty_error: how far
-    the share of right labels that an item's difficulty makes one expect is from the share that is right, as in `ece`.
+    Parameters
+    ----------
+    model : estimator
+        A fitted method.
+    part : Part
+        The data, with `planted` parameters.
+
+    Returns
+    -------
+    dict of str to float
+        ``expertise_error``: mean absolute error, over workers and classes, of the probability of a correct label on
+        the easiest items (on all items for methods without difficulty). ``difficulty_rank``: Spearman's correlation
+        of estimated and true difficulty. ``difficulty_error``: calibration error of the expected share of correct
+        labels of an item, in bins as for `ece`.
     """
     last, figures = _last(model), {}
     if "expertise" in part.planted:
@@ -83,7 +141,7 @@ def planted_figures(model: Any, part: Part) -> Figures:
 
 
 def _expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
-    """(n_workers, n_classes) how often labels are right: what a method says, or what its posterior does."""
+    """Return the accuracy of each worker and class, shape (n_workers, n_classes), by the method or its posterior."""
     if hasattr(last, "expertise_"):
         return np.asarray(last.expertise_)
     of_posterior = worker_confusions(part.annotations, last.posterior_, strength=1e-6)[:-1]
@@ -91,6 +149,7 @@ def _expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
 
 
 def _difficulty_error(last: Any, part: Part, n_bins: int = 10) -> float:
+    """Return the calibration error of `item_accuracy_` over bins of equal numbers of labels."""
     votes, known = part.annotations, part.has_truth
     assert part.y_train is not None
     is_right = (votes.classes[votes.label] == part.y_train[votes.item])[known[votes.item]].astype(float)
@@ -101,19 +160,21 @@ def _difficulty_error(last: Any, part: Part, n_bins: int = 10) -> float:
 
 
 def _last(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
     return model[-1] if hasattr(model, "named_steps") else model
 
 
-def _numbers(prefix: str, noted: Mapping[str, Any]) -> Figures:
-    """What a table could name, of all that a method noted."""
+def _numbers(prefix: str, recorded: Mapping[str, Any]) -> Figures:
+    """Return the numbers among recorded values whose names a table can list."""
     return {
         prefix + key: float(value)
-        for key, value in noted.items()
+        for key, value in recorded.items()
         if key.isidentifier() and isinstance(value, int | float | np.integer | np.floating)
     }
 
 
 def _label_accuracy(metric: str, model: Any, posterior: npt.NDArray[np.float64], part: Part) -> Figures:
+    """Return the accuracy of the most probable classes of the training items."""
     known = part.has_truth
     if part.y_train is None or not known.any():
         return {}
@@ -122,6 +183,7 @@ def _label_accuracy(metric: str, model: Any, posterior: npt.NDArray[np.float64],
 
 
 def _figures(part: Part, truth: Any, label: Any, proba: Any, classes: Any) -> Figures:
+    """Return the metrics that all methods have."""
     return {
         "accuracy": metrics.accuracy(truth, label),
         "balanced_accuracy": metrics.balanced_accuracy(truth, label),
@@ -134,9 +196,21 @@ def _figures(part: Part, truth: Any, label: Any, proba: Any, classes: Any) -> Fi
 
 
 def rare_recall(part: Part, truth: Any, label: Any) -> float:
-    """The share of the items of the class that is rarest in training which get its label; equals are averaged.
+    """Return the recall of the class that is rarest among the training items; several rarest ones are averaged.
 
-    NaN where no truth of training items is known, or where the class is not among the items.
+    Parameters
+    ----------
+    part : Part
+        The data, whose `y_train` determines the rarest class.
+    truth : ndarray of shape (n_items,)
+        True classes.
+    label : ndarray of shape (n_items,)
+        Predicted classes.
+
+    Returns
+    -------
+    float
+        NaN if no truth of training items is known, or no item has the class.
     """
     known = part.has_truth
     counts: Mapping[Any, int] = {}
@@ -152,9 +226,21 @@ def rare_recall(part: Part, truth: Any, label: Any) -> float:
 
 
 def auc(truth: Any, proba: Any, classes: Any) -> float:
-    """The chance that an item of a class gets more of it than one of another; averaged over more than two classes.
+    """Return the area under the ROC curve, one-versus-rest and averaged for more than two classes.
 
-    Two classes give one figure. Classes without items, or without items of others, are left out; NaN if all are.
+    Parameters
+    ----------
+    truth : ndarray of shape (n_items,)
+        True classes.
+    proba : ndarray of shape (n_items, n_classes)
+        Predicted probabilities.
+    classes : ndarray of shape (n_classes,)
+        Classes of the columns.
+
+    Returns
+    -------
+    float
+        Classes without items, or without items of other classes, are left out; NaN if all are.
     """
     values = truth.tolist()
     ranked = [1] if len(classes) == 2 else range(len(classes))
@@ -164,10 +250,11 @@ def auc(truth: Any, proba: Any, classes: Any) -> float:
 
 
 def _one_auc(inside: npt.NDArray[np.bool_], score: Any) -> float:
+    """Return the Mann-Whitney statistic of one class against all others, divided by the number of pairs."""
     if inside.all() or not inside.any():
         return math.nan
     _, place, count = np.unique(score, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]  # from 1; equals share the mean of theirs
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]  # from 1; ties share their mean rank
     n_inside = int(inside.sum())
     above = rank[inside].sum() - n_inside * (n_inside + 1) / 2
     return float(above / (n_inside * (len(inside) - n_inside)))

@@ -1,4 +1,4 @@
-"""How much memory there is, and how much a process took; None where the system does not say."""
+"""Free memory of the machine and peak memory of this process; None where the system does not report it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def free_mb() -> float | None:
-    """What can still be used: of the machine, or of the group that this process is confined to."""
+    """Return the memory that can still be used, of the machine or of the control group of this process.
+
+    Returns
+    -------
+    float or None
+        Megabytes.
+    """
     free = _figure(Path("/proc/meminfo"), "MemAvailable")
     try:
-        limit = float((_GROUP / "memory.max").read_text())  # "max" is no number
+        limit = float((_GROUP / "memory.max").read_text())  # "max" is not a number
         group = (limit - float((_GROUP / "memory.current").read_text())) / 2**20
     except (OSError, ValueError):
         return free
@@ -21,8 +27,14 @@ def free_mb() -> float | None:
 
 
 def peak_mb() -> float | None:
-    """The most memory that this process ever held."""
-    peak = _figure(Path("/proc/self/status"), "VmHWM")  # rusage would count that of whoever started us
+    """Return the peak memory of this process.
+
+    Returns
+    -------
+    float or None
+        Megabytes, with one decimal.
+    """
+    peak = _figure(Path("/proc/self/status"), "VmHWM")  # rusage includes that of the parent before the fork
     if peak is None and sys.platform == "darwin":
         import resource
 
@@ -31,7 +43,7 @@ def peak_mb() -> float | None:
 
 
 def _figure(path: Path, name: str) -> float | None:
-    """A line "name:  123 kB" of a file of the system, in MB."""
+    """Return the number of a line "name:  123 kB" of a system file, in megabytes."""
     try:
         found = re.search(rf"^{name}:\s+([0-9]+) kB", path.read_text(), re.MULTILINE)
     except OSError:

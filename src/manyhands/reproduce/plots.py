@@ -1,4 +1,4 @@
-"""A measured table as SVG: bars beside published values, or lines over what data sets or sweeps differ in."""
+"""A measured table as SVG: bars with published values, or lines over a number of data sets or a swept parameter."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from itertools import cycle
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError
-from manyhands.reproduce.rendering import Page, title
-from manyhands.reproduce.tables import Table, is_share
+from manyhands.reproduce.metric_names import is_share
+from manyhands.reproduce.pages import Page
+from manyhands.reproduce.rendering import title
+from manyhands.reproduce.tables import Table
 
-# Told apart by people who see colours differently (Okabe and Ito).
+# Distinguishable with colour vision deficiency (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _MARKS = "osD^vP*X"
 _LEVELS = ("--", "-.", (0, (1, 1)))
-_DECADES = 100  # from a number to one so many times larger, an axis shows factors rather than differences
+_DECADES = 100  # ratio of the largest to the smallest number from which on an axis is logarithmic
 _NOT_XML = re.compile("[^\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "manyhands",  # else ids are drawn at random
+    "svg.hashsalt": "manyhands",  # otherwise ids are random
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a dollar in a name is a dollar
+    "text.parse_math": False,  # dollar signs in names are not formulas
     "axes.spines.top": False,
     "axes.spines.right": False,
     "font.size": 9,
@@ -29,8 +31,20 @@ _STYLE: dict[Any, Any] = {
 
 
 def file_names(table: Table) -> dict[str, str]:
-    """File -> the metric that it shows; where there are several, the names of the files tell them apart.
+    """Return the files of a table's figures; several metrics have a file each.
 
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    dict of str to str
+        File name -> metric.
+
+    Examples
+    --------
     >>> from manyhands.reproduce import load_table
     >>> file_names(load_table("crowding/table-1"))
     {'crowding-table-1.svg': 'accuracy'}
@@ -42,7 +56,27 @@ def file_names(table: Table) -> dict[str, str]:
 
 
 def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
-    """The figure of a metric, by default the first; the same page gives the same bytes."""
+    """Draw a metric; the same page gives the same bytes.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    shown : dict
+        Its page.
+    metric : str or None, default=None
+        Name of the metric; None is the first that the table plots.
+
+    Returns
+    -------
+    bytes
+        SVG.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -53,7 +87,7 @@ def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
     metric = table.drawn[0] if metric is None else metric
     found = [entry for entry in shown["entries"] if entry["metric"] == metric]
     with matplotlib.rc_context(_STYLE):
-        panels = _bases(table, found)
+        panels = _panels(table, found)
         drawing = Figure(figsize=_size(len(panels), found, table.x is None), layout="constrained")
         axes = drawing.subplots(1, len(panels), squeeze=False)[0]
         for axis, (name, sets) in zip(axes, panels.items()):
@@ -71,25 +105,25 @@ def to_svg(table: Table, shown: Page, metric: str | None = None) -> bytes:
 
 
 def _visible(name: str) -> str:
-    """A name as XML can hold it: what it cannot is spelled out, such as control characters and half surrogate pairs.
+    r"""Return a name with escapes for what XML cannot contain: control characters and unpaired surrogates.
 
-    >>> _visible("a\\x1b[31m\\ud800")
-    'a\\\\x1b[31m\\\\ud800'
+    >>> _visible("a\x1b[31m\ud800")
+    'a\\x1b[31m\\ud800'
     """
-    spelled = _NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
-    return f" {spelled}" if spelled.startswith("_") else spelled  # matplotlib leaves such a name out of the legend
+    escaped = _NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), name)
+    return f" {escaped}" if escaped.startswith("_") else escaped  # matplotlib leaves such a name out of the legend
 
 
 def _size(n_panels: int, found: Sequence[dict[str, Any]], has_bars: bool) -> tuple[float, float]:
-    """Width and height in inches: bars need room for each of them, and for their names below."""
+    """Return width and height in inches; bars need space for each of them, and for their names below."""
     if not has_bars:
         return 4.2 * n_panels + 1.8, 3.6
     names = {entry["row"] for entry in found}
     return max(4.2, 0.3 * len(names)) * n_panels + 1.8, 2.7 + 0.06 * max(map(len, names), default=0)
 
 
-def _bases(table: Table, found: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Title of a panel -> the data sets in it: one each, or all that differ in nothing but x."""
+def _panels(table: Table, found: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return title of a panel -> its data sets: one each, or all that differ in x only."""
     shown = {entry["dataset"] for entry in found}
     is_apart = table.x is None or table.sweeps
     panels: dict[str, list[str]] = {}
@@ -101,6 +135,7 @@ def _bases(table: Table, found: Sequence[dict[str, Any]]) -> dict[str, list[str]
 
 
 def _bars(axis: Any, found: Sequence[dict[str, Any]]) -> None:
+    """Draw measured values as bars, published ones as marks."""
     places = range(len(found))
     measured = [at for at in places if found[at]["mean"] is not None]
     if measured:
@@ -114,7 +149,7 @@ def _bars(axis: Any, found: Sequence[dict[str, Any]]) -> None:
 
 
 def _curves(axis: Any, found: Sequence[dict[str, Any]], name: str) -> None:
-    """A line for each row; a row that is not swept over is a level one."""
+    """Draw one line per row; a row without a sweep is a horizontal line."""
     levels = cycle(_LEVELS)
     for at, row in enumerate(dict.fromkeys(entry["row"] for entry in found)):
         style = {"color": _COLOURS[at % len(_COLOURS)], "marker": _MARKS[at % len(_MARKS)]}

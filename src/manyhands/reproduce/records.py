@@ -1,4 +1,4 @@
-"""Finished cells on disk: one JSON line each, appended whole; what a kill cut off is ignored and counted."""
+"""Result rows on disk: one JSON line per finished cell; lines that a kill left incomplete are ignored and counted."""
 
 from __future__ import annotations
 
@@ -18,17 +18,48 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Records:
-    """What a file of results holds: the last line of each key, and how many lines were torn."""
+    """Rows of a file.
+
+    Attributes
+    ----------
+    by_key : mapping of str to dict, default={}
+        The last row of each key.
+    n_torn : int, default=0
+        Number of incomplete lines.
+    """
 
     by_key: Mapping[str, Record] = field(default_factory=dict)
     n_torn: int = 0
 
     def find(self, key: str) -> Record | None:
+        """Return the row of a cell.
+
+        Parameters
+        ----------
+        key : str
+            `Cell.key`.
+
+        Returns
+        -------
+        dict or None
+            None if the cell was not measured.
+        """
         return self.by_key.get(key)
 
 
 def read_records(path: str | Path) -> Records:
-    """All lines of a file that are whole; none if there is no file."""
+    """Read all complete lines of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it need not exist.
+
+    Returns
+    -------
+    Records
+        Its rows.
+    """
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -39,20 +70,21 @@ def read_records(path: str | Path) -> Records:
 
 
 def _parsed(line: bytes) -> Record | None:
+    """Return a row, None if the line is not one."""
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError):  # cut off, not text, or nested as no cell is
+    except (ValueError, RecursionError):  # incomplete, not text, or nested too deep
         return None
     return record if isinstance(record, dict) and _is_cell(record) else None
 
 
 def _is_cell(record: dict[str, Any]) -> bool:
-    """Whether a line says what a cell gave, in numbers, or why it gave nothing."""
+    """Return whether a line has either numeric metrics or an error."""
     figures, peak = record.get("metrics"), record.get("peak_mb")
     numbers = isinstance(figures, dict) and all(_is_number(value) for value in figures.values())
-    gave = numbers if "metrics" in record else isinstance(record.get("error"), str)
+    has_result = numbers if "metrics" in record else isinstance(record.get("error"), str)
     return (
-        gave
+        has_result
         and isinstance(record.get("key"), str)
         and ("error" in record) != ("metrics" in record)
         and _is_number(peak)
@@ -60,14 +92,30 @@ def _is_cell(record: dict[str, Any]) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number or null."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 @contextmanager
 def appending(path: str | Path) -> Iterator[Callable[[Record], None]]:
-    """Hold a file of results alone; what is given to the function inside the block is on disk when it returns.
+    """Lock a file of rows while the block runs; each row is on disk when the function that is yielded returns.
 
     The lock ends with the process that holds it, however that ends.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it and its folder are made.
+
+    Yields
+    ------
+    callable
+        Appends one row.
+
+    Raises
+    ------
+    OutputExistsError
+        If another process holds the file.
     """
     path = Path(path)
     if path.is_symlink() and not path.exists():
@@ -83,17 +131,18 @@ def appending(path: str | Path) -> Iterator[Callable[[Record], None]]:
 
 
 def _append(descriptor: int, record: Record, path: Path) -> None:
+    """Write one row and wait until it is on disk."""
     line = json.dumps(record, ensure_ascii=True, allow_nan=False).encode() + b"\n"
     try:
         while line:
             line = line[os.write(descriptor, line) :]
         os.fsync(descriptor)
-    except OSError as error:  # of a descriptor, the system does not say which file it is
+    except OSError as error:  # the error of a descriptor does not name its file
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _end_torn_line(descriptor: int) -> None:
-    """What a kill cut off must not swallow the next line."""
+    """End an incomplete last line, so that the next row is not appended to it."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size:
         os.lseek(descriptor, size - 1, os.SEEK_SET)

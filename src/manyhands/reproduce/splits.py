@@ -1,8 +1,8 @@
-"""What a cell learns from and what it is tested on: the part of a data set that belongs to a seed.
+"""Training and test items of a data set for one seed.
 
-Where a set has no test part, items fall into folds that depend on nothing but their number: a table's first seed tests
-on the first fold, the next one on the second. Items without truth are always learnt from and never tested on.
-Nothing about the test part, neither its truth nor its features, reaches the part that is learnt from.
+A data set without a test part is split into folds that depend on the number of items only: the first seed of a table
+tests on the first fold, the next seed on the second. Items without ground truth are training items in every fold.
+Neither truth nor features of the test items are used in training.
 """
 
 from __future__ import annotations
@@ -29,17 +29,29 @@ MAKERS: dict[str, Callable[..., Any]] = {
     name: getattr(module, name) for module in (simulate, datasets) for name in module.__all__ if name[:5] == "make_"
 }
 
-# Each draw has a generator of its own, whatever else a seed decides.
-_FOLDS, _SEATS, _REMOVAL, _SUBSET = 20261, 20262, 20263, 20264
-_APART = 1_000_000  # between the seeds that several arguments of one function get
+# Every random step has a generator of its own, so that one step does not change another.
+_FOLDS, _VOTERS, _REMOVAL, _SUBSET = 20261, 20262, 20263, 20264
+_SEED_STEP = 1_000_000  # between the seeds of several arguments of one function
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Items to learn from with their annotations, and items to be tested on; None where a set has none.
+    """Training items with their annotations, and test items.
 
-    `y_train` is for measuring alone: -1, or None where classes are text, stands for an unknown truth. So is `planted`:
-    the "difficulty" of each item and the "expertise" of each worker in each class, where they were made.
+    Attributes
+    ----------
+    X : ndarray or None
+        Features of the training items, one row each; None for a data set without features.
+    annotations : Annotations
+        Labels of the training items.
+    y_train : ndarray or None
+        Ground truth of the training items, for metrics only; -1 (None for classes that are text) if unknown.
+    X_test : ndarray or None, default=None
+        Features of the test items.
+    y_test : ndarray or None, default=None
+        Ground truth of the test items.
+    planted : mapping of str to ndarray
+        Parameters of a simulation, for metrics only: "difficulty" of each item, "expertise" of each worker and class.
     """
 
     X: Array | None
@@ -51,7 +63,7 @@ class Part:
 
     @property
     def has_truth(self) -> npt.NDArray[np.bool_]:
-        """(n_items,) whether `y_train` is known."""
+        """Whether the ground truth of each training item is known, shape (n_items,)."""
         if self.y_train is None:
             return np.zeros(len(self.annotations), bool)
         if self.y_train.dtype == object:
@@ -59,7 +71,18 @@ class Part:
         return np.asarray(self.y_train != NO_TRUTH)
 
     def with_items(self, rows: Index) -> Part:
-        """Learn from these items only."""
+        """Return the same with these training items only.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of the items.
+
+        Returns
+        -------
+        Part
+            Test items stay the same.
+        """
         X, y = (None if values is None else values[rows] for values in (self.X, self.y_train))
         planted = dict(self.planted)
         if "difficulty" in planted:
@@ -67,9 +90,40 @@ class Part:
         return replace(self, X=X, annotations=self.annotations[rows], y_train=y, planted=planted)
 
 
-def make_part(dataset: DataSet, seed: int, first_seed: int = FIRST_SEED, quick: bool = False) -> Part:
-    """The part of a data set that belongs to a seed; the same seed gives the same part."""
-    part = _whole(dataset, seed)
+def make_part(
+    dataset: DataSet,
+    seed: int,
+    first_seed: int = FIRST_SEED,
+    quick: bool = False,
+    *,
+    load: Callable[..., CrowdDataset] | None = None,
+) -> Part:
+    """Return the training and test items of a data set for one seed; the same seed gives the same items.
+
+    Parameters
+    ----------
+    dataset : DataSet
+        What to load or simulate, and how to prepare it.
+    seed : int
+        Seed of the simulation, of removed annotations and drawn items; determines the fold.
+    first_seed : int, default=1000
+        Seed that tests on the first fold.
+    quick : bool, default=False
+        Keep `dataset.quick_items` training items only.
+    load : callable or None, default=None
+        What loads data sets by name; None is `manyhands.datasets.load`.
+
+    Returns
+    -------
+    Part
+        Training items with annotations, and test items.
+
+    Raises
+    ------
+    ParameterError
+        If the data set cannot be prepared in this way.
+    """
+    part = _whole(dataset, seed, load or datasets.load)
     if dataset.folds is not None:
         part = _fold(part, dataset, (seed - first_seed) % dataset.folds)
     if dataset.items is not None:
@@ -82,12 +136,13 @@ def make_part(dataset: DataSet, seed: int, first_seed: int = FIRST_SEED, quick: 
     return _standardised(part, dataset) if dataset.features == "standardised" else part
 
 
-def _whole(dataset: DataSet, seed: int) -> Part:
+def _whole(dataset: DataSet, seed: int, load: Callable[..., CrowdDataset]) -> Part:
+    """Return the data set before folds, removal and scaling."""
     if dataset.load is not None:
-        return _of_loaded(dataset, datasets.load(dataset.load, **dataset.arguments))
+        return _of_loaded(dataset, load(dataset.load, **dataset.arguments))
     if dataset.make not in MAKERS:
-        raise ParameterError(f"The data set {dataset.name!r} is neither loaded nor made: give load or make.")
-    seeds = {argument: seed + k * _APART for k, argument in enumerate(dataset.seeded)}
+        raise ParameterError(f"The data set {dataset.name!r} is neither loaded nor simulated: give load or make.")
+    seeds = {argument: seed + k * _SEED_STEP for k, argument in enumerate(dataset.seeded)}
     made = MAKERS[dataset.make](**dataset.arguments, **seeds)
     if isinstance(made, CrowdDataset):
         return _of_loaded(dataset, made)
@@ -101,38 +156,39 @@ def _whole(dataset: DataSet, seed: int) -> Part:
 
 
 def _of_loaded(dataset: DataSet, data: CrowdDataset) -> Part:
+    """Return a loaded data set, with anonymous workers where it has only counts of votes."""
     if data.annotations is not None:
         annotations = data.annotations
     elif data.votes is not None:
-        annotations = _seated(data.votes, data.classes)
+        annotations = _from_counts(data.votes, data.classes)
     else:
         raise ParameterError(f"The data set {dataset.name!r} has no labels of a crowd; simulate one on its truth.")
     return Part(data.X, annotations, data.y_true, data.X_test, data.y_test, _planted(data.extra))
 
 
 def _planted(made: Mapping[str, Any]) -> dict[str, Any]:
-    """What a simulation knows of difficulty and expertise."""
+    """Return the simulated difficulty and expertise, where there are any."""
     return {name: made[name] for name in ("difficulty", "expertise") if made.get(name) is not None}
 
 
-def _seated(votes: npt.NDArray[np.int64], classes: Array) -> Annotations:
-    """Annotations with the same counts of votes, by seats that mean nothing.
+def _from_counts(votes: npt.NDArray[np.int64], classes: Array) -> Annotations:
+    """Return annotations with these counts of votes, shape (n_items, n_classes), by anonymous workers.
 
-    Who voted is unknown, so the votes of each item are shuffled: no seat is better than another.
+    Worker ids are unknown, so the votes of each item are assigned to workers at random: all are equally accurate.
     """
     n_items, n_classes = votes.shape
     n_votes = votes.sum(axis=1)
     item = np.repeat(np.arange(n_items), n_votes)
     label = np.repeat(np.tile(np.arange(n_classes), n_items), votes.ravel())
-    shuffled = np.lexsort((np.random.default_rng([_SEATS, n_items]).random(len(item)), item))
-    seat = np.arange(len(item)) - np.repeat(np.cumsum(n_votes) - n_votes, n_votes)
+    shuffled = np.lexsort((np.random.default_rng([_VOTERS, n_items]).random(len(item)), item))
+    worker = np.arange(len(item)) - np.repeat(np.cumsum(n_votes) - n_votes, n_votes)
     return Annotations(
-        item, seat, label[shuffled], item_ids=np.arange(n_items), worker_ids=np.arange(n_votes.max()), classes=classes
+        item, worker, label[shuffled], item_ids=np.arange(n_items), worker_ids=np.arange(n_votes.max()), classes=classes
     )
 
 
 def _fold(part: Part, dataset: DataSet, fold: int) -> Part:
-    """One fold of the items of known truth to test on, and all else to learn from."""
+    """Return one fold of the items with known truth as test items, all others as training items."""
     assert dataset.folds is not None
     if part.X_test is not None:
         raise ParameterError(f"The data set {dataset.name!r} has a test part of its own; leave folds out.")
@@ -147,28 +203,28 @@ def _fold(part: Part, dataset: DataSet, fold: int) -> Part:
 
 
 def _items(dataset: DataSet, n_items: int, seed: int) -> Index:
-    """The first so many, or those that the seed draws, in their order."""
+    """Return the positions of the first `dataset.items` items, or of as many that the seed draws, sorted."""
     assert dataset.items is not None
     if dataset.items > n_items:
-        raise ParameterError(f"The data set {dataset.name!r} has {n_items} items to learn from, not {dataset.items}.")
+        raise ParameterError(f"The data set {dataset.name!r} has {n_items} training items, not {dataset.items}.")
     if dataset.drawn:
         return np.sort(np.random.default_rng([_SUBSET, seed]).permutation(n_items)[: dataset.items])
     return np.arange(dataset.items)
 
 
 def _some(part: Part, wanted: int) -> Index:
-    """So many items of known truth, if there are any, from first to last: some sets are sorted by class."""
+    """Return evenly spaced items with known truth (all items if none is known): some sets are sorted by class."""
     known = np.flatnonzero(part.has_truth)
     items = known if len(known) else np.arange(len(part.annotations))
     return items[np.linspace(0, len(items) - 1, min(wanted, len(items))).round().astype(np.intp)]
 
 
 def _standardised(part: Part, dataset: DataSet) -> Part:
-    """Mean 0 and spread 1 by the items that are learnt from; what does not vary among them is only shifted."""
+    """Scale features to mean 0 and standard deviation 1 of the training items; constant ones are centred only."""
     if part.X is None:
         raise ParameterError(f"The data set {dataset.name!r} has no features to standardise; leave features out.")
     mean, spread = part.X.mean(axis=0, dtype=np.float64), part.X.std(axis=0, dtype=np.float64)
-    varies = part.X.max(axis=0) > part.X.min(axis=0)  # the spread of equal numbers may miss 0 by rounding
+    varies = part.X.max(axis=0) > part.X.min(axis=0)  # the deviation of equal numbers may differ from 0 by rounding
     spread = np.where(varies & (spread > 0), spread, 1.0)
     X, X_test = (None if rows is None else (rows - mean) / spread for rows in (part.X, part.X_test))
     return replace(part, X=X, X_test=X_test)

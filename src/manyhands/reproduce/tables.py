@@ -1,51 +1,39 @@
 """A paper's table as data: data sets, methods and published values.
 
-    Table      what is measured, over how many seeds, by which metrics, and what differs from the paper
-    DataSet    where a crowd comes from, and how it is prepared
+    Table      what is measured, with how many seeds, by which metrics, and what differs from the paper
+    DataSet    where annotations and features come from, and how they are prepared
     Row        a method with its parameters, and the values published for it
-    Published  a value as printed, with its standard deviation where the paper gives one
+    Published  a value as printed, with its standard deviation if the paper gives one
 
-The tables that come with manyhands are in `tables/<paper>/<table>.toml`; reading them imports no method.
+`table_files` reads the tables that come with manyhands; `parsing` reads TOML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from manyhands import registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce.keys import Keys, nearest
+from manyhands.reproduce.keys import Keys
 
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "macro_f1",
-    "rare_recall",
-    "auc",
-    "log_loss",
-    "ece",
-    "label_accuracy",
-    "label_auc",
-    "fit_seconds",
-)
-OF_SOME = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods that know of it, where it is known
-OF_ROUND = "round."  # and what a method says of its last round, such as round.heldout
-OF_HISTORY = "history."  # and what it noted last under this name while it trained
-STAGES = ("aggregator__", "classifier__")  # before the parameters of either of two stages, as scikit-learn nests them
-OF_LABELS = "label_accuracy."  # and the posterior that is meant: label_accuracy.first is that of posterior_first_
-FEATURES = ("as they are", "standardised")
+STAGES = ("aggregator__", "classifier__")  # prefixes of the parameters of both stages of two-stage
+FEATURES = ("raw", "standardised")
 FIRST_SEED = 1000
 QUICK_ITEMS = 80
-
-_FOLDER = Path(__file__).parent / "tables"
 
 
 @dataclass(frozen=True)
 class Published:
-    """A value as the paper prints it, per cent where the table says so."""
+    """A published value, per cent if the table has `points`.
+
+    Attributes
+    ----------
+    value : float
+        The value as printed.
+    deviation : float or None, default=None
+        Its standard deviation, if the paper gives one.
+    """
 
     value: float
     deviation: float | None = None
@@ -53,21 +41,34 @@ class Published:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A crowd, and what is done to it before anybody learns.
+    """Annotations and features, and how they are prepared.
 
     Attributes
     ----------
-    name : how it is shown and referred to
-    load, make : the name for `datasets.load`, or of a function in `datasets` or `simulate`; one of them is None
-    arguments : for either
-    seeded : which arguments of the function get the cell's seed; without any, all seeds see the same data
-    features : "as they are" or "standardised" by the training part
-    items : learn from the first so many, or None for all
-    drawn : learn from so many that the seed draws instead
-    folds : for sets without a test part: seed after seed, each of so many parts is tested on in turn
-    remove : the share of the annotations taken away
-    keep_one : whether every item keeps one of its annotations then
-    quick_items : how many items a quick run learns from
+    name : str
+        How the data set is shown and referred to.
+    load : str or None, default=None
+        Name for `manyhands.datasets.load`; either `load` or `make` is given.
+    make : str or None, default=None
+        Name of a function of `manyhands.datasets` or `manyhands.simulate`.
+    arguments : mapping, default={}
+        Arguments of either.
+    seeded : tuple of str, default=("random_state",)
+        Arguments of the function that get the cell's seed; without any, all seeds have the same data.
+    features : {"raw", "standardised"}, default="raw"
+        Whether features are scaled to mean 0 and standard deviation 1 of the training items.
+    items : int or None, default=None
+        Number of training items; None for all.
+    folds : int or None, default=None
+        Number of folds of a data set without test items; each seed tests on the next one.
+    remove : float, default=0.0
+        Share of the annotations that are removed at random.
+    keep_one : bool, default=True
+        Whether every item keeps at least one annotation then.
+    quick_items : int, default=80
+        Number of training items of a quick run.
+    drawn : bool, default=False
+        Draw the `items` training items at random instead of taking the first ones.
     """
 
     name: str
@@ -83,23 +84,41 @@ class DataSet:
     quick_items: int = QUICK_ITEMS
     drawn: bool = False
 
+    @property
+    def depends_on_seed(self) -> bool:
+        """Whether seeds have different training or test items."""
+        same_source = self.load is not None or not self.seeded
+        return not same_source or bool(self.folds or self.remove or self.drawn)
+
 
 @dataclass(frozen=True)
 class Row:
-    """A method and what was published of it; without a method the row is shown and not measured.
+    """A method and the values published for it; a row without a method is shown but not measured.
 
     Attributes
     ----------
-    name : as in the paper
-    method : its name in the registry; None where it is not measured, and then `why`
-    parameters : of the method; all others are its defaults
-    parameters_on : data set -> parameters that are others there
-    skip : data set -> why the row is not measured there
-    choose : settings among which held-out annotations choose; empty if there is no choice
-    then : what classifies behind a learner of representations
-    published : data set -> value of the table's first metric
-    published_also : further metric -> data set -> value
-    at : {parameter: value} where the row is one point of a sweep, and the parameter then has this value
+    name : str
+        Name as in the paper.
+    method : str or None, default=None
+        Registry name; None if the row is not measured, for the reason in `why`.
+    why : str, default=""
+        Why the row is not measured.
+    parameters : mapping, default={}
+        Parameters of the method; all others have their defaults.
+    choose : tuple of mappings, default=()
+        Settings among which held-out annotations choose.
+    then : str or None, default=None
+        Classifier after a representation learner.
+    published : mapping of str to Published, default={}
+        Data set -> value of the table's first metric.
+    published_also : mapping, default={}
+        Further metric -> data set -> value.
+    at : mapping, default={}
+        ``{parameter: value}`` if the row is one point of a sweep over this parameter.
+    parameters_on : mapping, default={}
+        Data set -> parameters that differ there.
+    skip : mapping of str to str, default={}
+        Data set -> why the row is not measured there.
     """
 
     name: str
@@ -116,11 +135,22 @@ class Row:
 
     @property
     def settings(self) -> list[Mapping[str, Any]]:
-        """All parameters that it names, wherever they hold."""
+        """All parameters that the row names, for whatever data set or setting."""
         return [self.parameters, *self.parameters_on.values(), *self.choose]
 
     def on(self, dataset: str) -> Row:
-        """The row as it is on one data set."""
+        """Return the row as it is on one data set.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+
+        Returns
+        -------
+        Row
+            With the parameters of this data set.
+        """
         if not self.parameters_on:
             return self
         own = dict(self.parameters) | dict(self.parameters_on.get(dataset, {}))
@@ -129,24 +159,40 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """What is measured and what was published; `load_table` reads one.
+    """What is measured, and what was published; `manyhands.reproduce.load_table` reads one.
 
     Attributes
     ----------
-    name : paper/table, such as "crowding/table-1"
-    title, paper, number : one line each; `number` is the paper's own
-    datasets, rows : tuples of `DataSet` and `Row`; the points of a sweep are rows of one name, one after the other
-    seeds, first_seed : how many, and which is the first
-    metrics : names that `is_metric` knows; the first is compared with the published values
-    points : published values are per cent
-    deviations : what differs from the paper, one sentence each
-    validation_truth : whether settings are chosen by the truth of validation items; no table here does, nor can one yet
-    figure : what a plot shows, or None for bars of the first metric
-        "x": the number along its axis, in which the data sets or the points of a sweep differ; bars without it.
-        "sweeps": true where it is a parameter of rows. "metrics": those that are drawn, each in a plot of its own.
-    focus : {"row": name, "metrics": names} where that row alone is compared with the others, else None; "beside": names
-        of the others, if not all.
-        Fewer comparisons need less of a correction: say before measuring what is to be shown.
+    name : str
+        ``paper/table``, such as "crowding/table-1".
+    title : str
+        One line.
+    paper : str
+        One line.
+    number : str
+        Number of the table or figure in the paper.
+    datasets : tuple of DataSet
+        The data sets.
+    rows : tuple of Row
+        The methods; points of a sweep are consecutive rows of the same name.
+    seeds : int, default=5
+        Number of seeds.
+    first_seed : int, default=1000
+        The first seed.
+    metrics : tuple of str, default=("accuracy",)
+        Names of metrics; the first is the one of `Row.published`.
+    points : bool, default=False
+        Whether values are per cent.
+    deviations : tuple of str, default=()
+        What differs from the paper, one sentence each.
+    validation_truth : bool, default=False
+        Whether settings are chosen by the truth of validation items; not supported.
+    figure : mapping or None, default=None
+        What a plot shows, None for bars of the first metric. "x": the number along the axis, in which data sets or
+        points of a sweep differ. "sweeps": whether it is a parameter of rows. "metrics": one plot for each.
+    focus : mapping or None, default=None
+        ``{"row": name, "metrics": names}`` if one row is compared with the others, all pairs otherwise; "beside" names
+        the others, if not all. Fewer comparisons need a smaller correction for multiple tests.
     """
 
     name: str
@@ -166,37 +212,74 @@ class Table:
 
     @staticmethod
     def from_toml(text: str, name: str) -> Table:
-        """Read a table; `name` is for its sentences and its results."""
-        from manyhands.reproduce.parsing import parse_table  # it makes what is defined here
+        """Parse a table.
+
+        Parameters
+        ----------
+        text : str
+            TOML.
+        name : str
+            Name of the table, for messages and for the file of its rows.
+
+        Returns
+        -------
+        Table
+            The table.
+
+        Raises
+        ------
+        ParameterError
+            One sentence about the first mistake.
+        """
+        from manyhands.reproduce.parsing import parse_table  # it imports this module
 
         return parse_table(text, name)
 
     @property
     def seed_list(self) -> range:
+        """All seeds."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
     def measured(self) -> tuple[Row, ...]:
-        """The rows that have a method."""
+        """The rows with a method."""
         return tuple(row for row in self.rows if row.method is not None)
 
     @property
     def x(self) -> str | None:
-        """What is along the axis of a plot with lines."""
+        """What is along the axis of a line plot; None for bars."""
         return (self.figure or {}).get("x")
 
     @property
     def sweeps(self) -> bool:
-        """Whether that is a parameter of rows, also where those were narrowed to such as stand beside the sweep."""
+        """Whether the axis is a parameter of rows."""
         return bool((self.figure or {}).get("sweeps", False))
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The metrics that are drawn."""
+        """The metrics that are plotted."""
         return tuple((self.figure or {}).get("metrics", self.metrics[:1]))
 
     def place(self, dataset: DataSet, row: Row) -> float | None:
-        """Where a row on a data set stands on the axis; None where there is none, or where it goes beside a sweep."""
+        """Return the position of a row on a data set along the axis of a plot.
+
+        Parameters
+        ----------
+        dataset : DataSet
+            The data set.
+        row : Row
+            The row.
+
+        Returns
+        -------
+        float or None
+            None if there is no axis, or the row is not a point of the sweep.
+
+        Raises
+        ------
+        ParameterError
+            If the data set has no such number.
+        """
         if self.x is None:
             return None
         if self.sweeps:
@@ -210,85 +293,51 @@ class Table:
         return value
 
     def dataset(self, name: str) -> DataSet:
-        """One data set by its name; refuse what is none."""
+        """Return a data set by its name.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+
+        Returns
+        -------
+        DataSet
+            The data set; a ParameterError if there is none.
+        """
         Keys({}, self.name).check_known(name, [d.name for d in self.datasets], "data set")
         return next(d for d in self.datasets if d.name == name)
 
     def row(self, name: str) -> Row:
-        """One row by its name, of a sweep the first point; refuse what is none."""
+        """Return a row by its name, of a sweep the first point.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+
+        Returns
+        -------
+        Row
+            The row; a ParameterError if there is none.
+        """
         Keys({}, self.name).check_known(name, [r.name for r in self.rows], "row")
         return next(r for r in self.rows if r.name == name)
 
     def check(self) -> None:
-        """Refuse parameters that a method does not have. The methods are imported for that, and torch with some."""
+        """Refuse parameters that a method does not have; the methods are imported, and torch with some of them.
+
+        Raises
+        ------
+        ParameterError
+            One sentence about the first unknown parameter.
+        """
+        from manyhands.reproduce.estimators import parameter_names  # it imports this module
+
         for row in self.measured:
-            assert row.method is not None
             keys = Keys({}, self.name, f"row {row.name!r}")
-            known = list(registry.create(row.method).get_params(deep=False))
-            known += _of_stages(row)
+            known = parameter_names(row)
             for parameter in [name for setting in row.settings for name in setting]:
                 if parameter == "random_state":
                     keys.refuse("random_state is the seed of the run; leave it out")
                 keys.check_known(parameter, known, f"parameter of {row.method} called")
-
-
-def _of_stages(row: Row) -> list[str]:
-    """The parameters of both stages: of an aggregator, and of a logistic regression; a network's need no prefix."""
-    if row.method != "two-stage":
-        return []
-    first = registry.create(row.parameters.get("aggregator", registry.DEFAULT)).get_params()
-    found = [STAGES[0] + name for name in first if name != "random_state"]
-    if row.parameters.get("classifier") == "logistic-regression":
-        from sklearn.linear_model import LogisticRegression
-
-        found += [STAGES[1] + name for name in LogisticRegression().get_params() if name != "random_state"]
-    return found
-
-
-def is_metric(name: str) -> bool:
-    """Whether a table may name it: one of `METRICS`, one of `OF_SOME`, or what only some methods tell.
-
-    >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
-    (True, True, True, False)
-    """
-    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
-    return name in METRICS or name in OF_SOME or of_method
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric lies between 0 and 1 and is shown as per cent."""
-    no_share = ("log_loss", "fit_seconds", "difficulty_rank")
-    return metric.startswith(OF_LABELS) or (metric in METRICS + OF_SOME and metric not in no_share)
-
-
-def table_names() -> list[str]:
-    """The names of the tables that come with manyhands, as paper/table, sorted.
-
-    >>> "crowding/table-1" in table_names()
-    True
-    """
-    return sorted(f"{path.parent.name}/{path.stem}" for path in _FOLDER.glob("*/*.toml"))
-
-
-def load_table(name: str | Path) -> Table:
-    """Read a table that comes with manyhands by its name, or one of your own by the path of its TOML file.
-
-    >>> load_table("crowding/table-1").number
-    'Tables 1 and 2'
-    """
-    known = table_names()
-    if name in known:
-        return _read(_FOLDER / f"{name}.toml", str(name))
-    path = Path(name)
-    if path.suffix == ".toml" and not path.is_file():
-        raise ParameterError(f"There is no file {str(name)!r}, and a table that comes with manyhands has no ending.")
-    if path.suffix == ".toml":
-        return _read(path, f"own/{path.stem}")
-    raise ParameterError(f"There is no table {str(name)!r}{nearest(str(name), known)}.")
-
-
-def _read(path: Path, name: str) -> Table:
-    try:
-        return Table.from_toml(path.read_text(encoding="utf-8"), name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"The table in {path} cannot be read: {error}.") from None

@@ -1,43 +1,59 @@
-"""What was measured beside what was published, and methods beside each other.
+"""Measured values compared with published ones.
 
-A value is *within* the published one if it is closer than two standard errors of the difference, or than two points
-where the paper gives no deviation. How many runs a paper's deviation is over is rarely said: as many as ours are taken.
-
-Methods are compared by a paired t-test over the seeds that they share. With five seeds a test by signs or ranks could
-not find anything: its smallest p is 0.06. Over folds the training parts overlap, which makes a plain test too sure of
-itself: there the variance of the mean is 1/n + 1/(folds - 1) times that of the differences (Nadeau and Bengio 2003).
-Where the test part is the same for all seeds, the test speaks of the seeds and not of further items. P-values are
-corrected for the number of all pairs in the table (Holm 1979).
+A measured mean is *within* the published value if they differ by less than two standard errors of the difference, or
+by less than two points if the paper gives no standard deviation. The number of runs behind a paper's deviation is
+rarely given; it is taken to be ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
+from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
 
 from manyhands.reproduce.cells import Cell
+from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.tables import DataSet, Published, Row, Table, is_share
+from manyhands.reproduce.tables import DataSet, Published, Row, Table
 
 WITHIN, ABOVE, BELOW = "within", "above", "below"
 NOT_PUBLISHED, NOT_MEASURED = "not published", "not measured"
 
-_POINTS = 2.0  # how close is close where the paper gives no deviation
-_ROUNDING = 0.05  # points that one decimal hides
-_FEWEST_SEEDS = 3  # for a test
+_POINTS = 2.0  # margin if the paper gives no deviation
+_ROUNDING = 0.05  # points that are lost by rounding to one decimal
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One metric of one row on one data set.
+    """One metric of one row on one data set; figures are per cent of shares if the table has `points`.
 
-    Figures are in the unit of the table: per cent of shares if it has `points`. `margin` is how far from the published
-    value still counts as within; `errors` are the distinct reasons why seeds failed, `why` that of a row not measured.
-    `x` is where it stands on the axis of a table that is drawn over something.
+    Attributes
+    ----------
+    dataset : str
+        Name of the data set.
+    row : str
+        Name of the row.
+    metric : str
+        Name of the metric.
+    values : mapping of int to float
+        Seed -> measured value.
+    published : Published or None
+        The published value.
+    margin : float or None
+        Largest difference from the published value that counts as within.
+    verdict : str
+        "within", "above", "below", "not published" or "not measured".
+    n_test : int, default=0
+        Number of test items.
+    n_failed : int, default=0
+        Number of seeds that failed.
+    errors : tuple of str, default=()
+        Their distinct reasons.
+    why : str, default=""
+        Why the row is not measured.
+    x : float or None, default=None
+        Position on the axis of a plot.
     """
 
     dataset: str
@@ -55,10 +71,12 @@ class Entry:
 
     @property
     def n(self) -> int:
+        """Number of measured seeds."""
         return len(self.values)
 
     @property
     def mean(self) -> float | None:
+        """Mean over the seeds; None if nothing was measured."""
         return fmean(self.values.values()) if self.values else None
 
     @property
@@ -68,32 +86,27 @@ class Entry:
 
     @property
     def difference(self) -> float | None:
-        """Measured less published."""
+        """Measured minus published value."""
         return None if self.mean is None or self.published is None else self.mean - self.published.value
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two methods on one data set, at one point of a sweep, over the seeds that they share.
-
-    p is None where nothing can be tested, and so is `interval`, by which the difference may be off in 19 of 20 cases; x
-    is None where nothing is swept over.
-    """
-
-    dataset: str
-    row: str
-    other: str
-    n: int
-    difference: float
-    p: float | None
-    p_corrected: float | None = None
-    x: float | None = None
-    metric: str = ""
-    interval: float | None = None
-
-
 def entries(table: Table, cells: Sequence[Cell], records: Records) -> list[Entry]:
-    """All metrics of all rows on all data sets of the table, and what was published of rows that are not measured."""
+    """Return all metrics of all rows on all data sets, and published values of rows that are not measured.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    cells : sequence of Cell
+        Its cells.
+    records : Records
+        Result rows.
+
+    Returns
+    -------
+    list of Entry
+        By metric, data set and row.
+    """
     by_place: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
         by_place.setdefault(_place(cell.dataset, cell.row), []).append(cell)
@@ -108,10 +121,12 @@ def entries(table: Table, cells: Sequence[Cell], records: Records) -> list[Entry
 
 
 def _place(dataset: DataSet, row: Row) -> tuple[object, ...]:
+    """Return what identifies a row, or a point of a sweep, on a data set."""
     return (dataset.name, row.name, *row.at.items())
 
 
 def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterable[Cell], records: Records) -> Entry:
+    """Collect the values of all seeds, and compare them with the published value."""
     found = {cell.seed: records.find(cell.key) for cell in cells}
     done = {seed: record for seed, record in found.items() if record is not None and "metrics" in record}
     errors = [record["error"] for record in found.values() if record is not None and "error" in record]
@@ -136,32 +151,61 @@ def _entry(table: Table, dataset: DataSet, row: Row, metric: str, cells: Iterabl
 
 
 def _n_test(dataset: DataSet, of_seeds: Sequence[int]) -> int:
-    """How many items were tested on; each fold has others, while seeds share theirs."""
+    """Return the number of test items; folds have different ones, seeds the same."""
     return sum(of_seeds[: dataset.folds]) if dataset.folds else max(of_seeds, default=0)
 
 
 def _published(table: Table, row: Row, dataset: DataSet, metric: str) -> Published | None:
+    """Return the published value of a row on a data set."""
     of_metric = row.published if metric == table.metrics[0] else row.published_also.get(metric, {})
     return of_metric.get(dataset.name)
 
 
 def unit(table: Table, metric: str) -> float:
-    """What a figure is multiplied by before it is shown: 100 for shares in a table of points."""
+    """Return the factor by which a value is multiplied before it is shown.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    float
+        100 for shares in a table of per cent, 1 otherwise.
+    """
     return 100.0 if table.points and is_share(metric) else 1.0
 
 
 def _margin(table: Table, metric: str, values: Mapping[int, float], published: Published) -> float:
-    """How far from the published value counts as within it."""
-    point = 1.0 if unit(table, metric) == 100 else 0.01 * max(1.0, abs(published.value))  # of counts, a hundredth
+    """Return the largest difference from the published value that counts as within."""
+    point = 1.0 if unit(table, metric) == 100 else 0.01 * max(1.0, abs(published.value))  # of counts, one per cent
     if published.deviation is None:
         return _POINTS * point
     n = max(1, len(values))
-    own = stdev(values.values()) if n > 1 else published.deviation  # of one run, theirs is the best guess
+    own = stdev(values.values()) if n > 1 else published.deviation  # of a single run, the paper's is the best estimate
     return max(2 * math.sqrt((own**2 + published.deviation**2) / n), _ROUNDING * point)
 
 
 def verdict(values: Mapping[int, float], published: Published | None, margin: float | None) -> str:
-    """One of within, above, below, not published, not measured."""
+    """Compare measured values with a published one.
+
+    Parameters
+    ----------
+    values : mapping of int to float
+        Seed -> measured value.
+    published : Published or None
+        The published value.
+    margin : float or None
+        Largest difference that counts as within.
+
+    Returns
+    -------
+    str
+        "within", "above", "below", "not published" or "not measured".
+    """
     if not values:
         return NOT_MEASURED
     if published is None or margin is None:
@@ -170,70 +214,3 @@ def verdict(values: Mapping[int, float], published: Published | None, margin: fl
     if abs(difference) < margin:
         return WITHIN
     return ABOVE if difference > 0 else BELOW
-
-
-def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
-    """Every two rows of a data set by the table's first metric, or its focus with all others by some metrics.
-
-    Points of a sweep are compared where they are the same, and with rows that stand beside the sweep. P-values are
-    corrected for how many pairs there are.
-    """
-    focus = table.focus or {"metrics": table.metrics[:1]}
-    tested = []
-    for metric, dataset in product(focus["metrics"], table.datasets):
-        here = [e for e in found if e.dataset == dataset.name and e.metric == metric and e.values]
-        here.sort(key=lambda entry: entry.row != focus.get("row"))  # the focus is the one that others are held against
-        together = [(one, other) for one, other in combinations(here, 2) if _meet(one, other, focus)]
-        tested += [_pair(dataset, one, other) for one, other in together if _shared(one, other)]
-    return _holm(tested)
-
-
-def _meet(one: Entry, other: Entry, focus: Mapping[str, Any]) -> bool:
-    """Whether two entries are to be compared; of the two, `one` is in focus if any is."""
-    in_focus = one.row == focus.get("row", one.row) and other.row in focus.get("beside", [other.row])
-    return in_focus and one.row != other.row and (one.x == other.x or None in (one.x, other.x))
-
-
-def _shared(one: Entry, other: Entry) -> list[int]:
-    return [seed for seed in one.values if seed in other.values]
-
-
-def _pair(dataset: DataSet, one: Entry, other: Entry) -> Pair:
-    differences = [one.values[seed] - other.values[seed] for seed in _shared(one, other)]
-    n, mean = len(differences), fmean(differences)
-    extra = 1 / (dataset.folds - 1) if dataset.folds else 0.0
-    p, x = paired_t(differences, extra), other.x if one.x is None else one.x
-    interval = None if p is None else half_width(differences, extra)
-    return Pair(dataset.name, one.row, other.row, n, mean, p, None, x, one.metric, interval)
-
-
-def half_width(differences: Sequence[float], extra: float = 0.0) -> float:
-    """Half of the 95 % interval of their mean, by the t distribution; `extra` as in `paired_t`."""
-    from scipy.stats import t
-
-    n = len(differences)
-    return float(t.ppf(0.975, n - 1) * stdev(differences) * math.sqrt(1 / n + extra))
-
-
-def paired_t(differences: Sequence[float], extra: float = 0.0) -> float | None:
-    """Two-sided p of no difference; None for fewer than three, or where all are the same and there is no spread.
-
-    `extra` is added to 1/n in the variance of the mean: test items per training item, where training parts overlap.
-    """
-    n = len(differences)
-    spread = stdev(differences) if n > 1 else 0.0
-    if n < _FEWEST_SEEDS or spread <= 1e-12 * max(map(abs, differences)):
-        return None
-    from scipy.stats import t
-
-    return float(2 * t.sf(abs(fmean(differences)) / (spread * math.sqrt(1 / n + extra)), n - 1))
-
-
-def _holm(tested: list[Pair]) -> list[Pair]:
-    """The smallest p times the number of tests, the next times one less, and so on; never less than the one before."""
-    order = sorted((pair.p, at) for at, pair in enumerate(tested) if pair.p is not None)
-    corrected, largest = list(tested), 0.0
-    for rank, (p, at) in enumerate(order):
-        largest = max(largest, min(1.0, p * (len(order) - rank)))
-        corrected[at] = replace(tested[at], p_corrected=largest)
-    return corrected

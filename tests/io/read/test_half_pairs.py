@@ -14,7 +14,7 @@ ROWS = {"item": ["1", "2"], "worker": ["u", "v"], "label": ["x", "y"]}
 
 
 def ask(call, *values, **named):
-    with pytest.raises(ManyhandsError, match=r"half a surrogate pair|not UTF-8") as found:
+    with pytest.raises(ManyhandsError, match=r"unpaired surrogate|not UTF-8") as found:
         call(*values, **named)
     assert str(found.value).isprintable()
     return found

@@ -44,7 +44,7 @@ def votes():
 
 
 def sentence(capsys):
-    """The one line that was said."""
+    """The one line that was printed."""
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1, lines
     return lines[0]
@@ -81,17 +81,17 @@ class TestBeforeAnythingIsRead:
         Path("folder.csv").mkdir()
         Path("file").write_text("mine")
         Path("link.csv").symlink_to("nowhere")
-        for place, said in {
+        for place, message in {
             "folder.csv": "folder.csv is a folder, and cannot be replaced by a file",
             "file/new.csv": "file is not a folder, so nothing can be written to file",
             "link.csv": "already has link.csv. Add --force",
         }.items():
             assert run([*FILES[command], place]) == 2
-            assert said in sentence(capsys)
+            assert message in sentence(capsys)
         assert sorted(os.listdir()) == ["file", "folder.csv", "link.csv"] and Path("link.csv").is_symlink()
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["aggregate", "missing.csv", "--write", "docx", "-o", "out"], "cannot be written as 'docx'"),
             (["aggregate", "missing.csv", "--write", "jsonl"], "--write needs a folder"),
@@ -101,9 +101,9 @@ class TestBeforeAnythingIsRead:
             (["predict", "missing", "--features", "missing.npy", "-o", "table.pkl"], "Tables are written as"),
         ],
     )
-    def test_options_that_make_no_sense(self, arguments, said, capsys):
+    def test_options_that_make_no_sense(self, arguments, message, capsys):
         assert run(arguments) == 2
-        assert said in sentence(capsys)
+        assert message in sentence(capsys)
         assert os.listdir() == []
 
     @pytest.mark.parametrize("command", ["aggregate", "agree", "train"])
@@ -121,8 +121,8 @@ class TestManifest:
         arguments, names = FOLDERS[command]
         assert run([votes if part == "missing.csv" else part for part in arguments] + ["-o", "out"]) == 0
         assert verify_folder("out") == names
-        said = capsys.readouterr().err.strip().splitlines()[-1]
-        assert said.startswith("Written to out: ") and all(name in said for name in [*names, "manifest.json"])
+        message = capsys.readouterr().err.strip().splitlines()[-1]
+        assert message.startswith("Written to out: ") and all(name in message for name in [*names, "manifest.json"])
         assert sorted(os.listdir("out")) == sorted([*names, "manifest.json"])
 
     def test_files_of_a_replaced_run_are_named(self, votes, capsys):
@@ -134,7 +134,7 @@ class TestManifest:
     def test_a_model_of_two_runs_is_not_loaded(self, job, capsys):
         """Each file is whole, and was written by manyhands; but they do not belong together."""
         os.chdir(job)
-        for name, more in (("one", []), ("two", ["--as-they-are"])):
+        for name, more in (("one", []), ("two", ["--no-standardise"])):
             assert run(["train", "ratings.csv", "--features", "X.npz", *QUICK, *more, "-q", "-o", name]) == 0
         capsys.readouterr()
         Path("one", "model.json").write_bytes(Path("two", "model.json").read_bytes())
@@ -157,9 +157,9 @@ def test_of_two_runs_at_once_one_writes(force, tmp_path):
     arguments = ["-q", "-o", "out", *force]
     first = _held(arguments)
     second = start("aggregate", "missing.csv", *arguments)
-    said = second.communicate(timeout=60)[1]
-    assert second.returncode == 2 and len(said.splitlines()) == 1
-    assert f"Another run is writing out (process {first.pid} on " in said
+    message = second.communicate(timeout=60)[1]
+    assert second.returncode == 2 and len(message.splitlines()) == 1
+    assert f"Another run is writing out (process {first.pid} on " in message
     first.communicate(b"task,worker,label\n1,a,x\n1,b,x\n", timeout=60)
     assert first.returncode == 0 and verify_folder("out") == SET
 
@@ -243,7 +243,7 @@ def test_an_error_without_a_file_is_not_blamed_on_standard_output(votes, monkeyp
     def fail(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("manyhands.cli.options.read_export", fail)
+    monkeypatch.setattr("manyhands.workflows.options.read_export", fail)
     assert run(["aggregate", votes]) == 3
     assert sentence(capsys) == "manyhands: The system cannot read or write a file: Input/output error."
 

@@ -1,0 +1,117 @@
+"""Cross-validation splits of annotations: folds of labels for aggregators, folds of items for classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyhands.annotations import Annotations
+from manyhands.features import DatasetRows, Index, Rows
+from manyhands.heldout import split_labels
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One cross-validation split: the arguments of `fit` and those of `score`.
+
+    Attributes
+    ----------
+    training : tuple
+        Positional arguments of `fit`: ``(annotations,)`` for an aggregator, ``(X, annotations)`` for a classifier.
+    heldout : tuple
+        Positional arguments of `score`, in the same form.
+    gold : dict
+        Known class of each gold item in the training part.
+    """
+
+    training: tuple[Any, ...]
+    heldout: tuple[Any, ...]
+    gold: dict[Any, Any]
+
+    @property
+    def n_heldout(self) -> int:
+        """Number of held-out annotations."""
+        return int(self.heldout[-1].n_annotations)
+
+
+def label_folds(annotations: Annotations, n_folds: int, gold: Mapping[Any, Any]) -> Iterator[Fold]:
+    """Splits for aggregators: each annotation is held out once, the other labels of its item are training data.
+
+    The folds are those of `manyhands.heldout.split_labels`: they depend on the pattern of the labels alone and use no
+    random numbers.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        Labels of the crowd.
+    n_folds : int
+        Number of folds.
+    gold : mapping of item to class
+        Known classes; every fold keeps all of them, because every fold keeps all items.
+
+    Yields
+    ------
+    Fold
+        Folds with at least one held-out and one training annotation.
+    """
+    fold = split_labels(annotations, n_folds)
+    for f in range(n_folds):
+        if 0 < np.sum(fold == f) < len(fold):
+            yield Fold((annotations.keep(fold != f),), (annotations.keep(fold == f),), dict(gold))
+
+
+def item_folds(
+    rows: Rows, annotations: Annotations, n_folds: int, gold: Mapping[Any, Any], rng: np.random.Generator
+) -> Iterator[Fold]:
+    """Splits for classifiers: each labelled item is held out once with all its annotations.
+
+    Items without annotations are in the training part of every fold, for methods that use unlabelled features.
+
+    Parameters
+    ----------
+    rows : Rows
+        Features, one row per item.
+    annotations : Annotations
+        Labels of the crowd.
+    n_folds : int
+        Number of folds.
+    gold : mapping of item to class
+        Known classes; a fold keeps those of its training items.
+    rng : numpy.random.Generator
+        Generator that assigns items to folds.
+
+    Yields
+    ------
+    Fold
+        Folds whose training part has at least one annotation.
+    """
+    labelled = rng.permutation(np.flatnonzero(annotations.n_labels > 0))
+    for fold in range(min(n_folds, len(labelled))):
+        heldout = np.sort(labelled[fold::n_folds])
+        rest = np.setdiff1d(np.arange(annotations.n_items), heldout)
+        if annotations.n_labels[rest].any():
+            kept = set(annotations.item_ids[rest].tolist()) if gold else set()
+            known = {item: value for item, value in gold.items() if item in kept}
+            yield Fold((_subset(rows, rest), annotations[rest]), (_subset(rows, heldout), annotations[heldout]), known)
+
+
+def _subset(rows: Rows, index: Index) -> Any:
+    """Return these rows of the features, in the form in which they were given."""
+    return _RowSubset(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
+
+
+@dataclass(frozen=True, eq=False)
+class _RowSubset:
+    """Some rows of an object that returns rows one at a time."""
+
+    getter: Any
+    index: Index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, at: int) -> Any:
+        return self.getter[int(self.index[at])]

@@ -1,0 +1,60 @@
+"""Names of the metrics that a table may list, and how their values are to be read."""
+
+from __future__ import annotations
+
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "rare_recall",
+    "auc",
+    "log_loss",
+    "ece",
+    "label_accuracy",
+    "label_auc",
+    "fit_seconds",
+)
+PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
+OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
+OF_HISTORY = "history."  # the last value of a figure in the method's training history
+OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
+
+_NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
+
+
+def is_metric(name: str) -> bool:
+    """Return whether a table may list this metric.
+
+    Parameters
+    ----------
+    name : str
+        One of `METRICS` or `PLANTED`, or a figure that only some methods have.
+
+    Returns
+    -------
+    bool
+        False for unknown names.
+
+    Examples
+    --------
+    >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
+    (True, True, True, False)
+    """
+    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
+    return name in METRICS or name in PLANTED or of_method
+
+
+def is_share(metric: str) -> bool:
+    """Return whether a metric is between 0 and 1 and is shown as per cent.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric.
+
+    Returns
+    -------
+    bool
+        False for log loss, seconds, rank correlation and unknown figures.
+    """
+    return metric.startswith(OF_LABELS) or (metric in METRICS + PLANTED and metric not in _NOT_SHARES)

@@ -1,0 +1,231 @@
+"""`aggregate`: from an export to one label per item and a quality report for each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from manyhands import registry
+from manyhands.aggregation.base import Aggregator
+from manyhands.exceptions import ParameterError
+from manyhands.io.overview import describe_reading
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, result_files
+from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
+from manyhands.io.write.spreadsheet import guard_table
+from manyhands.workflows.comparison import compare_aggregators
+from manyhands.workflows.gold import collect_gold
+from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
+from manyhands.workflows.outputs import Written, claim_folder, write_all
+
+_VOTE = "majority-vote"  # the one method that needs no worker ids
+_NO_WORKERS = (
+    f"workers can neither be distinguished nor assessed. Only -m {_VOTE} can use it, which gives vote shares as soft "
+    f"labels"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AggregationRun:
+    """Result of `aggregate`.
+
+    Attributes
+    ----------
+    reading : Reading
+        What was read; with pseudonyms in place of worker ids if they were asked for.
+    model : Aggregator
+        The fitted method.
+    tables : dict of str to polars.DataFrame
+        ``labels.csv`` and ``workers.csv``; with `compare`, ``methods.csv`` and ``differences.csv``.
+    summary : dict
+        All figures of the run, as in ``summary.json``.
+    files : dict of str to bytes
+        Content of the files; only ``labels.csv`` if nothing is written.
+    written : Written
+        Names of the files that were written.
+    """
+
+    reading: Reading
+    model: Aggregator
+    tables: dict[str, pl.DataFrame]
+    summary: dict[str, Any]
+    files: dict[str, bytes]
+    written: Written
+
+    @property
+    def confident_share(self) -> float:
+        """Share of all items that have a label with a posterior probability of at least 0.9."""
+        labelled = 1 - self.summary["n_unlabelled"] / self.summary["n_items"]
+        return float(labelled * (self.summary["share_above_0.9"] or 0.0))
+
+
+def aggregate(
+    files: Sequence[str],
+    export: ExportOptions = DEFAULT_EXPORT,
+    *,
+    method: str = registry.DEFAULT,
+    gold: str | Path | None = None,
+    use_gold: bool = False,
+    compare: bool = False,
+    pseudonyms: bool = False,
+    key: str | Path | None = None,
+    spreadsheet_safe: bool = False,
+    random_state: int = 0,
+    out: str | Path | None = None,
+    write: Sequence[str] = (),
+    force: bool = False,
+) -> AggregationRun:
+    r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
+
+    Options are checked and `out` is reserved before the export is read. Files are written all together or not at all.
+
+    Parameters
+    ----------
+    files : sequence of str
+        The export: a file, a folder, a zip archive, "-" for standard input; several files are batches of one job.
+    export : ExportOptions, default=ExportOptions()
+        How to read it.
+    method : str, default="pooled-dawid-skene"
+        Registry name of an aggregator.
+    gold : str, Path or None, default=None
+        Table of items whose class is known.
+    use_gold : bool, default=False
+        Use the known answers of the export itself.
+    compare : bool, default=False
+        Fit and cross-validate all other aggregators too.
+    pseudonyms : bool, default=False
+        Replace worker ids in all results.
+    key : str, Path or None, default=None
+        Secret file from which pseudonyms are derived, so that they are the same in all runs; implies `pseudonyms`.
+    spreadsheet_safe : bool, default=False
+        Prevent spreadsheet programs from running cells of the CSV files as formulas.
+    random_state : int, default=0
+        Seed of every method that uses random numbers.
+    out : str, Path or None, default=None
+        Folder for the files; None writes nothing.
+    write : sequence of str, default=()
+        Further formats of the labels: "jsonl", "parquet", "label-studio".
+    force : bool, default=False
+        Replace files that exist.
+
+    Returns
+    -------
+    AggregationRun
+        The fitted model, tables, summary and names of the files.
+
+    Raises
+    ------
+    ParameterError
+        If an option is invalid.
+    AnnotationError
+        If the export cannot be read or has no labels.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> rows = "".join(f"{i},{w},{'xy'[i % 2]}\n" for i in range(6) for w in "abc")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "votes.csv"
+    ...     _ = path.write_text("item,worker,label\n" + rows)
+    ...     run = aggregate([str(path)], method="majority-vote")
+    >>> run.tables["labels.csv"]["label"].to_list()
+    ['x', 'y', 'x', 'y', 'x', 'y']
+    """
+    kinds = list(dict.fromkeys(write))
+    check_aggregator(method)
+    check_seed(random_state)
+    check_kinds(kinds)
+    if kinds and out is None:
+        raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
+    export.check()
+    with claim_folder(out, file_names(kinds, compare), force=force) as output:
+        reading = export.read(files)
+        require_labels(reading)
+        if method != _VOTE:
+            require_workers(reading, _NO_WORKERS)
+        check_outputs(kinds, files, reading)
+        known = collect_gold(reading, gold, use_gold)
+        names = [Path(name).name for name in files]
+        if pseudonyms or key is not None:
+            reading, hide = pseudonymise(reading, key)
+            names = [hide(name) for name in names]
+        model, tables, figures = fit_reading(reading, method, known, compare=compare, random_state=random_state)
+        figures = {"schema": 1, "files": names} | figures
+        shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
+        if output is None:
+            contents = {"labels.csv": to_csv(shown["labels.csv"])}
+        else:
+            contents = result_files(model, reading, files, shown, figures, kinds)
+        written = write_all(output, contents)
+    return AggregationRun(reading, model, tables, figures, contents, written)
+
+
+def fit_reading(
+    reading: Reading,
+    method: str,
+    gold: Mapping[Any, Any] | None = None,
+    *,
+    compare: bool = False,
+    random_state: int = 0,
+) -> tuple[Aggregator, dict[str, pl.DataFrame], dict[str, Any]]:
+    """Fit a method to what was read, and tabulate its results.
+
+    Parameters
+    ----------
+    reading : Reading
+        An export with at least one label.
+    method : str
+        Registry name of an aggregator.
+    gold : mapping of item to class or None, default=None
+        Known classes.
+    compare : bool, default=False
+        Also fit and cross-validate all other aggregators.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    model : Aggregator
+        The fitted method.
+    tables : dict of str to polars.DataFrame
+        Tables by file name.
+    figures : dict
+        Everything for ``summary.json``.
+    """
+    model: Aggregator = registry.create_seeded(method, random_state)
+    model.fit(reading.annotations, gold=gold or None)
+    found = summary(model, method)
+    figures = describe_reading(reading) | found | {"n_gold_used": len(gold or {})}
+    figures["notes"] = reading.notes | found["notes"]
+    tables = {"labels.csv": label_frame(model), "workers.csv": worker_frame(model)}
+    figures["workers"] = tables["workers.csv"].to_dicts()
+    if compare:
+        methods, differences = compare_aggregators(model, method, gold=gold, random_state=random_state)
+        tables |= {"methods.csv": methods, "differences.csv": differences}
+        figures["methods"] = methods.to_dicts()
+    return model, tables, figures
+
+
+def check_aggregator(method: str) -> None:
+    """Refuse a name that is not that of an aggregator.
+
+    Parameters
+    ----------
+    method : str
+        Registry name.
+
+    Raises
+    ------
+    ParameterError
+        If the method is unknown, or needs features.
+    """
+    if method in registry.names("aggregator"):
+        return
+    if method in registry.names():
+        raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
+    registry.get(method)  # refuses an unknown name

@@ -1,0 +1,200 @@
+"""`measure_agreement`: inter-annotator agreement, overall and by class, pair of workers and item."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from manyhands import metrics
+from manyhands.annotations import Annotations
+from manyhands.exceptions import CrowdWarning, LimitError, ParameterError
+from manyhands.io.overview import describe_agreement, describe_reading
+from manyhands.io.read.reading import Reading
+from manyhands.io.write.json_values import to_json
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.io.write.results import class_names, to_csv
+from manyhands.io.write.spreadsheet import guard_table
+from manyhands.validation import Number
+from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
+from manyhands.workflows.outputs import Written, claim_folder, write_all
+
+LEVELS = {"nominal": "any classes", "ordinal": "ordered classes", "interval": "numbers"}
+_FILES = ("agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv")
+
+
+@dataclass(frozen=True, eq=False)
+class AgreementRun:
+    """Result of `measure_agreement`.
+
+    Attributes
+    ----------
+    reading : Reading
+        What was read.
+    tables : dict of str to polars.DataFrame
+        ``agreement.csv`` (overall), ``classes.csv``, ``pairs.csv`` and, if files are written, ``items.csv``.
+    summary : dict
+        All figures, as in ``agreement.json``.
+    written : Written
+        Names of the files that were written.
+    """
+
+    reading: Reading
+    tables: dict[str, pl.DataFrame]
+    summary: dict[str, Any]
+    written: Written
+
+
+def measure_agreement(
+    files: Sequence[str],
+    export: ExportOptions = DEFAULT_EXPORT,
+    *,
+    level: str = "nominal",
+    order: Sequence[str] | None = None,
+    n_bootstrap: int = 1000,
+    pseudonyms: bool = False,
+    key: str | Path | None = None,
+    spreadsheet_safe: bool = False,
+    random_state: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
+) -> AgreementRun:
+    """Measure per cent agreement, Fleiss' kappa and Krippendorff's alpha with 95% bootstrap intervals.
+
+    Parameters
+    ----------
+    files : sequence of str
+        The export.
+    export : ExportOptions, default=ExportOptions()
+        How to read it.
+    level : {"nominal", "ordinal", "interval"}, default="nominal"
+        Level of measurement of the classes, for Krippendorff's alpha.
+    order : sequence of str or None, default=None
+        Ordinal classes from low to high.
+    n_bootstrap : int, default=1000
+        Number of resamples of the items for the intervals.
+    pseudonyms : bool, default=False
+        Replace worker ids in all results.
+    key : str, Path or None, default=None
+        Secret file from which pseudonyms are derived; implies `pseudonyms`.
+    spreadsheet_safe : bool, default=False
+        Prevent spreadsheet programs from running cells of the CSV files as formulas.
+    random_state : int, default=0
+        Seed of the resamples.
+    out : str, Path or None, default=None
+        Folder for the tables; None writes nothing.
+    force : bool, default=False
+        Replace files that exist.
+
+    Returns
+    -------
+    AgreementRun
+        Tables and figures.
+
+    Raises
+    ------
+    ParameterError
+        If an option is invalid.
+    AnnotationError
+        If the export cannot be read, or has no labels or no worker ids.
+    """
+    check_level(level, order)
+    check_seed(random_state)
+    if not Number(whole=True, least=0).allows(n_bootstrap):
+        raise ParameterError(f"--bootstrap is {n_bootstrap}; it must be a whole number at least 0.")
+    export.check()
+    with claim_folder(out, _FILES, force=force) as output:
+        reading = export.read(files)
+        require_labels(reading)
+        require_workers(reading, "it is unknown which labels are from the same worker, and agreement is undefined")
+        if pseudonyms or key is not None:
+            reading, _ = pseudonymise(reading, key)
+        ranks = None if order is None else list(order)
+        tables = _tables(reading.annotations, level, ranks, n_bootstrap, random_state)
+        summary = {"schema": 1} | describe_reading(reading)
+        summary |= {name.removesuffix(".csv"): table.to_dicts() for name, table in tables.items()}
+        written = Written()
+        if output is not None:
+            tables["items.csv"] = _by_item(reading.annotations)
+            safe = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
+            contents = {name: to_csv(table) for name, table in safe.items()}
+            written = write_all(output, contents | {"agreement.json": to_json(summary)})
+    return AgreementRun(reading, tables, summary, written)
+
+
+def check_level(level: str, order: Sequence[str] | None) -> None:
+    """Refuse an unknown level of measurement, and an order of classes that are not ordinal.
+
+    Parameters
+    ----------
+    level : str
+        Level of measurement.
+    order : sequence of str or None
+        Classes from low to high.
+
+    Raises
+    ------
+    ParameterError
+        If the options are invalid.
+    """
+    if level not in LEVELS:
+        known = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
+        raise ParameterError(f"--level is {level!r}; it may be {known}.")
+    if order is not None and level != "ordinal":
+        raise ParameterError("--order is for ordinal classes: add --level ordinal.")
+
+
+def _tables(
+    annotations: Annotations, level: str, order: list[str] | None, n_bootstrap: int, random_state: int
+) -> dict[str, pl.DataFrame]:
+    """Return agreement overall, by class and by pair."""
+    options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
+    return {
+        "agreement.csv": pl.DataFrame(describe_agreement(annotations, level, order, **options)),
+        "classes.csv": _by_class(annotations, n_bootstrap, random_state),
+        "pairs.csv": _by_pair(annotations),
+    }
+
+
+def _by_class(annotations: Annotations, n_bootstrap: int, random_state: int) -> pl.DataFrame:
+    """Return Krippendorff's alpha of each class against all others."""
+    names = class_names(annotations.classes)
+    try:
+        found = metrics.class_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state)
+    except LimitError as error:
+        warnings.warn(str(error), CrowdWarning, stacklevel=2)
+        return pl.DataFrame(schema={"class": pl.String, "alpha": pl.Float64})
+    figures = {"alpha": found.value, "low": found.low, "high": found.high}
+    columns = {name: pl.Series(values).fill_nan(None) for name, values in figures.items()}
+    return pl.DataFrame({"class": names} | columns | {"n_labels": found.n_labels})
+
+
+def _by_pair(annotations: Annotations) -> pl.DataFrame:
+    """Return agreement and Cohen's kappa of every pair of workers with items in common, most items first."""
+    try:
+        found = metrics.pair_agreement(annotations)
+    except LimitError as error:
+        warnings.warn(str(error), CrowdWarning, stacklevel=2)
+        return pl.DataFrame(schema={"worker": pl.String, "other": pl.String, "n_shared": pl.Int64})
+    names = [str(worker) for worker in annotations.worker_ids.tolist()]
+    table = pl.DataFrame(
+        {
+            "worker": [names[w] for w in found.a],
+            "other": [names[w] for w in found.b],
+            "n_shared": found.n_shared,
+            "agreement": found.agreement,
+            "cohen_kappa": pl.Series(found.kappa).fill_nan(None),
+        }
+    )
+    return table.sort("n_shared", "worker", "other", descending=[True, False, False])
+
+
+def _by_item(annotations: Annotations) -> pl.DataFrame:
+    """Return the share of agreeing pairs of labels of every item."""
+    items = [str(item) for item in annotations.item_ids.tolist()]
+    agreement = pl.Series(metrics.item_agreement(annotations)).fill_nan(None)
+    return pl.DataFrame({"item": items, "n_labels": annotations.n_labels, "agreement": agreement})

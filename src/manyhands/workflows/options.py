@@ -1,0 +1,206 @@
+"""Options of reading that several jobs share, checked before any file is opened."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.io.features.loading import Features, read_features
+from manyhands.io.formats import NAMES
+from manyhands.io.read.reading import Reading, read_export
+from manyhands.io.read.row_filtering import DUPLICATES
+from manyhands.validation import RandomState
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How to read an export: which columns, which question, which rows.
+
+    Attributes
+    ----------
+    item : str or None, default=None
+        Column or field with the items; None takes the usual name of the format.
+    worker : str or None, default=None
+        Column or field with the workers.
+    label : str or None, default=None
+        Column or field with the labels.
+    question : str or None, default=None
+        Question whose answers are read, if the export has several; ``name=choice`` reads one choice of a multiple
+        choice question as yes or no.
+    format : str or None, default=None
+        Name of the format; None recognises it.
+    duplicates : {"last", "first", "all", "error"}, default="last"
+        Which answer counts if a worker labelled an item more than once; "error" refuses the export.
+    missing : sequence of str, default=()
+        Labels that mean "no label", in addition to empty cells.
+    combinations : bool, default=False
+        Treat every combination of choices of a multiple choice question as a class.
+    encoding : str or None, default=None
+        Encoding of text that is not UTF-8.
+    """
+
+    item: str | None = None
+    worker: str | None = None
+    label: str | None = None
+    question: str | None = None
+    format: str | None = None
+    duplicates: str = "last"
+    missing: Sequence[str] = ()
+    combinations: bool = False
+    encoding: str | None = None
+
+    def check(self) -> None:
+        """Refuse options that no export can satisfy; no file is opened.
+
+        Raises
+        ------
+        ParameterError
+            If the format, the treatment of duplicates or the encoding is unknown.
+        """
+        if self.format is not None and self.format not in NAMES:
+            raise ParameterError(f"There is no format called {self.format!r}. There are: {', '.join(sorted(NAMES))}.")
+        if self.duplicates not in DUPLICATES:
+            raise ParameterError(f"duplicates is {self.duplicates!r}; it may be {', '.join(DUPLICATES)}.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except (LookupError, ValueError):
+                raise ParameterError(
+                    f"There is no encoding called {self.encoding!r}. Common ones: utf-8, utf-16, cp1252."
+                ) from None
+
+    def read(self, files: str | Path | Sequence[str | Path]) -> Reading:
+        """Read one export, or several batches of one job as one export.
+
+        Parameters
+        ----------
+        files : str, Path or sequence of them
+            A file, a folder, a zip archive, "-" for standard input, or several files.
+
+        Returns
+        -------
+        Reading
+            Annotations, and an account of every row of the export.
+        """
+        self.check()
+        given = [files] if isinstance(files, str | Path) else list(files)
+        return read_export(given[0] if len(given) == 1 else given, **asdict(self))
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """How to read the features of items, and how to match rows and items.
+
+    Attributes
+    ----------
+    id_column : str or None, default=None
+        Column of a table with the item ids; None takes the first that is called item, task, id or the like.
+    ids_file : Path or None, default=None
+        File with one id per row, for features without ids.
+    rows_in_order : bool, default=False
+        Match by position: rows are in the order of the items' ids.
+    """
+
+    id_column: str | None = None
+    ids_file: str | Path | None = None
+    rows_in_order: bool = False
+
+    def check(self) -> None:
+        """Refuse options that contradict each other; no file is opened.
+
+        Raises
+        ------
+        ParameterError
+            If rows are to be matched both by position and by id.
+        """
+        if self.rows_in_order and self.ids_file is not None:
+            raise ParameterError(
+                "--rows-in-order matches rows by position, --feature-ids by id: give only one of them."
+            )
+
+    def read(self, path: str | Path, *, columns: Sequence[str] = (), text: Sequence[str] = ()) -> Features:
+        """Read the rows of a file of features.
+
+        Parameters
+        ----------
+        path : str or Path
+            .npy, .npz or a table.
+        columns : sequence of str, default=()
+            Numeric columns of a table; all but the ids if neither `columns` nor `text` is given.
+        text : sequence of str, default=()
+            Text columns of a table.
+
+        Returns
+        -------
+        Features
+            The rows with their ids.
+        """
+        self.check()
+        return read_features(path, columns=columns, text=text, **self.as_arguments())
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of `manyhands.io.features.loading.read_features`."""
+        return asdict(self)
+
+
+DEFAULT_EXPORT = ExportOptions()
+DEFAULT_MATCHING = FeatureOptions()
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse a seed that is not a whole number of at least 0.
+
+    Parameters
+    ----------
+    random_state : object
+        The seed of a job.
+
+    Raises
+    ------
+    ParameterError
+        If NumPy cannot seed a generator with it.
+    """
+    if not RandomState().allows(random_state):
+        raise ParameterError(f"--seed is {random_state}; it must be a whole number at least 0.")
+
+
+def require_labels(reading: Reading) -> None:
+    """Refuse an export without any label that counts.
+
+    Parameters
+    ----------
+    reading : Reading
+        What was read.
+
+    Raises
+    ------
+    AnnotationError
+        If the export cannot be used, or all its rows were left out.
+    """
+    if reading.refusal is not None:
+        raise AnnotationError(reading.refusal)
+    if not reading.ledger.kept:
+        raise AnnotationError(f"{reading.source} has no label that counts: {reading.ledger}.")
+
+
+def require_workers(reading: Reading, consequence: str) -> None:
+    """Refuse counts of votes without worker ids.
+
+    Parameters
+    ----------
+    reading : Reading
+        What was read.
+    consequence : str
+        What cannot be done without worker ids, as the end of a sentence.
+
+    Raises
+    ------
+    AnnotationError
+        If the export has no worker ids.
+    """
+    if not reading.workers_known:
+        raise AnnotationError(f"{reading.source} counts votes without worker ids, so {consequence}.")
