@@ -112,7 +112,7 @@ def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Ro
 
 def _heldout_score(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
     """Held-out log-likelihood of a setting."""
-    result = model_selection.compare([candidate.make(choice, 0)], X=crowd.X, annotations=crowd.votes, random_state=0)
+    result = model_selection.compare([candidate.make(choice, 0)], crowd.votes, crowd.X, random_state=0)
     return {"heldout": float(result.mean[0])}
 
 

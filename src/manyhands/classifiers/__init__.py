@@ -5,6 +5,6 @@ attributes), `network`, `network_options` and `training_context` (training of ne
 noise layer per worker), `nested_methods`, `active_workers`, `epoch_updates`, `self_training` and `regression`.
 
 One module per method: `aggnet`, `conal`, `crowd_layer`, `doctor_net`, `max_mig`, `mbem`, `raykar`, `spee_lfc`,
-`trace_reg`, `two_stage`. Methods of several modules are packages: `cpc`, `crowding`, `difficulty`, `iced`, `imputation`,
-`self_crowd`.
+`trace_reg`, `two_stage`. Methods of several modules are packages: `cpc`, `crowding`, `difficulty`, `iced`,
+`imputation`, `self_crowd`.
 """
