@@ -1,4 +1,4 @@
-"""How often every aggregator is right, and whether its confidence can be believed: real crowds and simulated ones.
+"""Accuracy and calibration of every aggregator, on real and simulated crowds.
 
     MANYHANDS_DATA=FOLDER python benchmarks/accuracy.py [real] [spam] [sparse]
 
@@ -63,7 +63,7 @@ def spam() -> None:
         for bad in ("random", "constant", "inverted", "colluding"):
             for share in (0.3, 0.5):
                 if share == 0.5 and bad == "inverted" and n_classes == 2:
-                    continue  # half right, half wrong: nobody can tell
+                    continue  # half correct, half wrong: not identifiable
                 options = {"n_classes": n_classes, "bad": bad, "bad_share": share}
                 _row(n_classes, f"{share:.0%} {bad}", *_simulated(options, range(100, 105)))
 

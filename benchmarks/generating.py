@@ -1,7 +1,7 @@
-"""What an epoch of CrowdInG's game costs beside one of the crowd layer, and its memory.
+"""Time and memory of an epoch of CrowdInG's adversarial training, against one of the crowd layer.
 
-`python benchmarks/generating.py`: a drawn crowd of 2.5 labels per item. Seconds are those of one
-processor in one run, so that the ratio holds on a busy machine too; memory is the peak above that before the fits.
+`python benchmarks/generating.py`: a simulated crowd of 2.5 labels per item. Seconds are CPU seconds of one run, so that
+the ratio holds on a busy machine too; memory is the peak above that before the fits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     given = parser.parse_args()
     X, votes = make_crowd(given.items, given.workers, given.classes)
     shared = {"patience": None, "random_state": 0}
-    seconds(CrowdLayer(max_epochs=1, **shared), X[:1000], votes[:1000])  # what is loaded and warmed up once
+    seconds(CrowdLayer(max_epochs=1, **shared), X[:1000], votes[:1000])  # imports and caches
     before = peak()
     layer = epoch_of_a_layer(X, votes, **shared)
     as_large = epoch_of_a_layer(X, votes, batch_size=256, **shared)
@@ -46,14 +46,17 @@ def main() -> None:
         "pretraining": "crowd-layer",
         "members": 1,
         "max_epochs": 1,
-        "generator_epochs": 0,
-        "discriminator_epochs": 0,
+        "generator__epochs": 0,
+        "discriminator__epochs": 0,
     }
-    start = seconds(CrowdInG(**few, **shared, adversarial_epochs=1), X, votes)
-    game = (seconds(CrowdInG(**few, **shared, adversarial_epochs=3), X, votes) - start) / 2
+    start = seconds(CrowdInG.plus(**few, **shared, adversarial__epochs=1), X, votes)
+    game = (seconds(CrowdInG.plus(**few, **shared, adversarial__epochs=3), X, votes) - start) / 2
     print(f"{given.items:,} items, {given.workers:,} workers, {given.classes} classes, {votes.n_annotations:,} labels")
-    print(f"an epoch of the crowd layer {layer:.2f} s ({as_large:.2f} s in batches of 256, those of the game)")
-    print(f"an epoch of the game {game:.2f} s: {game / layer:.1f} times as long ({game / as_large:.1f} times)")
+    print(f"an epoch of the crowd layer {layer:.2f} s ({as_large:.2f} s in batches of 256, as below)")
+    print(
+        f"an epoch of the adversarial training {game:.2f} s: "
+        f"{game / layer:.1f} times as long ({game / as_large:.1f} times)"
+    )
     print(f"peak memory {peak() - before:.0f} MB above the start")
 
 

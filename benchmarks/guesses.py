@@ -1,7 +1,7 @@
-"""Whose answers Self-Crowd's guesses of the rarest class are: `python benchmarks/guesses.py [--seeds 3]`.
+"""Self-Crowd's pseudo-annotations of the rarest class, by worker: `python benchmarks/guesses.py [--seeds 3]`.
 
-For each crowd of the table self-crowd/imbalanced: how many guesses name the rarest class after four rounds, what share
-of them is on items of that class, and what share is by workers who are wrong more often than not.
+For each crowd of the table self-crowd/imbalanced: the number of pseudo-annotations of the rarest class after four
+rounds, the share of them on items of that class, and the share of workers whose accuracy is below one half.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
     table = load_table("self-crowd/imbalanced")
-    print(
-        "| crowd | guesses of the rarest class | on its items | by workers below one half |\n| --- | --- | --- | --- |"
-    )
+    print("| crowd | pseudo-annotations of the rarest class | on its items | by workers below one half |")
+    print("| --- | --- | --- | --- |")
     for dataset in table.datasets:
         found = []
         for seed in table.seed_list[: given.seeds]:
@@ -36,10 +35,14 @@ def main() -> None:
             accuracy = np.bincount(part.annotations.worker, right, part.annotations.n_workers) / np.maximum(
                 n_of_worker, 1
             )
-            guess = model.pseudo_annotations_
-            ours = guess.label == rare
+            pseudo = model.pseudo_annotations_
+            is_rare = pseudo.label == rare
             found.append(
-                [ours.sum(), np.mean(truth[guess.item[ours]] == rare), np.mean(accuracy[guess.worker[ours]] < 0.5)]
+                [
+                    is_rare.sum(),
+                    np.mean(truth[pseudo.item[is_rare]] == rare),
+                    np.mean(accuracy[pseudo.worker[is_rare]] < 0.5),
+                ]
             )
         n, on_its_items, below = np.mean(found, axis=0)
         print(f"| {dataset.name} | {n:.0f} | {on_its_items:.2f} | {below:.2f} |", flush=True)

@@ -1,9 +1,9 @@
-"""What the judge of CrowdInG knows beside the judged: `python benchmarks/judges.py [--seeds 3]`.
+"""Accuracy of CrowdInG's discriminator, classifier and generator: `python benchmarks/judges.py [--seeds 3]`.
 
-On LabelMe, after so many epochs of a game that nothing stops, on pairs of an item and a worker drawn at random: how
-often the discriminator's best-looking label, the classifier's answer and the generator's likeliest label are the true
-class; where the classifier is wrong, how often the discriminator prefers the truth to what the classifier says. The
-truth is looked at here alone, after the fact.
+On LabelMe, after some epochs of adversarial training without early stopping, on random pairs of an item and a worker:
+how often the label that looks most authentic to the discriminator, the class that the classifier predicts and the most
+probable label of the generator are the true class; and where the classifier is wrong, how often the discriminator
+prefers the true class to the predicted one. The ground truth is used for this evaluation alone.
 """
 
 from __future__ import annotations
@@ -24,43 +24,44 @@ _EPOCHS = (0, 1, 5, 20, 40)
 
 @torch.no_grad()
 def measure(game: Game, X: torch.Tensor, truth: torch.Tensor) -> list[float]:
-    """Shares of right answers of discriminator, classifier and generator, and the discriminator's preference."""
+    """Accuracies of discriminator, classifier and generator, and how often the discriminator prefers the truth."""
     rng = np.random.default_rng(0)
     row, worker = rng.integers(0, len(X), _PAIRS), rng.integers(0, game.generator.n_workers, _PAIRS)
     pairs, right = Pairs(torch.from_numpy(row), torch.from_numpy(worker)), truth[row]
     for module in (game.discriminator, game.network, game.generator):
         module.eval()
-    logits = game.discriminator.logits(game.discriminator.see(X), pairs)
+    logits = game.discriminator.logits(game.discriminator.inputs(X), pairs)
     z = game.network(X).softmax(1)
     most_likely = game.generator(game.generator.inputs(X), z, pairs, game.generator.draw_noise(pairs)).argmax(1)
-    said = z.argmax(1)[row]
-    wrong = said != right
-    prefers = logits.gather(1, right.unsqueeze(1)) > logits.gather(1, said.unsqueeze(1))
-    shares = [logits.argmax(1) == right, said == right, most_likely == right, prefers.squeeze(1)[wrong]]
+    predicted = z.argmax(1)[row]
+    wrong = predicted != right
+    prefers = logits.gather(1, right.unsqueeze(1)) > logits.gather(1, predicted.unsqueeze(1))
+    shares = [logits.argmax(1) == right, predicted == right, most_likely == right, prefers.squeeze(1)[wrong]]
     return [float(share.float().mean()) for share in shares]
 
 
 def follow(decay: float, seed: int, found: dict[int, list[list[float]]]) -> None:
-    """Fit, and look on when `_EPOCHS` have ended."""
+    """Fit, and measure after each of `_EPOCHS`."""
     crowd = datasets.load("labelme")
     classes = crowd.annotations.classes.tolist()
     truth = torch.tensor([classes.index(value) for value in np.asarray(crowd.y_true).tolist()])
     X = torch.from_numpy(np.asarray(crowd.X)).float()
-    played, play = 0, Game.play
+    n_steps, step = 0, Game.step
 
-    def looked_at(game, batch):  # type: ignore[no-untyped-def]
-        nonlocal played
-        if played in _EPOCHS:  # a batch is an epoch: 1,000 items in batches of 1,024
-            found[played].append(measure(game, X, truth))
-        played += 1
-        figures = play(game, batch)
-        if played == max(_EPOCHS):
-            found[played].append(measure(game, X, truth))
+    def measured_step(game, batch):  # type: ignore[no-untyped-def]
+        nonlocal n_steps
+        if n_steps in _EPOCHS:  # a batch is an epoch: 1,000 items in batches of 1,024
+            found[n_steps].append(measure(game, X, truth))
+        n_steps += 1
+        figures = step(game, batch)
+        if n_steps == max(_EPOCHS):
+            found[n_steps].append(measure(game, X, truth))
         return figures
 
-    with patch.object(Game, "play", looked_at):
-        settings = {"patience": None, "pairs_per_label": 8, "discriminator_decay": decay, "random_state": seed}
-        CrowdInG.as_published(**settings).fit(crowd.X, crowd.annotations)
+    with patch.object(Game, "step", measured_step):
+        model = CrowdInG(patience=None, random_state=seed)
+        model.set_params(adversarial__pairs_per_label=8, discriminator__weight_decay=decay)
+        model.fit(crowd.X, crowd.annotations)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Every method with features that is measured, and the five settings among which held-out annotations choose.
+"""The methods with features that are measured, and the five settings of which held-out annotations select one.
 
 All networks are `mlp` with 128 hidden units, Adam, at most 50 epochs, and stop by held-out labels: their defaults. Each
 method has its defaults and four other settings, no more and no fewer than any other.
@@ -16,7 +16,7 @@ from manyhands import registry
 Settings = dict[str, Any]
 FASTER: Settings = {"learning_rate": 3e-3}
 LONGER: Settings = {"max_epochs": 200}
-JUDGED: Settings = {"start": "dawid-skene"}  # layers start at what an aggregator says of workers
+INITIALISED: Settings = {"init": "dawid-skene"}  # noise layers start at confusion matrices of an aggregator
 _STRENGTHS = tuple({"classifier": LogisticRegression(C=C, max_iter=1000)} for C in (1.0, 0.1, 0.01, 0.001, 0.0001))
 _NETWORKS: tuple[Settings, ...] = (FASTER, LONGER, {"dropout": 0.2}, {"hidden": (256,)})
 _EMBEDDINGS: tuple[Settings, ...] = (FASTER, LONGER, {"labels": "one-coin"}, {"dropout": 0.5})
@@ -44,10 +44,10 @@ class Candidate:
         second = registry.create("two-stage", aggregator=labels, classifier="logistic-regression", random_state=seed)
         return make_pipeline(model, second)
 
-    def said(self, choice: int) -> str:
-        """A setting as one reads it."""
-        said = {name: getattr(value, "C", value) for name, value in self.settings[choice].items()}
-        return ", ".join(f"{'C' if name == 'classifier' else name}={v}" for name, v in said.items()) or "defaults"
+    def text(self, choice: int) -> str:
+        """A setting as text."""
+        changed = {name: getattr(value, "C", value) for name, value in self.settings[choice].items()}
+        return ", ".join(f"{'C' if name == 'classifier' else name}={v}" for name, v in changed.items()) or "defaults"
 
 
 def _linear(aggregator: str, **always: Any) -> Candidate:
@@ -72,10 +72,10 @@ CANDIDATES: dict[str, Candidate] = {
     "D&S+DNN": _two_stage("dawid-skene"),
     "soft D&S+DNN": _two_stage("dawid-skene", soft=True),
     "soft default aggregator+DNN": _two_stage(registry.DEFAULT, soft=True),
-    "crowd-layer": _of("crowd-layer", FASTER, LONGER, {"form": "vw-b"}, JUDGED),
-    "spee-lfc": _of("spee-lfc", FASTER, LONGER, {"diagonal": 0.9}, JUDGED),
-    "trace-reg": _of("trace-reg", FASTER, LONGER, {"penalty": 0.1}, JUDGED),
-    "conal": _of("conal", FASTER, LONGER, {"unit_items": False}, JUDGED),
+    "crowd-layer": _of("crowd-layer", FASTER, LONGER, {"form": "vw-b"}, INITIALISED),
+    "spee-lfc": _of("spee-lfc", FASTER, LONGER, {"diagonal": 0.9}, INITIALISED),
+    "trace-reg": _of("trace-reg", FASTER, LONGER, {"penalty": 0.1}, INITIALISED),
+    "conal": _of("conal", FASTER, LONGER, {"unit_items": False}, INITIALISED),
     "aggnet": _of("aggnet", FASTER, LONGER, {"smoothing": 0.01}, {"smoothing": 1.0}),
     "mbem": _of("mbem", FASTER, LONGER, {"rounds": 5}, {"smoothing": 1.0}),
     "max-mig": _of("max-mig", FASTER, LONGER, {"prior": "uniform"}, {"aggregator_learning_rate": 1e-3}),

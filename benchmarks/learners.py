@@ -2,11 +2,11 @@
 
     MANYHANDS_DATA=FOLDER python benchmarks/learners.py [labelme music] [--seeds 5]
 
-Features are taken as they are or standardised with the training items, whichever lets a soft two-stage network foretell
-held-out annotations better. Of the five settings of a method (learner_settings.py) that one is
-taken which foretells held-out annotations best, in five folds of the training items; it is then fitted with seeds
-1000, 1001, ... and meets the test items for the first time. Each outcome is one line of JSON in benchmarks/results, so
-that a killed run goes on. Prints Markdown.
+Features are taken as they are or standardised with the training items, whichever gives a soft two-stage network the
+higher held-out log-likelihood. Of the five settings of a method (learner_settings.py) the one with the highest held-out
+log-likelihood in five folds of the training items is selected; it is then fitted with seeds 1000, 1001, ... and
+evaluated on the test items for the first time. Each result is one line of JSON in benchmarks/results, from which an
+interrupted run resumes. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from manyhands.exceptions import CrowdWarning
 
 RESULTS = Path(__file__).parent / "results"
 FIRST_SEED = 1000
-_EPOCHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100)  # where a network on the truth is looked at
+_EPOCHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100)  # at which a network trained on the truth is evaluated
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """A data set, and where its outcomes are kept."""
+    """A data set, and its results."""
 
     name: str
     features: str  # "as they are" or "standardised"
@@ -47,7 +47,7 @@ class Crowd:
     y_test: Any
 
     def remembered(self, title: str, what: str, run: Callable[[], Row]) -> Row:
-        """The outcome of some work, from the file if it was done before."""
+        """The result of `run`, from the file if it is there."""
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"learners-{self.name}.jsonl"
         for line in path.read_text().splitlines() if path.exists() else ():
@@ -61,8 +61,8 @@ class Crowd:
 
     def tested(self, model: Any) -> Row:
         begun = time.perf_counter()
-        said = model.predict(self.X_test)
-        accuracy, balanced = metrics.accuracy(self.y_test, said), metrics.balanced_accuracy(self.y_test, said)
+        predicted = model.predict(self.X_test)
+        accuracy, balanced = metrics.accuracy(self.y_test, predicted), metrics.balanced_accuracy(self.y_test, predicted)
         return {"accuracy": float(accuracy), "balanced": float(balanced), "predict": time.perf_counter() - begun}
 
 
@@ -79,7 +79,7 @@ def main(names: list[str], n_seeds: int) -> None:
 
 
 def _load(name: str) -> Crowd:
-    """The form of the features that lets a network foretell held-out annotations better."""
+    """The data with features of the form that gives a network the higher held-out log-likelihood."""
     data = datasets.load(name)
     mean, scale = data.X.mean(axis=0), data.X.std(axis=0) + 1e-9
     forms = {"as they are": (data.X, data.X_test), "standardised": [(x - mean) / scale for x in (data.X, data.X_test)]}
@@ -87,31 +87,33 @@ def _load(name: str) -> Crowd:
         Crowd(name, form, X, data.annotations, data.y_true, X_test, data.y_test) for form, (X, X_test) in forms.items()
     ]
     network = CANDIDATES["soft D&S+DNN"]
-    scores = [c.remembered("features", c.features, lambda c=c: _foretell(c, network, 0))["foretells"] for c in crowds]
+    scores = [
+        c.remembered("features", c.features, lambda c=c: _heldout_score(c, network, 0))["heldout"] for c in crowds
+    ]
     print(f"\n## {name}\n\nFeatures: " + "; ".join(f"{form} {score:.4f}" for form, score in zip(forms, scores)))
     return crowds[int(np.argmax(scores))]
 
 
 def _measure(crowd: Crowd, title: str, candidate: Candidate, n_seeds: int) -> Row:
     predicted = [
-        crowd.remembered(title, candidate.said(c), lambda c=c: _foretell(crowd, candidate, c))["foretells"]
+        crowd.remembered(title, candidate.text(c), lambda c=c: _heldout_score(crowd, candidate, c))["heldout"]
         for c in range(len(candidate.settings))
     ]
     choice = int(np.argmax(predicted))
     runs = [
         crowd.remembered(
-            title, f"{candidate.said(choice)}, seed {seed}", lambda s=seed: _run(crowd, candidate, choice, s)
+            title, f"{candidate.text(choice)}, seed {seed}", lambda s=seed: _run(crowd, candidate, choice, s)
         )
         for seed in range(FIRST_SEED, FIRST_SEED + n_seeds)
     ]
-    settings = {candidate.said(c): score for c, score in enumerate(predicted)}
-    return _row(title, runs) | {"foretells": max(predicted), "chosen": candidate.said(choice), "settings": settings}
+    settings = {candidate.text(c): score for c, score in enumerate(predicted)}
+    return _row(title, runs) | {"heldout": max(predicted), "chosen": candidate.text(choice), "settings": settings}
 
 
-def _foretell(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
-    """What held-out annotations say of a setting."""
+def _heldout_score(crowd: Crowd, candidate: Candidate, choice: int) -> Row:
+    """Held-out log-likelihood of a setting."""
     result = model_selection.compare([candidate.make(choice, 0)], crowd.votes, crowd.X, random_state=0)
-    return {"foretells": float(result.mean[0])}
+    return {"heldout": float(result.mean[0])}
 
 
 def _run(crowd: Crowd, candidate: Candidate, choice: int, seed: int) -> Row:
@@ -121,7 +123,7 @@ def _run(crowd: Crowd, candidate: Candidate, choice: int, seed: int) -> Row:
 
 
 def _truth_linear(crowd: Crowd) -> Row:
-    """A ceiling: logistic regression on the truth of the training items."""
+    """An upper bound: logistic regression on the ground truth of the training items."""
     runs = [
         crowd.remembered(
             f"truth+LR, C={C}", "truth", lambda C=C: _fit_truth(crowd, LogisticRegression(C=C, max_iter=1000))
@@ -140,7 +142,7 @@ def _fit_truth(crowd: Crowd, model: Any) -> Row:
 
 
 def _truth_network(crowd: Crowd, n_seeds: int) -> list[Row]:
-    """The same network on the truth, at the 50 epochs of all others, and at the epoch that the test items like best."""
+    """The same network on the truth, at the 50 epochs of all others, and at the epoch of the highest test accuracy."""
     items = np.arange(len(crowd.y))
     truth = Annotations.from_triples(items, np.zeros(len(items), int), crowd.y)
     runs = []
@@ -177,18 +179,18 @@ def _row(title: str, runs: list[Row]) -> Row:
 
 
 def _print_accuracy(rows: list[Row], ceilings: list[Row]) -> None:
-    print("| method | chosen | test accuracy | balanced | foretells | seconds |")
+    print("| method | chosen | test accuracy | balanced | held-out log-likelihood | seconds |")
     print("| --- | --- | --- | --- | --- | --- |")
     for row in sorted(ceilings, key=lambda row: -row["accuracy"]) + sorted(rows, key=lambda row: -row["accuracy"]):
         figures = f"{row['accuracy']:.3f} ± {row['deviation']:.3f} | {row['balanced']:.3f}"
-        foretells = f"{row['foretells']:.3f}" if "foretells" in row else ""
-        print(f"| {row['title']} | {row.get('chosen', '')} | {figures} | {foretells} | {row['seconds']:.1f} |")
+        heldout = f"{row['heldout']:.3f}" if "heldout" in row else ""
+        print(f"| {row['title']} | {row.get('chosen', '')} | {figures} | {heldout} | {row['seconds']:.1f} |")
 
 
 def _print_choice(rows: list[Row]) -> None:
-    """How close the choice by held-out annotations comes to the one that truth would make."""
-    chosen, best = max(rows, key=lambda row: row["foretells"]), max(rows, key=lambda row: row["accuracy"])
-    order = [np.argsort(np.argsort([row[by] for row in rows])) for by in ("foretells", "accuracy")]
+    """The selection by held-out annotations against the selection by ground truth."""
+    chosen, best = max(rows, key=lambda row: row["heldout"]), max(rows, key=lambda row: row["accuracy"])
+    order = [np.argsort(np.argsort([row[by] for row in rows])) for by in ("heldout", "accuracy")]
     print(f"\nHeld-out annotations choose {chosen['title']} ({chosen['accuracy']:.3f}); the best by truth is", end=" ")
     print(f"{best['title']} ({best['accuracy']:.3f}). Rank correlation: {np.corrcoef(*order)[0, 1]:.2f}.")
 
@@ -196,7 +198,7 @@ def _print_choice(rows: list[Row]) -> None:
 def _print_settings(rows: list[Row]) -> None:
     print("\nEvery setting tried, by the mean log-likelihood of held-out annotations:\n")
     for row in rows:
-        print(f"- {row['title']}: " + "; ".join(f"{said} {score:.4f}" for said, score in row["settings"].items()))
+        print(f"- {row['title']}: " + "; ".join(f"{text} {score:.4f}" for text, score in row["settings"].items()))
 
 
 if __name__ == "__main__":
