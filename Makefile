@@ -25,14 +25,16 @@ PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
 within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
 
 # A part of the tests of every package: one network method stands for all of them.
-FAST := $(addprefix tests/,test_layers.py test_mutants.py test_kernels.py test_compiled.py test_em.py test_priors.py \
-	test_consensus.py test_annotations.py test_encoding.py test_sorting.py test_heldout.py test_writing.py \
-	noise aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py \
-	metrics/test_truth.py simulate/test_workers.py datasets/test_tables.py \
-	io/test_settling.py io/test_times.py io/test_json_files.py io/test_results.py io/test_write_back.py \
-	io/formats/test_long.py io/formats/test_wide.py cli/test_aggregate.py reproduce/test_verdicts.py \
-	nn/test_losses.py nn/test_noise_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
-	representation/test_trust.py)
+FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_compiled.py test_annotations.py \
+	test_encoding.py test_sorting.py test_heldout.py test_estimator.py test_options.py test_spelling.py \
+	validation writing noise em/test_kernels.py em/test_driver.py em/test_priors.py em/test_decisions.py \
+	aggregation/test_dawid_skene.py aggregation/test_majority_vote.py aggregation/test_mace.py \
+	metrics/test_truth.py scorecards/test_leave_one_out.py simulate/test_workers.py linear datasets/test_labels.py \
+	io/read/test_row_filtering.py io/read/test_times.py io/read/test_json_files.py io/write/test_results.py \
+	io/write/test_write_back.py io/features/test_tfidf.py io/formats/test_long.py io/formats/test_wide.py \
+	persistence/test_models.py model_selection workflows cli/test_aggregate.py reproduce/test_verdicts.py \
+	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
+	representation/test_label_confidence.py testing)
 
 .PHONY: demo test test-fast test-all test-slow test-machines mutants lint bench learners clean
 .DEFAULT_GOAL := test

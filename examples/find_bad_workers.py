@@ -21,9 +21,7 @@ votes = crowd.annotations
 model = mh.PooledDawidSkene().fit(votes)
 
 correct = crowd.truth[votes.item] == votes.label
-true_accuracy = np.bincount(votes.worker, weights=correct) / np.bincount(
-    votes.worker
-)  # known, because the crowd is simulated
+true_accuracy = np.bincount(votes.worker, weights=correct) / np.bincount(votes.worker)  # the crowd is simulated
 
 print("worker  type   p(type)  accuracy  true  remark")
 for w in range(votes.n_workers):

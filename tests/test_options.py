@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from manyhands import ICED, NeuCrowd, options
+from manyhands import ICED, CrowdInG, NeuCrowd, options
 from manyhands.classifiers.iced import Synthesis, TruthInference, WarmUp
 from manyhands.exceptions import ParameterError
 from manyhands.options import OptionGroup, Options, options_from_json, options_to_json
 from manyhands.representation.neucrowd import LabelConfidence, SafetyAwareSampling
 
-GROUPS = [group for cls in (ICED, NeuCrowd) for group in cls._constraints.values() if isinstance(group, Options)]
+GROUPS = [
+    group for cls in (CrowdInG, ICED, NeuCrowd) for group in cls._constraints.values() if isinstance(group, Options)
+]
 
 
 @pytest.mark.parametrize("group", [each.group for each in GROUPS], ids=lambda group: group.__name__)

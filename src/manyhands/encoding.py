@@ -119,18 +119,18 @@ def as_ids(ids: Values, role: str) -> npt.NDArray[Any]:
     if array is ids and not array.flags.writeable and array.base is None and array.dtype.kind in "iufbO":
         return array  # read-only ids of other Annotations are shared
     if array.dtype.kind in "UO":
-        odd = half_pair(array.tolist())
+        odd = unpaired_surrogate(array.tolist())
         if odd is not None:
-            raise AnnotationError(f"One {role} in the given list is {odd!r}, {HALF_PAIR}")
+            raise AnnotationError(f"One {role} in the given list is {odd!r}, {UNPAIRED_SURROGATE}")
     if array.dtype.kind not in "iufbO":
         return _as_objects(_own_values(array))
     return array if isinstance(ids, list | tuple) else np.array(array)
 
 
-HALF_PAIR = "which contains an unpaired surrogate and cannot be written in any encoding. Replace it."
+UNPAIRED_SURROGATE = "which contains an unpaired surrogate and cannot be written in any encoding. Replace it."
 
 
-def half_pair(values: Iterable[Any]) -> str | None:
+def unpaired_surrogate(values: Iterable[Any]) -> str | None:
     r"""The first text with an unpaired surrogate in it, which no encoding can write; None where there is none.
 
     Parameters
@@ -248,9 +248,9 @@ def _encode_hashable(
                 f"that have no labels with item_ids= or worker_ids=."
             )
     if ids is None:
-        odd = half_pair(distinct)
+        odd = unpaired_surrogate(distinct)
         if odd is not None:
-            raise AnnotationError(f"The {role} in row {values.index(odd)} is {odd!r}, {HALF_PAIR}")
+            raise AnnotationError(f"The {role} in row {values.index(odd)} is {odd!r}, {UNPAIRED_SURROGATE}")
         ids = as_ids(_sorted(list(distinct)), role)
     else:
         refuse_repeats(ids.tolist(), role)

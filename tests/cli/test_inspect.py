@@ -137,7 +137,7 @@ def test_the_output_of_inspect(tmp_path, capsys):
     assert (result["n_items"], result["n_workers"], result["n_unlabelled"], result["n_labelled_once"]) == (4, 3, 1, 1)
     assert result["density"] == pytest.approx(5 / 12) and result["sparsity"] == pytest.approx(7 / 12)
     assert result["imbalance"] == pytest.approx(3 / 5) and result["labels"] == {"x": 4, "y": 1}
-    assert result["labels_per_item"] == {"mean": 1.25, "least": 0, "median": 1.5, "most": 2}
+    assert result["labels_per_item"] == {"mean": 1.25, "min": 0, "median": 1.5, "max": 2}
     percent = result["agreement"][0]
     assert percent["measure"] == "percent agreement" and percent["value"] == 0.5 and percent["n_items"] == 2
     assert result["examples"][0] == {"item": "1", "worker": "a", "label": "x"}

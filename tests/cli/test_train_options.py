@@ -49,14 +49,14 @@ def test_methods_of_other_kinds_can_be_chosen_among(job, capsys):
     assert {row["method"] for row in json.loads(capsys.readouterr().out)["methods"]} == {"raykar", "crowd-layer"}
 
 
-def test_by_default_the_workers_are_judged_first(job, capsys):
+def test_by_default_the_layers_start_at_dawid_skene(job, capsys):
     """The default is spee-lfc that starts at dawid-skene, which settings may change; by its name it is the paper's."""
     quick = ["--set", "max_epochs=1", "--json"]
-    for more, start in (([], "dawid-skene"), (["-m", "spee-lfc"], "identity"), (["--set", "start=wawa"], "wawa")):
+    for more, start in (([], "dawid-skene"), (["-m", "spee-lfc"], "identity"), (["--set", "init=wawa"], "wawa")):
         assert train("--force", *quick, method=more) == 0
         result = json.loads(capsys.readouterr().out)
         assert result["method"] == "spee-lfc"
-        assert (result["parameters"]["start"], result["parameters"]["max_epochs"]) == (start, 1)
+        assert (result["parameters"]["init"], result["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Default: spee-lfc with start=dawid-skene." in shown
@@ -75,7 +75,7 @@ def test_a_representation_is_no_classifier(job, capsys):
 def test_a_folder_that_cannot_be_is_noticed_before_the_work(out, job, capsys, monkeypatch):
     """With --force, too."""
     (job / "afile").write_text("mine")
-    monkeypatch.setattr("manyhands.workflows.training.fit_classifier", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr("manyhands.workflows.model_training.fit_classifier", lambda *_: pytest.fail("it was trained"))
     command = ["train", "ratings.csv", "--features", "X.npz", *QUICK, "--force", "-o", out]
     fails(capsys, 2, "othing can be written to", *command)
     assert (job / "afile").read_text() == "mine"

@@ -10,10 +10,10 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce import markdown, pages
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import cells_of, check_methods
-from manyhands.reproduce.estimators import make_estimator
+from manyhands.reproduce.estimators import check_table, make_estimator
+from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.significance import half_width, pairs
-from manyhands.reproduce.tables import Table
 from manyhands.reproduce.verdicts import entries
 
 TOML = """
@@ -46,7 +46,7 @@ method = "one-coin"
 name = "theirs"
 why = "not ours"
 """
-TABLE = Table.from_toml(TOML, "own/focus")
+TABLE = parse_table(TOML, "own/focus")
 VALUES = {"vote": [0.8, 0.82, 0.81, 0.85], "ours": [0.9, 0.95, 0.92, 0.93], "one-coin": [0.9, 0.9, 0.9, 0.97]}
 
 
@@ -87,7 +87,7 @@ def test_the_focus_may_be_held_against_some():
     ]
     assert found[0].p_corrected == pytest.approx(min(1, 2 * found[0].p))
     text = TOML.replace('row = "ours"', 'row = "ours", beside = ["vote"]')
-    assert Table.from_toml(text, "own/focus").focus["beside"] == ("vote",)
+    assert parse_table(text, "own/focus").focus["beside"] == ("vote",)
 
 
 def test_the_interval_is_that_of_the_t_distribution():
@@ -128,10 +128,10 @@ def test_parameters_of_one_set_hold_there_alone():
     here, there = (cell for cell in cells_of(TABLE, seeds=1) if cell.row.name == "ours")
     assert here.row.parameters == {"smoothing": 0.1} and there.row.parameters == {"smoothing": 0.1, "max_iter": 7}
     assert make_estimator(there.row, 0).max_iter == 7 and make_estimator(here.row, 0).max_iter == 1000
-    table = Table.from_toml(TOML.replace("max_iter = 7", "max_itr = 7"), "own/focus")
+    table = parse_table(TOML.replace("max_iter = 7", "max_itr = 7"), "own/focus")
     with pytest.raises(ParameterError, match="no parameter of dawid-skene called 'max_itr'"):
-        table.check()
-    table = Table.from_toml(TOML.replace("max_iter = 7", "max_iter = -7"), "own/focus")
+        check_table(table)
+    table = parse_table(TOML.replace("max_iter = 7", "max_iter = -7"), "own/focus")
     with pytest.raises(ParameterError, match="row 'ours': The parameter 'max_iter'"):
         check_methods(cells_of(table, seeds=1))
 
@@ -141,7 +141,7 @@ def test_a_row_may_skip_a_set():
     text = TOML.replace(
         'method = "one-coin"', 'method = "one-coin"\nskip = { large = "too large" }\npublished = { large = 90 }'
     )
-    table = Table.from_toml(text, "own/focus")
+    table = parse_table(text, "own/focus")
     places = {(cell.row.name, cell.dataset.name) for cell in cells_of(table)}
     assert ("one-coin", "crowd") in places and ("one-coin", "large") not in places and len(places) == 5
     shown = pages.page(table, cells_of(table), Records(), "")
@@ -186,5 +186,5 @@ def test_a_mistake_is_one_sentence(mistake):
     right, wrong, message = MISTAKES[mistake]
     assert right in TOML
     with pytest.raises(ParameterError, match="own/focus") as caught:
-        Table.from_toml(TOML.replace(right, wrong, 1), "own/focus")
+        parse_table(TOML.replace(right, wrong, 1), "own/focus")
     assert message in str(caught.value) and "\n" not in str(caught.value)

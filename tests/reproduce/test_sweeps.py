@@ -10,10 +10,12 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce import markdown, pages, plots, runner
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
+from manyhands.reproduce.estimators import check_table
+from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.significance import pairs
-from manyhands.reproduce.tables import Published, Row, Table
+from manyhands.reproduce.tables import Published, Row
 from manyhands.reproduce.verdicts import entries
 from measuring import CROWD
 
@@ -46,7 +48,7 @@ name = "vote"
 method = "majority-vote"
 published = { crowd = 90.0 }
 """
-TABLE = Table.from_toml(TOML, "own/sweep")
+TABLE = parse_table(TOML, "own/sweep")
 ACCURACY = {"D&S": {1: 0.9, 20: 0.94, 300: 0.97}, "one-coin": {1: 0.8, 20: 0.81, 300: 0.82}, "vote": {None: 0.85}}
 
 
@@ -76,7 +78,7 @@ def test_a_point_is_a_row_with_the_value_among_its_parameters():
     assert TABLE.rows[1].published == {"crowd": Published(95.0, 1.0)} and TABLE.rows[0].published == {}
     assert TABLE.rows[0].published_also["log_loss"] == {"crowd": Published(0.5)}
     assert TABLE.x == "max_iter" and TABLE.drawn == ("accuracy", "log_loss")
-    TABLE.check()
+    check_table(TABLE)
 
 
 def test_each_value_is_a_cell_that_a_plain_row_would_be():
@@ -102,9 +104,9 @@ def test_a_sweep_goes_on_where_it_was(tmp_path):
     """Only the values that are not there yet are measured."""
     small = TOML.partition('[[rows]]\nname = "one-coin"')[0]
     shorter = small.replace("[1, 20, 300]", "[1, 20]")
-    first = runner.run(Table.from_toml(shorter, "own/sweep"), tmp_path, seeds=1, jobs=1)
+    first = runner.run(parse_table(shorter, "own/sweep"), tmp_path, seeds=1, jobs=1)
     before = (tmp_path / "own-sweep.jsonl").read_bytes()
-    found = runner.run(Table.from_toml(small, "own/sweep"), tmp_path, seeds=1, jobs=1)
+    found = runner.run(parse_table(small, "own/sweep"), tmp_path, seeds=1, jobs=1)
     assert len(first.by_key) == 2 and len(found.by_key) == 3
     assert (tmp_path / "own-sweep.jsonl").read_bytes().startswith(before)
     last = json.loads((tmp_path / "own-sweep.jsonl").read_text().splitlines()[-1])
@@ -256,13 +258,13 @@ def test_a_mistake_is_one_sentence(mistake):
     right, wrong, message = MISTAKES[mistake]
     assert right in TOML
     with pytest.raises(ParameterError, match="own/sweep") as caught:
-        Table.from_toml(TOML.replace(right, wrong, 1), "own/sweep")
+        parse_table(TOML.replace(right, wrong, 1), "own/sweep")
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_value_that_a_method_refuses_is_found_before_any_work():
     """Also where it is not the first of the sweep, nor the last."""
-    table = Table.from_toml(TOML.replace("[1, 20, 300]", "[1, -20, 300]").replace("{ 20 =", "{ 1 ="), "own/sweep")
+    table = parse_table(TOML.replace("[1, 20, 300]", "[1, -20, 300]").replace("{ 20 =", "{ 1 ="), "own/sweep")
     with pytest.raises(ParameterError, match="own/sweep, row 'D&S': The parameter 'max_iter'"):
         check_methods(cells_of(table))
 
@@ -270,6 +272,6 @@ def test_a_value_that_a_method_refuses_is_found_before_any_work():
 def test_what_is_published_of_a_sweep_may_stand_without_a_method():
     """A curve of the paper beside ours."""
     text = TOML.replace('method = "one-coin"', 'why = "not ours"\npublished = { crowd = { 300 = 99.0 } }')
-    table = Table.from_toml(text, "own/sweep")
+    table = parse_table(text, "own/sweep")
     (point,) = [row for row in table.rows if row.published and row.name == "one-coin"]
     assert point.at == {"max_iter": 300} and point.parameters == {} and point not in table.measured

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.aggregation.inference import PRIOR_ACCURACY as PRIOR_ACCURACY
-from manyhands.aggregation.inference import Inference as Inference
+from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
+from manyhands.aggregation.em_fit import Inference as Inference
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import has_no_redundancy, n_labels_with_gold
 from manyhands.em.decisions import class_totals, overall, pick_classes

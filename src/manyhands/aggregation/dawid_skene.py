@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.inference import EM_CONSTRAINTS, Inference, fit_by_em
+from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.em.priors import class_prior
 from manyhands.noise.confusion import ConfusionNoise

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.inference import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
+from manyhands.aggregation.em_fit import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
 from manyhands.annotations import Annotations
 from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.noise.variational import VariationalConfusion, VariationalPrior

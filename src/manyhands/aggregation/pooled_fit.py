@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyhands import elementary
-from manyhands.aggregation.inference import PRIOR_ACCURACY
+from manyhands.aggregation.em_fit import PRIOR_ACCURACY
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
 from manyhands.em.e_step import Gold

@@ -13,7 +13,7 @@ from manyhands.cli.printing import echo_stale, print_data, print_json, require_s
 from manyhands.cli.show import echo, show_ledger, show_table
 from manyhands.io.write.results import to_csv
 from manyhands.workflows import AgreementRun, ExportOptions
-from manyhands.workflows.agreement import LEVELS
+from manyhands.workflows.agreement_report import LEVELS
 
 _LEVELS = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
 

@@ -15,7 +15,7 @@ from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Ro
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import counted
 from manyhands.workflows import ExportOptions, FeatureOptions
-from manyhands.workflows.training import DEFAULT_METHOD, DEFAULT_PARAMETERS, check_classifiers
+from manyhands.workflows.model_training import DEFAULT_METHOD, DEFAULT_PARAMETERS, check_classifiers
 
 _BY_DEFAULT = f"Default: {DEFAULT_METHOD} with " + ", ".join(f"{k}={v}" for k, v in DEFAULT_PARAMETERS.items())
 

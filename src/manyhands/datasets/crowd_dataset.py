@@ -32,26 +32,26 @@ class CrowdDataset:
         Name of the data set.
     classes : ndarray of shape (n_classes,)
         Values of labels and truth, as in ``annotations.classes``.
-    description : str
+    description : str, default=""
         One or two sentences.
-    annotations : Annotations or None
+    annotations : Annotations or None, default=None
         The labels; None if there are no labels of single workers: data to simulate crowds on, and vote counts.
-    y_true : ndarray of shape (n_items,) or None
+    y_true : ndarray of shape (n_items,) or None, default=None
         The class of each item; -1 if it is unknown (None if classes are text). ``y_true[data.has_truth]`` is always
         valid.
-    X : ndarray of shape (n_items, n_features) or None
+    X : ndarray of shape (n_items, n_features) or None, default=None
         Features; row i is item i of `annotations`.
-    X_valid : ndarray or None
+    X_valid : ndarray or None, default=None
         Features of validation items, which have no annotations.
-    y_valid : ndarray or None
+    y_valid : ndarray or None, default=None
         Their classes.
-    X_test : ndarray or None
+    X_test : ndarray or None, default=None
         Features of test items, which have no annotations.
-    y_test : ndarray or None
+    y_test : ndarray or None, default=None
         Their classes.
-    votes : ndarray of shape (n_items, n_classes) or None
+    votes : ndarray of shape (n_items, n_classes) or None, default=None
         Number of votes for each class, if only that is known.
-    class_names : tuple of str or None
+    class_names : tuple of str or None, default=None
         Names of the classes, if the values are numbers.
     extra : mapping of str to object
         What only this data set has; see `description`.

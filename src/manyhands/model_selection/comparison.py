@@ -36,7 +36,7 @@ class Comparison:
 
     Made by `compare`. Printing it shows the methods in order of rank.
 
-    Attributes
+    Parameters
     ----------
     names : tuple of str
         The methods in the order in which they were given; parameters are part of the name.
@@ -44,6 +44,11 @@ class Comparison:
         Mean log-likelihood of the held-out annotations of each fold.
     n_heldout : ndarray of shape (n_folds,)
         Number of held-out annotations of each fold.
+    estimators : tuple of estimators
+        Unfitted copies of the methods.
+
+    Attributes
+    ----------
     mean : ndarray of shape (n_methods,)
         Mean log-likelihood over all annotations, each of which is held out once.
     standard_error : ndarray of shape (n_methods,)
@@ -64,7 +69,7 @@ class Comparison:
     names: tuple[str, ...]
     scores: Array
     n_heldout: npt.NDArray[np.int64]
-    _estimators: tuple[Any, ...] = field(repr=False)
+    estimators: tuple[Any, ...] = field(repr=False)
 
     @property
     def mean(self) -> Array:
@@ -101,7 +106,7 @@ class Comparison:
     @property
     def best_estimator(self) -> Any:
         """Unfitted copy of the best method."""
-        return _copy(self._estimators[self._best])
+        return _copy(self.estimators[self._best])
 
     @property
     def _best(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
-from manyhands.reproduce.estimators import is_random, make_estimator
+from manyhands.reproduce.estimators import check_table, is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, own_figures, planted_figures, predicted_figures
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.splits import Part, make_part
@@ -209,7 +209,7 @@ def check_methods(cells: Sequence[Cell]) -> None:
     distinct = {(cell.row.name, json.dumps(dict(cell.row.parameters), sort_keys=True)): cell for cell in cells}
     for cell in distinct.values():
         with naming(cell.table, f"row {cell.row.name!r}"):
-            replace(cell.table, rows=(cell.row,)).check()
+            check_table(replace(cell.table, rows=(cell.row,)))
             for setting in cell.row.choose or ({},):
                 model = make_estimator(cell.row, cell.seed, setting=setting)
                 for step in getattr(model, "named_steps", {"": model}).values():

@@ -17,11 +17,11 @@ from manyhands.progress import report
 from manyhands.reproduce import provenance
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, run_cell
 from manyhands.reproduce.data_builder import Built, DataBuilder
-from manyhands.reproduce.folders import rows_file
-from manyhands.reproduce.memory import free_mb, peak_mb
+from manyhands.reproduce.process_memory import free_mb, peak_mb
 from manyhands.reproduce.processes import describe_exit, end_with_parent, start_process
 from manyhands.reproduce.records import Record, Records, appending, read_records
 from manyhands.reproduce.revisions import revisions_of
+from manyhands.reproduce.row_folders import rows_file
 from manyhands.reproduce.tables import Table
 
 _READY = "ready"
@@ -50,7 +50,7 @@ def run(
     table : Table
         What to measure.
     out : str, Path or None, default=None
-        Folder of the rows; None is that of `manyhands.reproduce.folders.rows_folder`.
+        Folder of the rows; None is that of `manyhands.reproduce.row_folders.rows_folder`.
     quick : bool, default=False
         Reduce everything, to test that it runs; the figures have no meaning.
     seeds : int or None, default=None

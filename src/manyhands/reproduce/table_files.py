@@ -9,6 +9,7 @@ from pathlib import Path
 
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import nearest
+from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.tables import Table
 
 _FOLDER = Path(__file__).parent / "tables"
@@ -67,6 +68,6 @@ def load_table(name: str | Path) -> Table:
 def _read(path: Path, name: str) -> Table:
     """Parse a file."""
     try:
-        return Table.from_toml(path.read_text(encoding="utf-8"), name)
+        return parse_table(path.read_text(encoding="utf-8"), name)
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"The table in {path} cannot be read: {error}.") from None

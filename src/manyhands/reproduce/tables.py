@@ -210,31 +210,6 @@ class Table:
     figure: Mapping[str, Any] | None = None
     focus: Mapping[str, Any] | None = None
 
-    @staticmethod
-    def from_toml(text: str, name: str) -> Table:
-        """Parse a table.
-
-        Parameters
-        ----------
-        text : str
-            TOML.
-        name : str
-            Name of the table, for messages and for the file of its rows.
-
-        Returns
-        -------
-        Table
-            The table.
-
-        Raises
-        ------
-        ParameterError
-            One sentence about the first mistake.
-        """
-        from manyhands.reproduce.parsing import parse_table  # it imports this module
-
-        return parse_table(text, name)
-
     @property
     def seed_list(self) -> range:
         """All seeds."""
@@ -323,21 +298,3 @@ class Table:
         """
         Keys({}, self.name).check_known(name, [r.name for r in self.rows], "row")
         return next(r for r in self.rows if r.name == name)
-
-    def check(self) -> None:
-        """Refuse parameters that a method does not have; the methods are imported, and torch with some of them.
-
-        Raises
-        ------
-        ParameterError
-            One sentence about the first unknown parameter.
-        """
-        from manyhands.reproduce.estimators import parameter_names  # it imports this module
-
-        for row in self.measured:
-            keys = Keys({}, self.name, f"row {row.name!r}")
-            known = parameter_names(row)
-            for parameter in [name for setting in row.settings for name in setting]:
-                if parameter == "random_state":
-                    keys.refuse("random_state is the seed of the run; leave it out")
-                keys.check_known(parameter, known, f"parameter of {row.method} called")

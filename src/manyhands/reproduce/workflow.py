@@ -15,10 +15,10 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce import leaderboard
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.data_builder import DataBuilder
-from manyhands.reproduce.folders import figures_folder, rows_file
 from manyhands.reproduce.pages import Page, page
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records, read_records
+from manyhands.reproduce.row_folders import figures_folder, rows_file
 from manyhands.reproduce.runner import run
 from manyhands.reproduce.staleness import describe_stale
 from manyhands.reproduce.standings import Standing, standings
@@ -35,7 +35,7 @@ class RunOptions:
     Attributes
     ----------
     out : Path or None, default=None
-        Folder of result rows and figures; None is the one of `manyhands.reproduce.folders`.
+        Folder of result rows and figures; None is the one of `manyhands.reproduce.row_folders`.
     quick : bool, default=False
         Reduce everything, to test that it runs.
     seeds : int or None, default=None

@@ -1,19 +1,12 @@
 """Checks of inputs, and the messages of the errors that they raise.
 
     constraints   which values a constructor parameter may have
-    checks        parameters, columns, codes and annotations
+    input_checks  parameters, columns, codes and annotations
     memory        jobs that would need more memory than there is
 
 Every message states what was wrong, which value came, and what to do.
 """
 
-from manyhands.validation.checks import (
-    check_annotations,
-    check_codes,
-    check_known,
-    check_parameters,
-    check_same_length,
-)
 from manyhands.validation.constraints import (
     Boolean,
     Constraint,
@@ -27,6 +20,13 @@ from manyhands.validation.constraints import (
     OneOf,
     Probabilities,
     RandomState,
+)
+from manyhands.validation.input_checks import (
+    check_annotations,
+    check_codes,
+    check_known,
+    check_parameters,
+    check_same_length,
 )
 from manyhands.validation.memory import check_memory
 

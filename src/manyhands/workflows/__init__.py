@@ -18,14 +18,14 @@ simulation   `simulate`: a simulated crowd as files; `demonstrate`: one with a c
 """
 
 from manyhands.workflows.aggregation import AggregationRun, aggregate
-from manyhands.workflows.agreement import AgreementRun, measure_agreement
+from manyhands.workflows.agreement_report import AgreementRun, measure_agreement
 from manyhands.workflows.conversion import ConversionRun, convert
 from manyhands.workflows.evaluation import EvaluationRun, evaluate
 from manyhands.workflows.inspection import inspect_export
+from manyhands.workflows.model_training import TrainingRun, train
 from manyhands.workflows.options import ExportOptions, FeatureOptions
 from manyhands.workflows.prediction import PredictionRun, predict
 from manyhands.workflows.simulation import DemonstrationRun, SimulationRun, demonstrate, simulate
-from manyhands.workflows.training import TrainingRun, train
 
 __all__ = [
     "AggregationRun",

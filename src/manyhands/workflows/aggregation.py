@@ -19,7 +19,7 @@ from manyhands.io.write.result_files import check_kinds, check_outputs, file_nam
 from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
 from manyhands.io.write.spreadsheet import guard_table
 from manyhands.workflows.comparison import compare_aggregators
-from manyhands.workflows.gold import collect_gold
+from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyhands import metrics
-from manyhands.io.features.loading import Features, match
+from manyhands.io.features.feature_loading import Features, match
 from manyhands.io.features.model_folder import load_folder
 from manyhands.io.messages import shorten
 from manyhands.io.read.truth import read_truth

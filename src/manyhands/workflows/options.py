@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.features.loading import Features, read_features
+from manyhands.io.features.feature_loading import Features, read_features
 from manyhands.io.formats import NAMES
 from manyhands.io.read.reading import Reading, read_export
 from manyhands.io.read.row_filtering import DUPLICATES
@@ -143,7 +143,7 @@ class FeatureOptions:
         return read_features(path, columns=columns, text=text, **self.as_arguments())
 
     def as_arguments(self) -> dict[str, Any]:
-        """Return the options as keyword arguments of `manyhands.io.features.loading.read_features`."""
+        """Return the options as keyword arguments of `manyhands.io.features.feature_loading.read_features`."""
         return asdict(self)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from manyhands.classifiers.crowding import adversarial_training as training
 from manyhands.classifiers.crowding import game as game_module
-from manyhands.classifiers.crowding import training
 from manyhands.classifiers.crowding.game import Game
 from manyhands.nn.item_worker_pairs import select
 from manyhands.nn.losses import entropy

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.io.features.feature_loading import Features, read_features
 from manyhands.io.features.feature_pipeline import FeaturePipeline
-from manyhands.io.features.loading import Features, read_features
 
 
 def test_a_recipe_survives_its_file(tmp_path):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.features.loading import read_features
+from manyhands.io.features.feature_loading import read_features
 from manyhands.io.read import sources
 from manyhands.io.read.reading import read_export
 

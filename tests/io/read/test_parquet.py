@@ -12,7 +12,7 @@ import pytest
 
 from manyhands.cli.app import run
 from manyhands.exceptions import AnnotationError, LimitError, ManyhandsError
-from manyhands.io.features.loading import read_features
+from manyhands.io.features.feature_loading import read_features
 from manyhands.io.read import parquet
 from manyhands.io.read.arrow_schema import check_arrow_schema
 from manyhands.io.read.parquet import check_parquet, read_parquet

@@ -6,7 +6,7 @@ import pytest
 
 from manyhands import Annotations
 from manyhands.exceptions import AlignmentError, AnnotationError, ManyhandsError, ParameterError
-from manyhands.io.features.loading import read_features
+from manyhands.io.features.feature_loading import read_features
 from manyhands.io.read.reading import read_export
 
 HALF = "a\ud800"

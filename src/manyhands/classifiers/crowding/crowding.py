@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.crowding.adversarial_training import new_game, play, pretrain_generator
 from manyhands.classifiers.crowding.augment import (
     FittedGenerator,
     UncertainLabel,
@@ -30,7 +31,6 @@ from manyhands.classifiers.crowding.augment import (
     worker_confusion_by_item,
 )
 from manyhands.classifiers.crowding.options import Adversarial, DiscriminatorTraining, GeneratorTraining
-from manyhands.classifiers.crowding.training import new_game, play, pretrain_generator
 from manyhands.classifiers.crowding.worker_features import check_worker_features, standardised_features
 from manyhands.classifiers.fitting import fit_method, rows_as_fitted
 from manyhands.classifiers.nested_methods import nested_method

@@ -1,9 +1,8 @@
 """Self-Crowd: self-training on pseudo-annotations that are selected so that rare classes survive.
 
-    1. train network and noise layers on the labels:        p(label | x, w)
-    2. for each pair (i, w) without a label:                y_iw = argmax p(label | x_i, w),  H_iw = entropy
-    3. select M pseudo-annotations: of the N'_c of class c the M_c of lowest entropy,
-                                                            M_c = M (1 / N'_c) / sum_c' (1 / N'_c')
+    1. train network and noise layers on the labels:  p(label | x, w)
+    2. for each pair (i, w) without a label:          y_iw = argmax p(label | x_i, w),  H_iw = entropy
+    3. select M pseudo-annotations: of the N'_c of class c the M_c = M (1 / N'_c) / sum_c' (1 / N'_c') of lowest entropy
     4. add them to the labels, train again, and continue with step 2.
 
 Confident pseudo-annotations are mostly of frequent classes, so that selection by confidence alone makes the frequent
@@ -47,10 +46,9 @@ class SelfCrowd(CrowdClassifier):
 
     A noise-layer method is trained in rounds. After each round, pseudo-annotations for pairs of item and worker
     without a label are selected within class quotas and added to the labels. Rounds stop when the class-balanced
-    held-out log-likelihood falls. Workers without any label get no pseudo-annotations, and neither do held-out pairs.
+    held-out log-likelihood falls. Workers without labels and held-out pairs get no pseudo-annotations.
 
-    Use it where items have few labels and some classes are rare. With many labels per item there is little to impute,
-    and the base method alone is faster.
+    Use it where items have few labels and some classes are rare; with many labels per item the base method is faster.
 
     The defaults are those that held up on simulated crowds with an imbalance of ten to one. The paper's settings are
     ``init="identity", evidence="features", pseudo_weight=1, rounds=14, round_patience=None, batch_size=512,
@@ -226,7 +224,7 @@ class SelfCrowd(CrowdClassifier):
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return the method with our settings, which are the constructor's defaults.
+        """Return the method with our settings, at present the constructor's defaults.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.encoding import HALF_PAIR, half_pair
+from manyhands.encoding import UNPAIRED_SURROGATE, unpaired_surrogate
 from manyhands.exceptions import AlignmentError, AnnotationError
 from manyhands.io.messages import listed
 from manyhands.io.read.numpy_files import open_npz, read_npy
@@ -77,9 +77,9 @@ def as_ids(ids: npt.NDArray[Any], where: str) -> list[str]:
     if ids.dtype.kind == "f":
         return _float_ids(ids, where)
     texts = [str(value) for value in ids.tolist()]
-    invalid = half_pair(texts)
+    invalid = unpaired_surrogate(texts)
     if invalid is not None:
-        raise AlignmentError(f"The ids in {where} have {invalid!r} in row {texts.index(invalid)}, {HALF_PAIR}")
+        raise AlignmentError(f"The ids in {where} have {invalid!r} in row {texts.index(invalid)}, {UNPAIRED_SURROGATE}")
     return texts
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.features import as_rows
-from manyhands.io.features.loading import Features, read_features
+from manyhands.io.features.feature_loading import Features, read_features
 from manyhands.io.features.tfidf import TfIdf
 from manyhands.io.messages import counted, listed, shorten
 

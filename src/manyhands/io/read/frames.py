@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from manyhands.encoding import HALF_PAIR, half_pair
+from manyhands.encoding import UNPAIRED_SURROGATE, unpaired_surrogate
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import shorten
 from manyhands.io.read.json_files import as_text
@@ -40,9 +40,9 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
     elif hasattr(frame, "iloc"):
         header = [str(name) for name in frame.columns]
-        invalid = half_pair(header)
+        invalid = unpaired_surrogate(header)
         if invalid is not None:
-            raise AnnotationError(f"One column is called {invalid!r}, {HALF_PAIR}")
+            raise AnnotationError(f"One column is called {invalid!r}, {UNPAIRED_SURROGATE}")
         columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
     else:
         raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
-from manyhands.encoding import half_pair
+from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
 from manyhands.io.read.concatenation import concatenate
@@ -45,21 +45,21 @@ class Reading:
         Number of rows read, kept, and excluded by reason.
     notes : dict of str to str
         Warnings about the file: code -> sentence.
-    source : str
+    source : str, default=""
         Name of the file.
-    format : str
+    format : str, default="long"
         Name of the format that was recognised or given (docs/formats.md).
-    question : str
+    question : str, default=""
         The question whose answers are the labels.
     questions : dict of str to int
         Number of rows that answer each question of the file.
     gold : dict
         Items whose label is known according to the file: item -> label.
-    workers_known : bool
+    workers_known : bool, default=True
         False if the file counts votes without naming the workers.
-    refusal : str or None
+    refusal : str or None, default=None
         Why no annotations can be read from this file; None if they can.
-    encoding : str or None
+    encoding : str or None, default=None
         The text encoding that the caller named.
     """
 
@@ -157,7 +157,7 @@ def read_export(
     3 rows read, 2 kept, 1 no label
     """
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    invalid = half_pair((item, worker, label, question, *missing))
+    invalid = unpaired_surrogate((item, worker, label, question, *missing))
     if invalid is not None:
         raise ParameterError(
             f"The name {invalid!r} that was given is not text: it holds an unpaired surrogate. Type it again."

@@ -8,8 +8,8 @@ Every epoch, two networks train in one loop:
     4. loss(T) = -log softmax_j( g A_j (c - |F(e_j) - a|) )[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
     5. a step of the embedding F on the mean loss and lambda |W|^2, one of the sampling network toward the losses
 
-The classes are an aggregator's, and A is the confidence in them (`representation.label_confidence`). Steps 1 and 3
-start with the second epoch. Logistic regression on the embedding classifies.
+The classes are an aggregator's, A is the confidence in them (`label_confidence`). Steps 1 and 3 start with the second
+epoch. Logistic regression on the embedding classifies.
 """
 
 from __future__ import annotations
@@ -80,9 +80,8 @@ class NeuCrowd(CrowdClassifier):
 
     ``NeuCrowd()`` is the published method as far as it is specified: one embedding of 32 numbers, safety-aware
     sampling, a robust anchor, hard tuplets selected by a sampling network, classes by majority vote. Adam and tanh
-    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches where the
-    paper's code has 234, since the best embedding is reached within a hundred steps and safety and sampling network
-    start with the second epoch.
+    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches, not 234 as in
+    the paper's code: the best embedding is reached within a hundred steps, and two parts start with the second epoch.
 
     `NeuCrowd.plus()` (registry name "neucrowd-plus") changes what helped in our comparisons on a few hundred items:
     there is no sampling network, since hard tuplets improved nothing; five smaller embeddings form an ensemble, whose

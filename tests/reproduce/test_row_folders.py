@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.reproduce import folders, load_table
-from manyhands.reproduce.folders import figures_folder, rows_file, rows_folder
+from manyhands.reproduce import load_table
+from manyhands.reproduce import row_folders as folders
 from manyhands.reproduce.leaderboard import tables
 from manyhands.reproduce.provenance import checkout
+from manyhands.reproduce.row_folders import figures_folder, rows_file, rows_folder
 from measuring import small_table
 
 ROOT = Path(__file__).parents[2]

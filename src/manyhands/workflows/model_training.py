@@ -11,15 +11,15 @@ from typing import Any
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.features.feature_loading import Features, match
 from manyhands.io.features.feature_pipeline import FeaturePipeline
-from manyhands.io.features.loading import Features, match
 from manyhands.io.features.model_folder import FILES, model_files
 from manyhands.io.messages import counted
 from manyhands.io.overview import describe_reading
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.json_values import to_json_value
 from manyhands.model_selection import compare
-from manyhands.workflows.gold import collect_gold
+from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import (
     DEFAULT_EXPORT,
     DEFAULT_MATCHING,

@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.features.feature_loading import match, read_features
 from manyhands.io.features.feature_pipeline import FeaturePipeline
-from manyhands.io.features.loading import match, read_features
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 IDS = ["b", "a", "10"]
