@@ -144,7 +144,7 @@ def unpaired_surrogate(values: Iterable[Any]) -> str | None:
 
     Examples
     --------
-    >>> half_pair(["a", 1, "b\ud800"]) == "b\ud800", half_pair(["\U0001f600"])
+    >>> unpaired_surrogate(["a", 1, "b\ud800"]) == "b\ud800", unpaired_surrogate(["\U0001f600"])
     (True, None)
     """
     texts = [value for value in values if isinstance(value, str)]

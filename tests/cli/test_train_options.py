@@ -59,7 +59,7 @@ def test_by_default_the_layers_start_at_dawid_skene(job, capsys):
         assert (result["parameters"]["init"], result["parameters"]["max_epochs"]) == (start, 1)
     assert run(["train", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Default: spee-lfc with start=dawid-skene." in shown
+    assert "Default: spee-lfc with init=dawid-skene." in shown
 
 
 def test_a_representation_is_no_classifier(job, capsys):

@@ -10,10 +10,11 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce import markdown, pages
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import cells_of, check_methods
-from manyhands.reproduce.estimators import check_table, make_estimator
+from manyhands.reproduce.estimators import make_estimator
 from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.significance import half_width, pairs
+from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.verdicts import entries
 
 TOML = """

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from manyhands.reproduce import load_table, table_names
-from manyhands.reproduce.estimators import check_table
+from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.tables import Published
 
 

@@ -10,11 +10,11 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce import markdown, pages, plots, runner
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
-from manyhands.reproduce.estimators import check_table
 from manyhands.reproduce.parsing import parse_table
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records
 from manyhands.reproduce.significance import pairs
+from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.tables import Published, Row
 from manyhands.reproduce.verdicts import entries
 from measuring import CROWD

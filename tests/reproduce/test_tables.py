@@ -7,9 +7,9 @@ import pytest
 from manyhands.cli.app import run
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import load_table
-from manyhands.reproduce.estimators import check_table
 from manyhands.reproduce.metric_names import METRICS
 from manyhands.reproduce.parsing import parse_table
+from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.tables import DataSet, Published, Row, Table
 
 SMALL = """

@@ -8,7 +8,8 @@ from __future__ import annotations
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.vote_shares import with_gold_and_default
 from manyhands.annotations import Annotations
-from manyhands.em.kernels import Array, has_small_tables, pack, vote_pass, vote_share
+from manyhands.em.kernels import Array, pack, vote_pass, vote_share
+from manyhands.em.table_sizes import has_small_tables
 
 
 class MajorityVote(Aggregator):

@@ -24,7 +24,8 @@ from manyhands.aggregation.vote_departure import FEW_LABELS, MIN_LOW_VOLUME_SHAR
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
 from manyhands.em.e_step import posterior_given
-from manyhands.em.kernels import Array, check_tables
+from manyhands.em.kernels import Array
+from manyhands.em.table_sizes import check_tables
 from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number, OneOf
 

@@ -20,8 +20,6 @@ from manyhands.annotations import Annotations
 from manyhands.em import plain_pass
 from manyhands.em.packed import Packed as Packed
 from manyhands.em.packed import PassResult as PassResult
-from manyhands.em.packed import check_tables as check_tables
-from manyhands.em.packed import has_small_tables as has_small_tables
 from manyhands.em.packed import pack as pack
 from manyhands.em.threads import run_in_threads
 from manyhands.em.threads import thread_count as thread_count

@@ -1,4 +1,4 @@
-"""The annotations in the form that the EM pass reads, what a pass returns, and the memory that it takes."""
+"""The annotations in the form that the EM pass reads, and what a pass returns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.em.table_sizes import check_tables
 from manyhands.exceptions import LimitError
-from manyhands.validation import check_memory
 
 Array = npt.NDArray[np.float64]
 
-
-_TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
-_SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
 _MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
 _MAX_SHARDS = 4
 _MIN_SHARD = 1 << 18  # labels times classes; smaller shards are done before a second thread has started
@@ -86,42 +83,6 @@ class PassResult(NamedTuple):
     totals: Array
     evidence: float
     posterior: Array | None
-
-
-def check_tables(annotations: Annotations) -> None:
-    """Refuse a crowd whose confusion matrices would not fit into memory.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-
-    Raises
-    ------
-    LimitError
-        Where they would take more memory than there is.
-    """
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    check_memory(
-        8.0 * _TABLES * n_workers * n_classes**2,
-        f"Confusion matrices for {n_workers} workers and {n_classes} classes",
-        "Use wawa or majority-vote, or merge rare classes.",
-    )
-
-
-def has_small_tables(annotations: Annotations) -> bool:
-    """Whether confusion matrices for all workers cost little compared with the labels; a vote needs none.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-
-    Returns
-    -------
-    bool
-    """
-    return annotations.n_workers * annotations.n_classes**2 <= max(_SMALL_TABLES, annotations.n_annotations)
 
 
 def pack(annotations: Annotations) -> Packed:

@@ -14,15 +14,14 @@ from manyhands.validation import Number, check_parameters
 
 Array = npt.NDArray[np.float64]
 
-_SUM_TOLERANCE = 1e-3  # accepts rows that were rounded to four digits in a file
+_SUM_TOLERANCE = 1e-3  # rows may be rounded to four digits
 _TIE_DIGITS = 9  # confidences equal to this many digits are tied; summation order changes the last bits
 
 
 def log_loss(y_true: Any, probabilities: Any, classes: Any) -> float:
     """Log loss (cross-entropy): the mean of -log p(truth).
 
-    A probability of 0 for the true class would give an infinite loss. As in scikit-learn, probabilities are clipped to
-    [eps, 1 - eps], with the eps of the array's type (2.2e-16 in double precision); the largest loss of an item is 36.
+    As in scikit-learn, probabilities are clipped to [eps, 1 - eps] with the eps of double precision, 2.2e-16.
 
     Parameters
     ----------

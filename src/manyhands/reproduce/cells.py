@@ -16,10 +16,11 @@ import numpy as np
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
-from manyhands.reproduce.estimators import check_table, is_random, make_estimator
+from manyhands.reproduce.estimators import is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, own_figures, planted_figures, predicted_figures
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.splits import Part, make_part
+from manyhands.reproduce.table_checks import check_table
 from manyhands.reproduce.tables import DataSet, Row, Table
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})

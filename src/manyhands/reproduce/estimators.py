@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manyhands import registry
-from manyhands.reproduce.keys import Keys
-from manyhands.reproduce.tables import STAGES, Row, Table
+from manyhands.reproduce.tables import STAGES, Row
 
 _NONE = "none"
 _QUICK_EPOCHS = 3
@@ -129,25 +128,3 @@ def _from_toml(value: Any) -> Any:
 def _seeded(model: Any, seed: int) -> Any:
     """Set `random_state`, if the model has it."""
     return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
-
-
-def check_table(table: Table) -> None:
-    """Refuse parameters that a method does not have; the methods are imported, and torch with some of them.
-
-    Parameters
-    ----------
-    table : Table
-        A parsed table.
-
-    Raises
-    ------
-    ParameterError
-        One sentence about the first unknown parameter.
-    """
-    for row in table.measured:
-        keys = Keys({}, table.name, f"row {row.name!r}")
-        known = parameter_names(row)
-        for parameter in [name for setting in row.settings for name in setting]:
-            if parameter == "random_state":
-                keys.refuse("random_state is the seed of the run; leave it out")
-            keys.check_known(parameter, known, f"parameter of {row.method} called")

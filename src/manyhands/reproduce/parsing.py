@@ -36,7 +36,7 @@ def parse_table(text: str, name: str) -> Table:
     Returns
     -------
     Table
-        The table; methods are not imported, and their parameters not checked (`Table.check` does that).
+        Methods are not imported, and their parameters not checked (`table_checks.check_table` does that).
 
     Raises
     ------

@@ -1,20 +1,18 @@
 """Accuracy of each worker with a 95% credible interval.
 
-Let q be the leave-one-out probability that a label is right. Given that the worker's accuracy is a, the label is right
-with probability
+Let q be the leave-one-out probability that a label is right. With worker accuracy a, it is right with probability
 
     r(a) = q a^p / (q a^p + (1 - q) ((1 - a) / (n_classes - 1))^p)
 
 and the sum over labels of (r(a) - a) / (a (1 - a)) is the derivative of the log-likelihood in a. With p = 1, for labels
 that are independent given the truth, this is a binomial likelihood with uncertain outcomes: uncertainty about the truth
 makes the likelihood flatter, but does not lower the estimate. With the tempering exponent p < 1 of the posterior,
-workers make errors on the same items, and a label is weaker evidence against the other labels. The exponent is
-estimated from held-out labels, with a large error where these are few; the posterior of the accuracy is therefore the
-average of the one with this p and the one with p = 1.
+workers make errors on the same items, and a label is weaker evidence. The exponent is estimated from held-out labels,
+with a large error where these are few; the posterior is therefore averaged over this p and p = 1.
 
-The prior is hierarchical: a Beta distribution whose mean and strength are estimated from all workers and averaged over.
-Where there is a single worker, or where no label can be checked, the interval is that of the prior. A part of the prior
-is uniform, so that even a very good crowd may contain a bad worker.
+The prior is hierarchical: a Beta distribution whose mean and strength are estimated from all workers and averaged over,
+and a uniform part, so that even a very good crowd may contain a bad worker. With a single worker, or where no label can
+be checked, the interval is that of the prior.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ from manyhands.scorecards.leave_one_out import LeaveOneOut
 
 LEVEL = 0.95  # of the credible interval
 UNIFORM_SHARE = 0.15  # weight of the uniform distribution in the prior of each worker
-PRIOR_MEAN = 0.7  # of the accuracies of a crowd, worth `PRIOR_WORKERS` workers
-PRIOR_WORKERS = 4.0
+PRIOR_MEAN, PRIOR_WORKERS = 0.7, 4.0  # mean accuracy of a crowd, and the number of workers that the prior is worth
 
 _GRID = (np.arange(200) + 0.5) / 200  # accuracies
 _NODES = np.linspace(0.0, 1.0, 51)  # probabilities of being right are binned into a histogram

@@ -108,7 +108,6 @@ def names_sources(document: Records) -> bool:
     Returns
     -------
     bool
-        True if every line has one.
     """
     return bool(document.objects) and all(any(key in line for key in _SOURCES) for line in document.objects)
 

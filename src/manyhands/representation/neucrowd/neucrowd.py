@@ -80,8 +80,8 @@ class NeuCrowd(CrowdClassifier):
 
     ``NeuCrowd()`` is the published method as far as it is specified: one embedding of 32 numbers, safety-aware
     sampling, a robust anchor, hard tuplets selected by a sampling network, classes by majority vote. Adam and tanh
-    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches, not 234 as in
-    the paper's code: the best embedding is reached within a hundred steps, and two parts start with the second epoch.
+    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches, not 234 as
+    in the paper's code: the best embedding is reached within a hundred steps, and two parts start with epoch two.
 
     `NeuCrowd.plus()` (registry name "neucrowd-plus") changes what helped in our comparisons on a few hundred items:
     there is no sampling network, since hard tuplets improved nothing; five smaller embeddings form an ensemble, whose
