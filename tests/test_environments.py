@@ -75,9 +75,9 @@ def test_without_a_compiler_the_package_builds_and_works(tmp_path):
     built = run_in(sys.executable, "setup.py", "-q", "build_ext", "--inplace", cwd=tmp_path, **compilers)
     assert built.returncode == 0, built.stderr
     assert not list((tmp_path / "src").rglob("*.so"))
-    program = "from manyhands import kernels; print(kernels.__file__, kernels._fused, kernels._columns)"
+    program = "from manyhands.em import kernels; print(kernels.__file__, kernels._fused, kernels._columns)"
     said = run_in(sys.executable, "-c", program, cwd=tmp_path, source=tmp_path / "src").stdout.split()
-    assert said == [str(tmp_path / "src" / "manyhands" / "kernels.py"), "None", "None"]
+    assert said == [str(tmp_path / "src" / "manyhands" / "em" / "kernels.py"), "None", "None"]
     tests = ("tests/test_compiled.py", "tests/em/test_decisions.py")
     run = run_in(sys.executable, *PYTEST, *tests, cwd=tmp_path, source=tmp_path / "src")
     assert run.returncode == 0, run.stdout[-2000:]

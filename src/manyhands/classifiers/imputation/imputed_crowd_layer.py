@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,24 @@ _BYTES = 100  # memory of an imputed pair while the crowd layer is trained on it
 _GRAPH_ITEMS, _GAN_ITEMS = 4096, 256  # items per mini-batch
 
 Triples = npt.NDArray[np.int64]  # (n, 3): item, worker, label
+
+
+class Epochs(NamedTuple):
+    """Numbers of epochs of the models that impute; a model uses those of its own parts.
+
+    Attributes
+    ----------
+    generator : int
+        Of the graph, or of CrowdInG's generator.
+    discriminator : int
+        Of the discriminator before the adversarial training.
+    adversarial : int
+        Of the adversarial training.
+    """
+
+    generator: int
+    discriminator: int
+    adversarial: int
 
 
 class ImputedCrowdLayer(CrowdClassifier):
@@ -203,13 +221,14 @@ class ImputedCrowdLayer(CrowdClassifier):
             need = _BYTES * context.annotations.n_items * len(crowd.active)
             check_memory(need, "All pairs of items and workers", "Give a number for per_label.")
         kind = self.imputer if isinstance(self.imputer, str) else "generator"
-        learn: dict[str, Callable[[ActiveWorkers, NoiseModel], tuple[LogLabels, History]]] = {
+        epochs = Epochs(self.generator_epochs, self.discriminator_epochs, self.adversarial_epochs)
+        learn: dict[str, Callable[[ActiveWorkers, NoiseModel, Epochs], tuple[LogLabels, History]]] = {
             "self": self._learn_crowd_layer,
             "graph": self._learn_graph,
             "gan": self._learn_adversarially,
             "generator": self._learn_generator,
         }
-        log_labels, before = learn[kind](crowd, model)
+        log_labels, before = learn[kind](crowd, model, epochs)
         imputed = self._impute(crowd, log_labels)
         completed = context.annotations.with_more(*imputed.T)
         last = replace(context, annotations=completed, stage=f"{context.stage}imputed-")
@@ -244,11 +263,13 @@ class ImputedCrowdLayer(CrowdClassifier):
         history = model.train(context, network, layer)
         return LayerImputer(crowd, network, layer), history
 
-    def _learn_crowd_layer(self, crowd: ActiveWorkers, model: NoiseModel) -> tuple[LogLabels, History]:
+    def _learn_crowd_layer(self, crowd: ActiveWorkers, model: NoiseModel, epochs: Epochs) -> tuple[LogLabels, History]:
         layer, history = self._train_first_layer(crowd, model)
         return layer.log_labels, history
 
-    def _learn_adversarially(self, crowd: ActiveWorkers, model: NoiseModel) -> tuple[LogLabels, History]:
+    def _learn_adversarially(
+        self, crowd: ActiveWorkers, model: NoiseModel, epochs: Epochs
+    ) -> tuple[LogLabels, History]:
         layer, before = self._train_first_layer(crowd, model)
         context, game = crowd.context, AdversarialImputer(layer)
         modules, optimizers = {"discriminator": game.discriminator}, {"discriminator": game.discriminator_adam}
@@ -258,7 +279,7 @@ class ImputedCrowdLayer(CrowdClassifier):
             modules,
             optimizers,
             batches=batches,
-            max_epochs=self.discriminator_epochs,
+            max_epochs=epochs.discriminator,
             name="discriminator",
         )
         played = context.train(
@@ -267,12 +288,12 @@ class ImputedCrowdLayer(CrowdClassifier):
             optimizers | {"layer": game.layer_adam},
             evaluate=heldout_metric(context, model, layer.network, layer.noise),
             batches=batches,
-            max_epochs=self.adversarial_epochs,
+            max_epochs=epochs.adversarial,
             name="game",
         )
         return layer.log_labels, before + pretrained + played
 
-    def _learn_graph(self, crowd: ActiveWorkers, model: NoiseModel) -> tuple[LogLabels, History]:
+    def _learn_graph(self, crowd: ActiveWorkers, model: NoiseModel, epochs: Epochs) -> tuple[LogLabels, History]:
         graph = GraphImputer(crowd)
         history = crowd.context.train(
             graph.learn,
@@ -280,13 +301,13 @@ class ImputedCrowdLayer(CrowdClassifier):
             {"adam": graph.adam},
             evaluate=graph.score if crowd.heldout.n_annotations else None,
             batches=crowd.context.batches(batch_size=_GRAPH_ITEMS),
-            max_epochs=self.generator_epochs,
+            max_epochs=epochs.generator,
             name="graph",
         )
         return graph.imputer(), history
 
-    def _learn_generator(self, crowd: ActiveWorkers, model: NoiseModel) -> tuple[LogLabels, History]:
-        context, crowding = crowd.context, self._crowding()
+    def _learn_generator(self, crowd: ActiveWorkers, model: NoiseModel, epochs: Epochs) -> tuple[LogLabels, History]:
+        context, crowding = crowd.context, self._crowding(epochs)
         with torch_seeded(context.rng):  # it draws codes for workers without labels too, which must affect nothing else
             result = crowding._learn(context_for(crowding, context))
         module = result.module.eval()
@@ -300,14 +321,14 @@ class ImputedCrowdLayer(CrowdClassifier):
 
         return log_labels, result.history
 
-    def _crowding(self) -> Any:
+    def _crowding(self, epochs: Epochs) -> Any:
         """CrowdInG with the options given here; the generator is compared, so it starts from one crowd layer."""
         if not isinstance(self.imputer, str):
             return nested_method(self, "imputer")
         shared = shared_parameters(self, registry.get("crowding-plus"))
         crowding = registry.create("crowding-plus", pretraining="crowd-layer", members=1, **shared)
         return crowding.set_params(
-            generator__epochs=self.generator_epochs,
-            discriminator__epochs=self.discriminator_epochs,
-            adversarial__epochs=self.adversarial_epochs,
+            generator__epochs=epochs.generator,
+            discriminator__epochs=epochs.discriminator,
+            adversarial__epochs=epochs.adversarial,
         )
