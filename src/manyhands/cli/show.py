@@ -148,7 +148,8 @@ def show_table(table: pl.DataFrame, title: str) -> None:
     grid = Table(title=Text(printable(title)), title_justify="left")
     for name, dtype in table.schema.items():
         justify: Literal["left", "right"] = "right" if dtype.is_numeric() else "left"
-        grid.add_column(Text(printable(name)), justify=justify, overflow="fold")
+        whole = name == "method"  # names of the registry are short; ids of a file may have any length
+        grid.add_column(Text(printable(name)), justify=justify, overflow="fold", no_wrap=whole)
     for row in table.iter_rows():
         grid.add_row(*(Text(_format_cell(cell)) for cell in row))
     Console(stderr=True).print(grid)

@@ -203,7 +203,7 @@ default="crowd-layer"
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return the method with our settings: five Max-MIG networks as the start, smaller steps.
+        """CrowdInG that starts from five Max-MIG networks, with fewer and smaller adversarial steps.
 
         Parameters
         ----------

@@ -173,7 +173,7 @@ class DifficultyEM(CrowdClassifier):
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return the method with an estimated floor of the easiness, so that labels on hard items still count.
+        """Adaptive Difficulty EM with an estimated floor of the easiness, so that labels on hard items still count.
 
         Parameters
         ----------

@@ -227,7 +227,7 @@ class ICED(CrowdClassifier):
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return the method with a balanced loss and features in the inference instead of synthetic items.
+        """ICED with a balanced loss and features in the truth inference instead of synthetic items.
 
         Parameters
         ----------

@@ -224,7 +224,7 @@ class SelfCrowd(CrowdClassifier):
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return the method with our settings, at present the constructor's defaults.
+        """Self-Crowd with our settings, which at present are those of `SelfCrowd()`.
 
         Parameters
         ----------

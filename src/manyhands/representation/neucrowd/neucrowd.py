@@ -259,7 +259,7 @@ class NeuCrowd(CrowdClassifier):
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
-        """Return an ensemble without sampling network, whose regression also uses the features.
+        """NeuCrowd as an ensemble without sampling network, whose regression also uses the features.
 
         Parameters
         ----------
