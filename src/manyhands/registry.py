@@ -167,7 +167,7 @@ def summary(name: str) -> str:
     Returns
     -------
     str
-        The summary of the class or, for `Class.plus`, of the class method.
+        The summary of the class or, for `Class.plus`, of the class method; of a variant with its fixed parameters.
     """
     module, class_name, constructor = _place(name)
     path = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
@@ -176,7 +176,9 @@ def summary(name: str) -> str:
         inside = ast.iter_child_nodes(node)
         node = next(n for n in inside if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == wanted)
     assert isinstance(node, ast.ClassDef | ast.FunctionDef)
-    return (ast.get_docstring(node) or "").partition("\n")[0]
+    line = (ast.get_docstring(node) or "").partition("\n")[0]
+    fixed = ", ".join(f"{parameter}={value!r}" for parameter, value in _entry(name)[1].items())
+    return f"{line.removesuffix('.')} ({fixed})." if fixed else line
 
 
 def create(name: str, **parameters: Any) -> Any:
