@@ -56,7 +56,7 @@ class MajorityVote(Aggregator):
     ['cat', 'dog']
     """
 
-    def __init__(self) -> None:  # without parameters, and its signature says so
+    def __init__(self) -> None:  # explicit, so that the signature is empty
         pass
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:

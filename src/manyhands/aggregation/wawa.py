@@ -79,7 +79,7 @@ class Wawa(Aggregator):
     skill_: Array
     _weight: Array  # (n_workers + 1,) the last worker is an unseen one
 
-    def __init__(self) -> None:  # without parameters, and its signature says so
+    def __init__(self) -> None:  # explicit, so that the signature is empty
         pass
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
