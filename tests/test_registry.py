@@ -39,13 +39,12 @@ def test_every_entry_leads_to_a_class(name):
 
 @pytest.mark.parametrize("name", registry.names())
 def test_the_summary_is_the_first_line_of_the_docstring(name):
-    """Read from the source; of the class, or of the class method that the entry names; variants add what is fixed."""
-    place, fixed = registry._METHODS[name]
-    method, constructor = registry.get(name), place.partition(":")[2].partition(".")[2]
+    """Read from the source, with the fixed parameters; of the class, or of the class method that the entry names."""
+    method, constructor = registry.get(name), registry._METHODS[name][0].partition(":")[2].partition(".")[2]
     documented = getattr(method, constructor) if constructor else method
-    first = inspect.getdoc(documented).splitlines()[0]
-    found = registry.summary(name)
-    assert found == first if not fixed else found.startswith(first[:-1]) and all(key in found for key in fixed)
+    line, fixed = inspect.getdoc(documented).splitlines()[0], registry._METHODS[name][1]
+    variant = ", ".join(f"{parameter}={value!r}" for parameter, value in fixed.items())
+    assert registry.summary(name) == (f"{line[:-1]} ({variant})." if fixed else line)
 
 
 def test_an_entry_may_name_a_class_method():

@@ -1,4 +1,4 @@
-"""manyhands: noisy crowd labels in; labels one can trust and an honest account of every worker out.
+"""manyhands: noisy crowd labels in; labels one can trust and a quality report for each worker out.
 
 >>> import manyhands as mh
 >>> votes = mh.Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0]])

@@ -15,8 +15,8 @@ typedef struct {
     Py_ssize_t count[8][256];
 } Sorter;
 
-#define FEW 48    /* so many are put in order by comparing them */
-#define DEEPEST 64 /* beyond so many steps of eight bytes too */
+#define FEW 48    /* at most this many texts are sorted by comparisons */
+#define DEEPEST 64 /* and texts that are equal in this many steps of eight bytes */
 
 static int compare_entries(const void *a, const void *b)
 {

@@ -63,6 +63,9 @@ def up_to_largest(counts: npt.ArrayLike) -> Counts:
 def inverse_quotas(available: npt.ArrayLike, total: int) -> Counts:
     """Quotas in inverse proportion to the number of candidates of each class, so that rare classes come first.
 
+        t_c = (1 / N_c) / sum_c' (1 / N_c'),   M_c = t_c M        (Eq. 4 and 5 of Self-Crowd)
+
+    with N_c the number of candidates of class c (`available`) and M the requested number (`total`), then rounded.
     What a class cannot provide is taken from the others, in the same proportion. Every class with candidates gets at
     least one, if `total` allows.
 

@@ -42,7 +42,7 @@ def test_accuracy_uses_only_items_with_other_labels():
 
 
 def test_accuracy_is_the_expected_share_of_right_labels():
-    """From expected counts or from the posterior, the same number, with one pseudo-label of accuracy 0.7."""
+    """From expected counts or from the posterior, the same number, with one pseudo-count of accuracy 0.7."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 40)
     label = np.where(rng.random((40, 5)) < 0.8, truth[:, None], rng.integers(0, 3, (40, 5)))

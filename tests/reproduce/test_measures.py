@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.reproduce.measures import auc, own_figures, planted_figures, rare_recall
+from manyhands.reproduce.measures import auc, planted_figures, rare_recall, recorded_figures
 from manyhands.reproduce.splits import Part
 
 VOTES = Annotations.from_matrix(np.zeros((6, 2), int), classes=[0, 1, 2])
@@ -62,24 +62,24 @@ def test_area_under_the_curve_of_two_classes_is_that_of_the_second():
 def test_numbers_of_the_last_round():
     """What is no number, or has no name that a table could give, is left out."""
     rounds = [{"heldout": -1.0, "gone": 3.0}, {"heldout": -0.5, "n_selected": np.int64(7), "counts": [1, 2], "a b": 1}]
-    assert own_figures(Fitted(rounds_=rounds), part(None)) == {"round.heldout": -0.5, "round.n_selected": 7.0}
-    assert own_figures(Fitted(rounds_=[]), part(None)) == {} == own_figures(Fitted(), part(None))
+    assert recorded_figures(Fitted(rounds_=rounds), part(None)) == {"round.heldout": -0.5, "round.n_selected": 7.0}
+    assert recorded_figures(Fitted(rounds_=[]), part(None)) == {} == recorded_figures(Fitted(), part(None))
 
 
 def test_what_was_noted_last_in_training():
     """Under each name, whenever that was; an aggregator's history has no names."""
     history = [{"warm_up_items": 5.0, "loss": 2.0}, {"loss": 1.0, "prior a": 0.5}]
-    found = own_figures(Fitted(history_=history), part(None))
+    found = recorded_figures(Fitted(history_=history), part(None))
     assert found == {"history.warm_up_items": 5.0, "history.loss": 1.0}
-    assert own_figures(Fitted(history_=np.array([1.0, 2.0])), part(None)) == {}
+    assert recorded_figures(Fitted(history_=np.array([1.0, 2.0])), part(None)) == {}
 
 
 def test_further_posteriors_are_labels_too():
     """Each has its accuracy on the training items of known truth; what has another shape is none."""
     first = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     model = Fitted(posterior_first_=first, posterior_of_batch_=first[:2], posterior_kind_="soft")
-    assert own_figures(model, part([0, 1, 1, -1, -1, -1])) == {"label_accuracy.first": 2 / 3}
-    assert own_figures(model, part(None)) == {}
+    assert recorded_figures(model, part([0, 1, 1, -1, -1, -1])) == {"label_accuracy.first": 2 / 3}
+    assert recorded_figures(model, part(None)) == {}
 
 
 def test_estimates_of_simulated_workers_and_items():

@@ -118,7 +118,7 @@ def test_memory_limits_how_many_run_at_once(monkeypatch, free, at_once):
     def start(cell, data):
         running.add(cell.key)
         most.append(len(running))
-        return cell.key, runner._Worker(NoProcess(), cell)
+        return cell.key, runner._Child(NoProcess(), cell)
 
     monkeypatch.setattr(runner, "_start", start)
     monkeypatch.setattr(runner.connections, "wait", lambda lines: lines[:1])

@@ -72,7 +72,7 @@ class DawidSkene(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool
@@ -125,4 +125,4 @@ class DawidSkene(Aggregator):
         noise = ConfusionNoise(self.smoothing)
         prior = class_prior(self.prior, annotations.n_classes, self.smoothing)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_confusion))
+        return Inference.from_confusion_em(fit, confusion=elementary.exp(fit.log_confusion))

@@ -104,7 +104,7 @@ class Inference:
     notes: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_table(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
+    def from_confusion_em(cls, fit: ConfusionEMFit[Any], confusion: Array, **results: Any) -> Inference:
         """The outcome of EM with confusion matrices.
 
         Parameters

@@ -67,7 +67,7 @@ class GLAD(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool

@@ -77,7 +77,7 @@ class IBCC(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool
@@ -136,7 +136,7 @@ class IBCC(Aggregator):
         fit = fit_by_em(self, annotations, gold, noise, prior)
         concentration = fit.params.noise
         confusion = concentration / concentration.sum(axis=2, keepdims=True)
-        found = Inference.from_table(fit, confusion=confusion, concentration_=concentration)
+        found = Inference.from_confusion_em(fit, confusion=confusion, concentration_=concentration)
         if isinstance(prior, VariationalPrior):
             share = prior.concentration(fit.params.log_prior)
             found.results["class_prior_"] = share / share.sum()

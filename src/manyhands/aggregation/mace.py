@@ -75,7 +75,7 @@ class MACE(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool
@@ -137,7 +137,7 @@ class MACE(Aggregator):
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
         competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)
-        return Inference.from_table(
+        return Inference.from_confusion_em(
             fit, confusion=elementary.exp(fit.log_confusion), competence_=competence, spam_distribution_=spam
         )
 

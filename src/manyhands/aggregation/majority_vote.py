@@ -32,7 +32,7 @@ class MajorityVote(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool
@@ -56,7 +56,7 @@ class MajorityVote(Aggregator):
     ['cat', 'dog']
     """
 
-    def __init__(self) -> None:  # without parameters, and its signature says so
+    def __init__(self) -> None:  # explicit, so that the signature is empty
         pass
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:

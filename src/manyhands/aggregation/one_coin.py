@@ -65,7 +65,7 @@ class OneCoin(Aggregator):
     labels_ : ndarray of shape (n_items,)
         Inferred class of each item, in the caller's own values; None for an item without labels.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of right labels under `posterior_`, with one pseudo-label of accuracy 0.7.
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
     tied_ : ndarray of shape (n_items,) of bool
         Items on which several classes have the largest probability.
     unlabelled_ : ndarray of shape (n_items,) of bool
@@ -121,4 +121,4 @@ class OneCoin(Aggregator):
         noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
         prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
         fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_table(fit, confusion=elementary.exp(fit.log_confusion), accuracy_=fit.params.noise)
+        return Inference.from_confusion_em(fit, confusion=elementary.exp(fit.log_confusion), accuracy_=fit.params.noise)

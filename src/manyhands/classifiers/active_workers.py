@@ -48,7 +48,7 @@ class ActiveWorkers:
         return cls(context, active, place.to(context.device), held.keep(np.isin(held.worker, active)))
 
     @property
-    def judged(self) -> TrainingContext:
+    def active_context(self) -> TrainingContext:
         """The context, with the held-out labels of active workers only."""
         return replace(self.context, heldout=self.heldout if self.heldout.n_annotations else None)
 

@@ -173,7 +173,7 @@ def combine(proba: Array, annotations: Annotations, gold: Gold) -> Array:
 
 
 def expected_accuracy(annotations: Annotations, posterior: Array) -> Array:
-    """Return the expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+    """Return the expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
 
     Parameters
     ----------

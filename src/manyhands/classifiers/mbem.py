@@ -29,7 +29,7 @@ from manyhands.validation import Constraint, Number
 
 
 class MBEM(CrowdClassifier):
-    """Model-bootstrapped EM: networks trained in rounds, each on the posterior that the one before implies.
+    """Model-bootstrapped EM: networks trained in rounds, each on the posterior given by the previous one.
 
     Made for one label per item, where aggregators cannot learn about workers. A class that the network never predicts
     leaves its rows of the confusion matrices at the pseudo-counts: where classes are rare, look at `confusion_` first.
@@ -78,7 +78,7 @@ class MBEM(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict

@@ -11,7 +11,7 @@ from manyhands.randomness import Seed
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """The parameters that all network methods share; `NETWORK_CONSTRAINTS` says what each may be.
+    """The parameters that all network methods share; `NETWORK_CONSTRAINTS` has their legal values.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@
 The labels alone do not identify the network's classes: a noise layer can undo any permutation of them. Only the initial
 layers tie the outputs to class names. Initialised at the identity (workers are assumed to be correct), the network
 learns to repeat a spammer's label where most workers are spammers; initialised with the confusion matrices of an
-aggregator (``init="dawid-skene"``), the layers know the spammers before training begins.
+aggregator (``init="dawid-skene"``), the layers model the spammers from the beginning of the training.
 
 A `NoiseModel` holds what differs between methods. `fit_noise_model` and the functions below train any of them; they
 also serve the methods that are built on a noise-layer method (Self-Crowd, imputation, CrowdInG).

@@ -228,8 +228,8 @@ class TrainingContext:
             None takes the method's.
         name : str, default="training"
             Name of this training; trainings of one fit have different names.
-        start_counts : bool, default=False
-            Whether the state before the first epoch is a candidate of early stopping.
+        score_initial_weights : bool, default=False
+            Whether early stopping may return to the weights before the first epoch.
 
         Returns
         -------

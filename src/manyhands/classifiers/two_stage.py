@@ -85,7 +85,7 @@ class TwoStage(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict

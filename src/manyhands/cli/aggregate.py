@@ -43,7 +43,7 @@ _NEW_TASKS = (
 
 _Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="Aggregator, see: manyhands methods.")]
 _Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")]
-_Write = Annotated[list[str] | None, typer.Option(metavar="FORM", help=f"Also write labels as {', '.join(KINDS)}.")]
+_Write = Annotated[list[str] | None, typer.Option(metavar="FORMAT", help=f"Also write labels as {', '.join(KINDS)}.")]
 _Compare = Annotated[
     bool,
     typer.Option(

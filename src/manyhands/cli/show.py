@@ -122,8 +122,8 @@ def show_flags(workers: pl.DataFrame) -> None:
     if len(flags):
         counts = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
         echo(f"Flags: {counts} (docs/scorecards.md defines them)")
-    worth_a_look = (pl.col("flags") != _TOO_FEW_LABELS) | (pl.col("n_checked") >= _MANY_LABELS)
-    flagged = workers.filter(pl.col("flags").is_not_null() & worth_a_look)
+    is_listed = (pl.col("flags") != _TOO_FEW_LABELS) | (pl.col("n_checked") >= _MANY_LABELS)
+    flagged = workers.filter(pl.col("flags").is_not_null() & is_listed)
     if len(flagged):
         shown = flagged.sort("accuracy_high", "worker").head(_MOST_WORKERS)
         title = f"{counted(len(flagged), 'worker')} to check"

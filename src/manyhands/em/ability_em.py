@@ -1,16 +1,16 @@
 """EM with abilities of workers and difficulties of items: the steps of `run_em`, with any prior on the items.
 
-    E step    r_ic  ~  f_c(i) p(labels of i | truth = c, abilities, d_i)
-    M step    f is fitted to the targets r, then the easiness d, then the abilities by Newton steps (`noise.difficulty`)
+    E step    mu_ic  ~  p_ic prod_w p(label_iw | truth = c, ability of w, d_i)
+    M step    p is fitted to the targets mu, then the easiness d, then the abilities by Newton steps (`ability_model`)
 
-f is the prior of the items (`ItemPrior`): a classifier of their features, or class frequencies. The easiness d is
+p is the prior of the items (`ItemPrior`): a classifier of their features, or class frequencies. The easiness d is
 computed from
 
-    "classifier"  f itself       "posterior"  r, the posterior of the last pass
+    "classifier"  p itself       "posterior"  mu, the posterior of the last pass
     "votes"       vote shares    "constant"   nothing: all items have the largest easiness
 
 With the last two d is fixed, this is exact EM, and the objective never falls. With the first two d is taken as given
-while f and the abilities are updated, although it depends on them: generalised EM, whose objective may fall.
+while p and the abilities are updated, although it depends on them: generalised EM, whose objective may fall.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class DifficultySteps(Generic[V]):
         joint = self.log_prior(params.item_prior) + log_votes(self.model.votes, params.workers, params.d)
         posterior, evidence = posterior_from_joint(joint, self.gold)
         objective = evidence + self.model.log_penalty(params.workers, self.initial)
-        if self.prior == "classifier":  # otherwise f is not part of the model
+        if self.prior == "classifier":  # otherwise p is not part of the model
             objective += self.item_prior.log_penalty(params.item_prior)
         self.likelihood.append(evidence)
         return posterior.ravel(), objective

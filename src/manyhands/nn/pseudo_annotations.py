@@ -1,5 +1,8 @@
-"""Pseudo-annotations: the most likely label of every pair of an item and a worker without one, and its entropy.
+"""Pseudo-annotations (pseudo-labels) of all pairs of an item and a worker without a label, and their entropies.
 
+    pseudo-annotation of (i, w)  =  argmax_c p_c,   entropy H = -sum_c p_c log p_c  (Eq. 3 of Self-Crowd)
+
+p_c = p(label = c | x_i, w) by the crowd layer; a low entropy means a confident prediction.
 They are computed for a block of items at a time, so that memory stays at a few million numbers whatever the number of
 pairs; an array over all items, workers and classes is never built.
 """

@@ -1,5 +1,13 @@
 """The M step of worker abilities, by Newton's method, and their confidence intervals; the model is in `difficulty`.
 
+For worker w and class c, with mu_ic = p(truth_i = c), P_i = p(label = c | truth = c, d_i), sums over the labels of w:
+
+    slope       g = sum_i mu_ic (1[label_iw = c] - P_i) d_i
+    curvature   -h = sum_i mu_ic P_i (1 - P_i) d_i^2
+    step        ability[w, c]  <-  clip(ability[w, c] - g / h, 0, max_ability)
+
+Pseudo-counts, and with "map" a Gaussian prior, are added to g and h.
+
 References
 ----------
 T. A. Louis (1982), Finding the observed information matrix when using the EM algorithm.

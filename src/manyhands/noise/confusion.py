@@ -1,6 +1,8 @@
 """A full confusion matrix for every worker (Dawid and Skene 1979).
 
-p(label = l | truth = k, worker = w) = confusion[w, k, l]
+    p(label = l | truth = k, worker = w) = confusion[w, k, l]
+
+Papers on learning with noisy labels call it the transition matrix T of the worker.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def with_floor(d: Array, floor: float) -> Array:
 
 
 def shrunk_share(votes: Annotations) -> Array:
-    """Smoothed vote shares, with one pseudo-label spread over the classes.
+    """Smoothed vote shares, with one pseudo-count spread evenly over the classes.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from manyhands.validation import Constraint, NoneOr, Number, OneOf
 
 
 class RLL(RepresentationLearner):
-    """Embedding learned from tuplets in which each item counts as much as its labels agree.
+    """RLL: embedding learned from tuplets in which each item is weighted by the agreement of its labels.
 
     Items have the class that an aggregator infers from the labels. The embedding is the output of the query network.
     Use it for a few hundred items with several labels each; `NeuCrowd` extends it. The tuplet losses of
@@ -89,7 +89,7 @@ class RLL(RepresentationLearner):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items by the aggregator; rows sum to 1.
     history_ : list of dict

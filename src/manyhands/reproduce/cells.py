@@ -17,7 +17,7 @@ from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
 from manyhands.reproduce.estimators import is_random, make_estimator
-from manyhands.reproduce.measures import label_figures, own_figures, planted_figures, predicted_figures
+from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.splits import Part, make_part
 from manyhands.reproduce.table_checks import check_table
@@ -265,7 +265,7 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     model.fit(*given)
     seconds = time.perf_counter() - began
     figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
-    figures |= own_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
+    figures |= recorded_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     return Outcome(metrics, chosen, n_test)
 

@@ -52,7 +52,7 @@ class DataBuilder:
 
     def __init__(self, keep_mb: float = _KEEP_MB) -> None:
         self.n_built = 0
-        self._line: Any = None
+        self._pipe: Any = None
         self._process: Any = None
         self._recent = _Recent(keep_mb)
 
@@ -67,8 +67,8 @@ class DataBuilder:
         if self._process is not None:
             self._process.kill()
             self._process.join()
-            self._line.close()
-        self._line = self._process = None
+            self._pipe.close()
+        self._pipe = self._process = None
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Build the first part of every data set, and refuse what cannot be built.
@@ -137,12 +137,12 @@ class DataBuilder:
     def _request(self, what: tuple[DataSet, int, int, bool]) -> bytes:
         """Return what the process built; raise its error."""
         if self._process is None:
-            self._line, self._process = start_process(_serve)
+            self._pipe, self._process = start_process(_serve)
         try:
-            self._line.send((*what, os.environ.get(_FOLDER)))
-            error = self._line.recv()
+            self._pipe.send((*what, os.environ.get(_FOLDER)))
+            error = self._pipe.recv()
             if error is None:
-                return bytes(self._line.recv_bytes())
+                return bytes(self._pipe.recv_bytes())
         except (EOFError, OSError):
             self._process.join()
             how = describe_exit(self._process.exitcode)
@@ -178,23 +178,23 @@ def _data_key(dataset: DataSet, seed: int, first_seed: int, quick: bool) -> str:
     return json.dumps([asdict(dataset), drawn, first_seed if dataset.folds else None, quick], default=repr)
 
 
-def _serve(line: Any) -> None:
+def _serve(pipe: Any) -> None:
     """Build data sets on request until the pipe is closed."""
     end_with_parent()
     load = _remembering(datasets.load)
     with suppress(EOFError, OSError):
         while True:
-            dataset, seed, first_seed, quick, folder = line.recv()
+            dataset, seed, first_seed, quick, folder = pipe.recv()
             _set_folder(folder)
             with warnings.catch_warnings(record=True) as raised:
                 warnings.simplefilter("always")
                 try:
                     part = make_part(dataset, seed, first_seed, quick, load=load)
                 except Exception as error:
-                    line.send(_portable(error))
+                    pipe.send(_portable(error))
                     continue
-            line.send(None)
-            line.send((part, sorted({warning.category.__name__ for warning in raised})))
+            pipe.send(None)
+            pipe.send((part, sorted({warning.category.__name__ for warning in raised})))
 
 
 def _set_folder(folder: str | None) -> None:

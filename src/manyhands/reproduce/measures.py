@@ -81,7 +81,7 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     return figures, len(part.y_test)
 
 
-def own_figures(model: Any, part: Part) -> Figures:
+def recorded_figures(model: Any, part: Part) -> Figures:
     """Return figures that only some methods record: of the last round, of the history, of further posteriors.
 
     Parameters

@@ -94,8 +94,8 @@ def run(
 
 
 @dataclass
-class _Worker:
-    """A process, the cell that it measures, and whether it has started."""
+class _Child:
+    """A child process, the cell that it measures, and whether it has started."""
 
     process: Any
     cell: Cell
@@ -110,81 +110,81 @@ def _run_all(
     builder: DataBuilder | None = None,
 ) -> None:
     """Measure all cells, in their order, and append each row when it is known."""
-    waiting, running, done = deque(cells), dict[Any, _Worker](), 0
+    waiting, running, done = deque(cells), dict[Any, _Child](), 0
     if cells:
         report(0, len(cells), cells[0].table.name)
     room_mb = free_mb()
     try:
         while waiting or running:
-            fitting = jobs if room_mb is None else int(room_mb / (largest_mb * _MARGIN))
-            while waiting and len(running) < max(1, min(jobs, fitting)):
+            within_memory = jobs if room_mb is None else int(room_mb / (largest_mb * _MARGIN))
+            while waiting and len(running) < max(1, min(jobs, within_memory)):
                 cell = waiting.popleft()
-                line, worker = _start(cell, None if builder is None else builder.get(cell))
-                running[line] = worker
-            for line in connections.wait(list(running)):
-                result = _receive(line, running[line])
+                pipe, child = _start(cell, None if builder is None else builder.get(cell))
+                running[pipe] = child
+            for pipe in connections.wait(list(running)):
+                result = _receive(pipe, running[pipe])
                 if result is None:
                     continue
-                append(describe_cell(running[line].cell) | result)
+                append(describe_cell(running[pipe].cell) | result)
                 largest_mb = max(largest_mb, result.get("peak_mb") or 0)
                 done += 1
                 report(done, len(cells), cells[0].table.name)
-                _reuse_or_end(line, running, waiting, builder)
+                _reuse_or_end(pipe, running, waiting, builder)
     finally:
-        for worker in running.values():
-            worker.process.kill()
-        for line, worker in running.items():
-            worker.process.join()
-            line.close()
+        for child in running.values():
+            child.process.kill()
+        for pipe, child in running.items():
+            child.process.join()
+            pipe.close()
 
 
-def _start(cell: Cell, data: bytes | None) -> tuple[Any, _Worker]:
+def _start(cell: Cell, data: bytes | None) -> tuple[Any, _Child]:
     """Start a process for a cell."""
-    line, process = start_process(_work)
-    _send(line, cell, data)
-    return line, _Worker(process, cell)
+    pipe, process = start_process(_work)
+    _send(pipe, cell, data)
+    return pipe, _Child(process, cell)
 
 
-def _send(line: Any, cell: Cell, data: bytes | None) -> None:
+def _send(pipe: Any, cell: Cell, data: bytes | None) -> None:
     """Send a cell and its data; a process that has ended is noticed when its result is received."""
     with suppress(OSError):
-        line.send(cell)
+        pipe.send(cell)
         if data is None:
-            line.send(None)
+            pipe.send(None)
         else:
-            line.send_bytes(data)
+            pipe.send_bytes(data)
 
 
-def _receive(line: Any, worker: _Worker) -> Record | None:
+def _receive(pipe: Any, child: _Child) -> Record | None:
     """Return the result of a process, an error if it ended, None if it has only started."""
     try:
-        received = line.recv()
+        received = pipe.recv()
     except (EOFError, OSError):
-        worker.process.join()
-        how = describe_exit(worker.process.exitcode)
-        if not worker.has_started:
+        child.process.join()
+        how = describe_exit(child.process.exitcode)
+        if not child.has_started:
             raise ManyhandsError(
-                f"A process for {worker.cell} did not start: it {how}. In a script, start runs below "
+                f"A process for {child.cell} did not start: it {how}. In a script, start runs below "
                 f'`if __name__ == "__main__":`.'
             ) from None
         return {"error": f"Its process {how}.", "seconds": None, "peak_mb": None}
     if received == _READY:
-        worker.has_started = True
+        child.has_started = True
         return None
     return dict(received)
 
 
 def _reuse_or_end(
-    line: Any, running: dict[Any, _Worker], waiting: deque[Cell], builder: DataBuilder | None = None
+    pipe: Any, running: dict[Any, _Child], waiting: deque[Cell], builder: DataBuilder | None = None
 ) -> None:
     """Give a quick process its next cell; other cells have a process each, so that peak memory is their own."""
-    worker = running[line]
-    if worker.process.is_alive() and worker.cell.quick and waiting:
-        worker.cell = waiting.popleft()
-        _send(line, worker.cell, None if builder is None else builder.get(worker.cell))
+    child = running[pipe]
+    if child.process.is_alive() and child.cell.quick and waiting:
+        child.cell = waiting.popleft()
+        _send(pipe, child.cell, None if builder is None else builder.get(child.cell))
     else:
-        del running[line]
-        line.close()
+        del running[pipe]
+        pipe.close()
 
 
 def describe_cell(cell: Cell) -> Record:
@@ -216,14 +216,14 @@ def describe_cell(cell: Cell) -> Record:
     }
 
 
-def _work(line: Any) -> None:
+def _work(pipe: Any) -> None:
     """Measure cells until the pipe is closed, or the process that started this one ends."""
     end_with_parent()
-    line.send(_READY)
+    pipe.send(_READY)
     with suppress(EOFError, OSError):
         while True:
-            cell, built = line.recv(), line.recv()
-            line.send(measure_cell(cell, built))
+            cell, built = pipe.recv(), pipe.recv()
+            pipe.send(measure_cell(cell, built))
 
 
 def measure_cell(cell: Cell, built: Built | None = None) -> Record:

@@ -73,7 +73,7 @@ def pretrain_generator(game: Game, max_epochs: int) -> History:
     list of dict
         The history.
     """
-    context = game.crowd.judged
+    context = game.crowd.active_context
     return context.train(
         game.pretrain_generator,
         {"generator": game.generator},

@@ -61,7 +61,7 @@ _PRETRAININGS = ("crowd-layer", "conal", "spee-lfc", "trace-reg", "max-mig", "ag
 
 
 class CrowdInG(CrowdClassifier):
-    """Classifier that is trained further on annotations which an adversarial generator imputes.
+    """CrowdInG: a classifier trained further on annotations that an adversarial generator imputes.
 
     `CrowdInG()` has the settings of the paper and, where it is silent, of its published code. On real crowds the
     adversarial training adds little to the classifier it starts from, so `CrowdInG.plus()` starts from a better one
@@ -126,7 +126,7 @@ default="crowd-layer"
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     notes_ : dict of str to str

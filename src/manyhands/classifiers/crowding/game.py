@@ -1,11 +1,13 @@
 """The adversarial training of CrowdInG: discriminator, generator and classifier learn in turns.
 
     draw              y ~ p0 = G(. | x, w, z, noise) on pairs (x, w), with and without a label;  z = C(x)
-    discriminator     authentic labels against as many generated ones of each worker, confident ones more probably
-    cost of y         authenticity = -log D(y),  information = -sum_k z_k log q(k | x, w, y)
-    generator         min mean (authenticity + lambda information - mu) G(y) / p0(y)   on items with entropy H(z) <= t
-    classifier        min mean (authenticity - mu') G(y; C(x)) / p0(y)                 on the others, with G fixed
+    discriminator     min L_D = 1/2 (mean_R -log D(y) + 0.9 mean_S -log(1 - D(y))) + 0.01 mean_R D^2 + lambda mean L_Q
+                      R: authentic labels; S: as many generated ones of each worker, confident ones more probably
+    cost of y         authenticity L_G = -log D(y),  information L_Q = -sum_k z_k log q(k | x, w, y)
+    generator         min mean (L_G + lambda L_Q - mu) G(y) / p0(y)    on items with entropy H(z) <= t
+    classifier        min mean (L_G - mu') G(y; C(x)) / p0(y)          on the others, with G fixed
 
+In the options of CrowdInG, lambda is `information`, mu is `multiplier` (None: the mean cost) and t is `threshold`.
 Costs are those of the labels drawn before any step, so that several steps share one draw; an importance ratio beyond
 `clip` has no gradient. Dropout is off in all networks but the discriminator while it is trained, so that an importance
 ratio other than 1 comes from training and not from dropout.

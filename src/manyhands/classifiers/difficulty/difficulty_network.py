@@ -1,7 +1,7 @@
 """Difficulty EM with a neural network, one epoch per iteration.
 
-    E step: r_ic ~ f_c(x_i) p(labels of i | truth = c, abilities, d_i)
-    M step: abilities by Newton steps (`noise.difficulty`);  f by one epoch on targets r;  d_i from f(x_i) or the votes
+    E step: mu_ic ~ p_c(x_i) prod_w p(label_iw | truth = c, ability of w, d_i)
+    M step: abilities by Newton steps (`noise.ability_model`);  p by one epoch on targets mu;  d_i from p(x_i) or votes
 
 This is `AggNet` with items of different difficulty. EM begins after a few epochs on the vote shares: for an untrained
 network all items are maximally hard, and labels would carry no information. The M step of the network is only one epoch
@@ -120,7 +120,7 @@ class DifficultyNetwork(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict

@@ -3,7 +3,7 @@
 As published, every epoch:
 
     S_i = 1 / (variance of the labels of i + epsilon)                              label certainty
-    z' = z_i + delta (z_r - z_i),  delta = S_r / (S_i + S_r) + noise,  z = G(x)    synthetic item of a small class
+    z' = z_i + delta (z_r - z_i),  delta = S_r / (S_i + S_r) + noise,  z = G(x)    synthetic minority item
     label of worker w on z' = label of w on the nearest real items                 its labels
     T from Dawid-Skene on real and synthetic labels;  F = FC(G(x)) learns T        z' through a decoder
 
@@ -54,12 +54,12 @@ _PLUS: dict[str, Any] = {
 
 
 class ICED(CrowdClassifier):
-    """Truth inference and a network for imbalanced classes, by synthetic items of the small classes.
+    """ICED: truth inference and a network for imbalanced classes, with synthetic items of the minority classes.
 
     ``ICED()`` is the published method, in the reading that its figures need: an autoencoder initialises the network,
     a warm-up trains it on the majority vote from less to more certain items, and every epoch interpolates synthetic
-    items of the small classes in the embedding, infers the true labels of real and synthetic items by Dawid-Skene with
-    a uniform class prior, and trains the network on them. To the letter of the paper it also has
+    items of the minority classes in the embedding, infers the true labels of real and synthetic items by Dawid-Skene
+    with a uniform class prior, and trains the network on them. Exactly as printed, the method also has
     ``synthesis=Synthesis(candidates="all", size="balance", delta="paper")`` and ``certainty=Certainty(smoothing=0)``.
 
     `ICED.plus()` (registry name "iced-plus") changes what did not work well in our comparisons: there are no
@@ -77,7 +77,7 @@ class ICED(CrowdClassifier):
     warm_up : WarmUp or None, default=WarmUp()
         Warm-up on the majority vote; None for none.
     synthesis : Synthesis or None, default=Synthesis()
-        Synthetic items of small classes, and the autoencoder that they need; None for none.
+        Synthetic items of minority classes, and the autoencoder that they need; None for none.
     certainty : Certainty, default=Certainty()
         Label certainty of items.
     inference : TruthInference, default=TruthInference()
@@ -138,7 +138,7 @@ class ICED(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict

@@ -35,7 +35,7 @@ class WarmUp(OptionGroup):
 
 @dataclass(frozen=True, repr=False)
 class Synthesis(OptionGroup):
-    """Options of the synthetic items of small classes, on which truth inference and the network also train.
+    """Options of the synthetic items of minority classes, on which truth inference and the network also train.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Synthetic items of small classes (section 2.3 of the paper): how many, from which candidates, and where they lie.
+"""Synthetic items of minority classes (section 2.3 of the paper): how many, from which candidates, and where they lie.
 
     z' = z_i + delta (z_r - z_i),   r one of the k nearest candidates of the same class
 

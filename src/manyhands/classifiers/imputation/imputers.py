@@ -179,7 +179,7 @@ class GraphImputer:
 
     def score(self) -> float:
         """Return the mean held-out log-likelihood given the other labels of the active workers."""
-        context = self.crowd.judged
+        context = self.crowd.active_context
         log_labels = self.imputer()
 
         def log_label(batch: Batch) -> torch.Tensor:

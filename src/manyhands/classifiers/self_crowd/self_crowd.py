@@ -42,7 +42,7 @@ _BASES = ("crowd-layer", "conal", "spee-lfc", "trace-reg")
 
 
 class SelfCrowd(CrowdClassifier):
-    """Self-training for sparse and imbalanced crowds: missing annotations are imputed, rare classes first.
+    """Self-training for sparse and imbalanced crowds: pseudo-annotations are added in rounds, rare classes first.
 
     A noise-layer method is trained in rounds. After each round, pseudo-annotations for pairs of item and worker
     without a label are selected within class quotas and added to the labels. Rounds stop when the class-balanced
@@ -132,7 +132,7 @@ class SelfCrowd(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict

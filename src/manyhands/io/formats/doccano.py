@@ -50,8 +50,8 @@ def recognise(document: Document) -> str | None:
         ``"doccano"``; None for any other document.
     """
     if isinstance(document, Folder):
-        filled = [source for source in document.members.values() if source.size]
-        return "doccano" if filled and all(map(_is_member, filled)) else None
+        non_blank = [source for source in document.members.values() if source.size]
+        return "doccano" if non_blank and all(map(_is_member, non_blank)) else None
     if isinstance(document, Table):
         return "doccano" if _is_header(document.header) else None
     first = document.first if isinstance(document, Records) else {}

@@ -73,12 +73,12 @@ def split_label_columns(table: Table, columns: Sequence[int], rows: pl.DataFrame
     """
     named = [at for at in columns if normalise_name(table.header[at]) in _NO_LABELS]
     others = [at for at in columns if at not in set(named)]
-    filled = {at: _filled(rows.to_series(at)) for at in others}
-    differing = [at for at, cells in filled.items() if len(cells) >= _MIN_DIFFERENT and cells.is_unique().all()]
+    non_blank = {at: _non_blank(rows.to_series(at)) for at in others}
+    differing = [at for at, cells in non_blank.items() if len(cells) >= _MIN_DIFFERENT and cells.is_unique().all()]
     if differing:
-        everywhere = pl.concat([cells.rename("") for cells in filled.values()])
+        everywhere = pl.concat([cells.rename("") for cells in non_blank.values()])
         once = everywhere.filter(everywhere.is_unique())
-        differing = [at for at in differing if filled[at].is_in(once.implode()).all()]
+        differing = [at for at in differing if non_blank[at].is_in(once.implode()).all()]
     left_out = {*named, *differing}
     return [at for at in columns if at not in left_out], [at for at in columns if at in left_out]
 
@@ -99,7 +99,7 @@ def share_values(rows: pl.DataFrame, columns: Sequence[int]) -> bool:
         True if some value occurs in two columns.
     """
     looked_at = rows.head(max(_MAX_CELLS_LOOKED_AT // max(rows.width, 1), 10))
-    cells = [_filled(looked_at.to_series(at)) for at in columns]
+    cells = [_non_blank(looked_at.to_series(at)) for at in columns]
     distinct = [set(column) - {"-1"} for column in cells]
     if any(len(values) > max(_MAX_CLASSES, len(column) // 2) for values, column in zip(distinct, cells)):
         return False
@@ -223,7 +223,7 @@ def _is_flat(entry: dict[str, object]) -> bool:
     return not any(isinstance(value, dict | list) for value in entry.values())
 
 
-def _filled(column: pl.Series) -> pl.Series:
+def _non_blank(column: pl.Series) -> pl.Series:
     """Return the cells that are not blank."""
     column = column.drop_nulls()
     return column.filter(column.str.strip_chars() != "")

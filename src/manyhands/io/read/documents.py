@@ -223,8 +223,8 @@ def _sheet_rows(source: Source) -> Locate:
             sheet = book.load_sheet(0, header_row=None, dtypes="string", skip_rows=0, n_rows=_MAX_ABOVE).to_polars()
         except (fastexcel.FastExcelError, AnnotationError):
             return None
-        filled = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-        return f"row {int(filled.arg_max() or 0) + row + 2} of the sheet" if filled.any() else None
+        non_blank = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+        return f"row {int(non_blank.arg_max() or 0) + row + 2} of the sheet" if non_blank.any() else None
 
     return locate
 

@@ -172,13 +172,13 @@ def _empty(column: Coded, missing: Sequence[str]) -> Mask:
 
 def _merged(column: Coded, empty: Mask, convert: Callable[[str], Any], role: str) -> Coded:
     """Give texts that convert to the same value the same code, so that repeated labels are recognised."""
-    filled = np.zeros(len(column.values), bool)
-    filled[column.codes[~empty]] = True
+    non_blank = np.zeros(len(column.values), bool)
+    non_blank[column.codes[~empty]] = True
     texts = column.values.to_list()
     first_of: dict[Any, int] = {}
     code = np.arange(len(texts) + 1, dtype=np.int32)
     code[-1] = -1  # of null
-    for at in np.flatnonzero(filled).tolist():
+    for at in np.flatnonzero(non_blank).tolist():
         code[at] = first_of.setdefault(_converted(texts[at], convert, role), at)
     return Coded(code[column.codes], column.values)
 
@@ -188,8 +188,10 @@ def _blank_lines(judgements: Judgements, candidates: Mask) -> npt.NDArray[np.int
     rows = np.flatnonzero(candidates)
     if judgements.other_columns is None or not len(rows):
         return rows
-    filled = [any(cell and cell.strip() for cell in row) for row in judgements.other_columns[rows.tolist()].iter_rows()]
-    return rows[~np.array(filled)]
+    non_blank = [
+        any(cell and cell.strip() for cell in row) for row in judgements.other_columns[rows.tolist()].iter_rows()
+    ]
+    return rows[~np.array(non_blank)]
 
 
 def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, Mask]) -> None:

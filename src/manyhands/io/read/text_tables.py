@@ -77,7 +77,7 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
         except (OSError, ValueError, csv.Error):
             return None
         begun = len(lines) - n_rows
-        above = [filled for _, filled in lines[: max(begun, 0)]]
+        above = [non_blank for _, non_blank in lines[: max(begun, 0)]]
         as_expected = above and above[-1] and not any(above[:-1])  # the header, preceded by blank lines only
         return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 

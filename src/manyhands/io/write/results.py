@@ -68,8 +68,8 @@ def worker_frame(model: Aggregator, library: str = "polars") -> Any:
     Returns
     -------
     polars.DataFrame or pandas.DataFrame
-        ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. With so many classes that
-        scorecards do not fit into memory, only ``n_labels`` and ``accuracy``.
+        ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. Where there are too many
+        classes for scorecards to fit into memory, only ``n_labels`` and ``accuracy``.
 
     Examples
     --------

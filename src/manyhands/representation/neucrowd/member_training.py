@@ -268,7 +268,9 @@ def safe_shares(
 
 
 def robust_anchor(embedding: torch.Tensor, weight: torch.Tensor, kind: str) -> torch.Tensor:
-    """Return the common anchor of a mini-batch: the sum of its anchors, weighted by confidence, normalised.
+    """Return the robust anchor a of a mini-batch: the mean of its anchors e_j, weighted by the confidences A_j.
+
+        a = sum_j A_j F(e_j) / sum_j A_j
 
     Parameters
     ----------

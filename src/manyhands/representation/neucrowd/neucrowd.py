@@ -5,11 +5,11 @@ Every epoch, two networks train in one loop:
     1. safe items: those whose neighbours in the embedding support their class; a pool of them and of few others
     2. candidates: many tuplets (anchor, positive, n - 2 negatives) from the pool, with anchors of one class
     3. hard tuplets: those with the largest losses predicted by the sampling network
-    4. loss(T) = -log softmax_j( g A_j (c - |F(e_j) - a|) )[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
+    4. loss(T) = -log softmax_j(eta A_j (C - |F(e_j) - a|))[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
     5. a step of the embedding F on the mean loss and lambda |W|^2, one of the sampling network toward the losses
 
-The classes are an aggregator's, A is the confidence in them (`label_confidence`). Steps 1 and 3 start with the second
-epoch. Logistic regression on the embedding classifies.
+Classes are an aggregator's, A is the confidence in them (`label_confidence`); eta is `loss.scale`, C `loss.offset`.
+Steps 1 and 3 start with the second epoch. Logistic regression on the embedding classifies.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class NeuCrowd(CrowdClassifier):
     worker_ids_ : ndarray of shape (n_workers,)
         The workers, as in the annotations.
     worker_accuracy_ : ndarray of shape (n_workers,)
-        Expected share of correct labels of each worker, with one pseudo-label of accuracy 0.7.
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items by the aggregator; rows sum to 1.
     history_ : list of dict

@@ -1,4 +1,4 @@
-"""Accuracy of CrowdInG's discriminator, classifier and generator: `python benchmarks/judges.py [--seeds 3]`.
+"""Accuracy of the networks of CrowdInG: `python benchmarks/discriminator_accuracy.py [--seeds 3]`.
 
 On LabelMe, after some epochs of adversarial training without early stopping, on random pairs of an item and a worker:
 how often the label that looks most authentic to the discriminator, the class that the classifier predicts and the most

@@ -1,4 +1,4 @@
-"""Self-Crowd's pseudo-annotations of the rarest class, by worker: `python benchmarks/guesses.py [--seeds 3]`.
+"""Self-Crowd's pseudo-annotations of the rarest class: `python benchmarks/pseudo_annotations.py [--seeds 3]`.
 
 For each crowd of the table self-crowd/imbalanced: the number of pseudo-annotations of the rarest class after four
 rounds, the share of them on items of that class, and the share of workers whose accuracy is below one half.
