@@ -1,12 +1,16 @@
 """Papers' tables, measured: a table names data sets, methods and published values; `run` measures its cells.
 
-tables, keys, parsing      a table as data, read from TOML; table_files: the tables that come with manyhands
+tables, table_files        a table as data; the tables that come with manyhands
+keys, parsing,             from TOML to a table, with checks
+parsing_datasets, parsing_rows, table_checks
 splits, data_builder       training and test items of a cell, each data set built once per run
 estimators, cells          one method on one data set with one seed
 measures, metric_names     metrics of a fitted method
-runner, processes, memory  cells in processes, results as JSON lines, from which an interrupted run resumes
+runner, processes,         cells in processes, results as JSON lines, from which an interrupted run resumes
+process_memory
 records, revisions,        result rows: on disk, valid as long as the revisions of their methods are the same,
-folders, staleness         where they are, and which are no longer used
+row_folders, staleness,    where they are, which are no longer used, and how they were measured
+provenance
 verdicts, significance     mean, deviation, comparison with the published value and between methods
 pages, rendering,          all figures as one object; as tables, Markdown, CSV and figures
 markdown, plots

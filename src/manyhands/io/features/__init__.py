@@ -1,6 +1,6 @@
 """Features of items: from files to the arrays that a classifier is trained on.
 
-loading            `read_features`: rows of a file with their ids; `match`: which row belongs to which item
+feature_loading    `read_features`: rows of a file with their ids; `match`: which row belongs to which item
 feature_arrays     .npy and .npz files, dense or sparse
 feature_tables     columns of a table: numbers, lists of numbers, text
 feature_pipeline   `FeaturePipeline`: which columns, which words and which scaling; learnt in training, saved with the
