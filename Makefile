@@ -1,12 +1,12 @@
-# make demo        from a table of noisy labels to trusted ones, in demo/
+# make demo        a simulated crowd: labels, worker reports and a comparison of all methods, in demo/
 # make test-fast   a part of the tests of every package, at most a minute: while you work
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
-# make mutants     faults put into the code, one at a time; the named tests must find each
-# make test-machines  the numerical tests as other processors would run them (25 minutes)
+# make mutants     inserts faults into the code, one at a time; the named tests must detect each
+# make test-machines  the numerical tests with the instruction sets of other processors (25 minutes)
 # make lint        ruff and mypy
-# make bench       speed and memory beside the peers (minutes; installs them)
-# make learners    accuracy of all methods with features on real crowds (half an hour; goes on where it was killed)
+# make bench       speed and memory compared with other packages (minutes; installs them)
+# make learners    accuracy of all methods with features on real crowds (half an hour; an interrupted run resumes)
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# Real crowd data for the tests that want it; without it they are skipped, and counted as skipped.
+# Real crowd data for the tests that need it; without it they are skipped, and counted as skipped.
 MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 

@@ -3,19 +3,26 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+import manyhands
+from manyhands.cli.app import app
 from manyhands.testing.small_crowds import feature_crowd
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "manyhands"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MODULE = re.compile(r"\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
+_NAME = re.compile(r"`(?:mh|manyhands)\.([A-Za-z_][\w.]*\w)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -24,6 +31,18 @@ def links_of(text):
     for target in _LINK.findall(_CODE.sub("", text)):
         if not re.match(r"[a-z]+:|#", target):
             yield target.partition("#")[0]
+
+
+def exists(name):
+    """Whether a dotted name below the package is an attribute or a module."""
+    found, path = manyhands, "manyhands"
+    for part in name.split("."):
+        path = f"{path}.{part}"
+        try:
+            found = getattr(found, part) if hasattr(found, part) else import_module(path)
+        except ImportError:
+            return False
+    return True
 
 
 def python_of(text):
@@ -55,6 +74,30 @@ def test_modules_that_documents_name_exist(name):
     assert len(named) > 40
     missing = sorted(named - files - names)
     assert not missing, f"docs/{name} names modules that do not exist: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
+def test_public_names_in_documents_exist(document):
+    """Every `mh.name` and `manyhands.name` in backticks can be imported."""
+    missing = [name for name in _NAME.findall(document.read_text(encoding="utf-8")) if not exists(name)]
+    assert not missing, f"{document.name} names what does not exist: {', '.join(missing)}"
+
+
+def test_names_that_do_not_exist_are_noticed():
+    """The test above can fail."""
+    assert exists("io.read_export") and exists("em.kernels") and not exists("io.read_everything")
+
+
+@pytest.mark.parametrize("name", ["command-line.md", "formats.md", "learning.md", "reproduce.md"])
+def test_options_in_documents_exist(name):
+    """Every `--option` of a document is an option of some command."""
+    command = get_command(app)
+    known = {"--help"} | {
+        option for part in [command, *command.commands.values()] for p in part.params for option in p.opts
+    }
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    missing = sorted(set(_OPTION.findall(text)) - known)
+    assert not missing, f"docs/{name} names options that no command has: {', '.join(missing)}"
 
 
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")

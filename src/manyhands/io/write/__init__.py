@@ -2,6 +2,7 @@
 
 results        labels, worker scorecards and training weights as data frames; the summary of a run
 result_files   all files of one run: labels.csv, workers.csv, summary.json, and further formats
+item_flags     flags of items in labels.csv
 write_back     labels for other tools: Label Studio predictions, JSON lines and Parquet for Hugging Face `datasets`
 raw_members    positions of members in a JSON file, so that they are written again byte for byte
 triples        annotations as long and wide tables
