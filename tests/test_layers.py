@@ -20,7 +20,7 @@ LAYERS = [
     ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix"),
-    ("annotations", "estimator", "features"),
+    ("annotations", "estimator", "features", "feature_names"),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding.crowding import CrowdInG as CrowdInG
     from manyhands.classifiers.difficulty.difficulty_em import DifficultyEM as DifficultyEM
-    from manyhands.classifiers.difficulty.difficulty_em import FixedDifficultyEM as FixedDifficultyEM
     from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
+    from manyhands.classifiers.difficulty.fixed_difficulty_em import FixedDifficultyEM as FixedDifficultyEM
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
     from manyhands.classifiers.iced.iced import ICED as ICED
     from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
@@ -80,7 +80,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "DifficultyNetwork": "manyhands.classifiers.difficulty.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
     "ImputedCrowdLayer": "manyhands.classifiers.imputation.imputed_crowd_layer",
-    "FixedDifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
+    "FixedDifficultyEM": "manyhands.classifiers.difficulty.fixed_difficulty_em",
     "GLAD": "manyhands.aggregation.glad",
     "IBCC": "manyhands.aggregation.ibcc",
     "ICED": "manyhands.classifiers.iced.iced",

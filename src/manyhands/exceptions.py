@@ -11,7 +11,7 @@ ManyhandsError
 ├── LimitError            a job or a file is larger than allowed        (also a MemoryError)
 └── MissingExtraError     an optional dependency is not installed       (also an ImportError)
 
-CrowdWarning              the result is valid, but the labels limit its meaning
+CrowdWarning              the result is valid, but the labels limit its meaning, or an input could not be checked
 """
 
 
@@ -56,4 +56,4 @@ class MissingExtraError(ManyhandsError, ImportError):
 
 
 class CrowdWarning(UserWarning):
-    """The result is valid, but the labels limit its meaning."""
+    """The result is valid, but the labels limit its meaning, or an input could not be checked."""

@@ -50,7 +50,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "difficulty-em-plus": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM.plus", {}),
     "difficulty-network": ("manyhands.classifiers.difficulty.difficulty_network:DifficultyNetwork", {}),
     "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
-    "fixed-difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:FixedDifficultyEM", {}),
+    "fixed-difficulty-em": ("manyhands.classifiers.difficulty.fixed_difficulty_em:FixedDifficultyEM", {}),
     "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
     "iced-plus": ("manyhands.classifiers.iced.iced:ICED.plus", {}),
     "max-mig": ("manyhands.classifiers.max_mig:MaxMIG", {}),

@@ -20,6 +20,7 @@ from manyhands.classifiers.training_data import FitResult, TrainingData, check_t
 from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError
+from manyhands.feature_names import Names
 from manyhands.features import Rows
 from manyhands.heldout import align, class_shares, predictive_log_likelihood, worker_confusions
 from manyhands.validation import check_annotations
@@ -51,6 +52,10 @@ class CrowdClassifier(BaseEstimator, ABC):
         The trained network or scikit-learn classifier.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
@@ -63,6 +68,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     history_: list[dict[str, float]]
     module_: Any
     notes_: dict[str, str]
+    n_features_in_: int
+    feature_names_in_: Names
     _row_shape: tuple[int, ...]
     _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`; the last is that of an unseen worker
     _shares: Array  # (n_classes,) for `score`

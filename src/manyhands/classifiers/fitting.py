@@ -18,6 +18,7 @@ from manyhands.em.confusion_em import has_no_redundancy
 from manyhands.em.e_step import posterior_given
 from manyhands.em.kernels import Array
 from manyhands.exceptions import AlignmentError, CrowdWarning
+from manyhands.feature_names import Names, check_feature_names, feature_names_of, warn_of_missing_names
 from manyhands.features import Rows, as_rows
 from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
@@ -38,6 +39,8 @@ class FeatureMethod(NetworkMethod, Protocol):
     history_: list[dict[str, float]]
     module_: Any
     notes_: dict[str, str]
+    n_features_in_: int
+    feature_names_in_: Names
     _row_shape: tuple[int, ...]
 
     def _trains_network(self) -> bool: ...
@@ -84,7 +87,7 @@ def store_results(method: FeatureMethod, data: TrainingData, result: FitResult) 
     for name in [name for name in vars(method) if name.endswith("_")]:
         delattr(method, name)
     assert result.posterior is not None
-    method._row_shape = data.rows.shape
+    store_features(method, data.rows.shape, data.feature_names)
     method.classes_, method.worker_ids_ = data.annotations.classes, data.annotations.worker_ids
     method.module_, method.history_, method.posterior_ = result.module, result.history, result.posterior
     method.worker_accuracy_ = expected_accuracy(data.annotations, result.posterior)
@@ -93,8 +96,27 @@ def store_results(method: FeatureMethod, data: TrainingData, result: FitResult) 
     method.notes_ = _notes(data) | dict(result.notes)
 
 
+def store_features(method: FeatureMethod, row_shape: tuple[int, ...], names: Names | None) -> None:
+    """Set what later calls compare X with: the shape of a row, the number of columns and their names.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        The estimator.
+    row_shape : tuple of int
+        Shape of one row. `n_features_in_` is set only where it has one axis: an image has pixels, not columns.
+    names : ndarray of str of shape (n_features,) or None
+        Column names; `feature_names_in_` is set only where there are any.
+    """
+    method._row_shape = row_shape
+    if len(row_shape) == 1:
+        method.n_features_in_ = row_shape[0]
+    if names is not None:
+        method.feature_names_in_ = names
+
+
 def rows_as_fitted(method: FeatureMethod, X: Any) -> Rows:
-    """Return the rows of X, or refuse them if their shape is not the one that `fit` saw.
+    """Return the rows of X, or refuse them if their columns or their shape are not those that `fit` saw.
 
     Parameters
     ----------
@@ -106,13 +128,24 @@ def rows_as_fitted(method: FeatureMethod, X: Any) -> Rows:
     Returns
     -------
     Rows
+
+    Raises
+    ------
+    AlignmentError
+        If the names of the columns, their order or the shape of a row differ.
+
+    Warns
+    -----
+    CrowdWarning
+        If only one of X and the X of `fit` has column names.
     """
     method._check_fitted()
+    name, fitted, given = type(method).__name__, getattr(method, "feature_names_in_", None), feature_names_of(X)
+    check_feature_names(name, fitted, given)
     rows = as_rows(X)
     if rows.shape != method._row_shape:
-        raise AlignmentError(
-            f"A row of X has shape {rows.shape}, but this {type(method).__name__} was fitted with {method._row_shape}."
-        )
+        raise AlignmentError(f"A row of X has shape {rows.shape}, but this {name} was fitted with {method._row_shape}.")
+    warn_of_missing_names(name, fitted, given)
     return rows
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.class_balance import Counts
+from manyhands.class_balance import Counts, imbalance
 from manyhands.classifiers.fitting import combine
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.em.kernels import Array
@@ -217,3 +217,43 @@ def _is_as_good(this: Array, rounds: list[Array]) -> bool:
     best = max(rounds, key=lambda found: float(found.mean()))
     difference = best - this
     return bool(difference.mean() <= difference.std(ddof=1) / math.sqrt(len(difference)))
+
+
+def round_results(record: RoundRecord, pool: LabelPool) -> dict[str, Any]:
+    """Return the fitted attributes about the rounds: counts, imbalance ratios, held-out scores, pseudo-annotations.
+
+    Parameters
+    ----------
+    record : RoundRecord
+        The rounds of a fit.
+    pool : LabelPool
+        Labels and pseudo-annotations after the last round.
+
+    Returns
+    -------
+    dict of str to object
+        `rounds_`, `best_round_`, `selected_counts_`, `combined_counts_` and `pseudo_annotations_`.
+    """
+    n_classes = pool.all.n_classes
+    first = np.bincount(pool.observed.label, minlength=n_classes)
+    selected = np.array([np.zeros(n_classes, int), *(np.bincount(p[:, 2], minlength=n_classes) for p in pool.pseudo)])
+    combined = first + selected.cumsum(axis=0)
+    rounds = [
+        {
+            "round": float(number),
+            "n_selected": float(selected[number].sum()),
+            "selected_imbalance": imbalance(selected[number]),
+            "combined_imbalance": imbalance(combined[number]),
+            "heldout": float(heldout.mean()) if len(heldout) else math.nan,
+        }
+        for number, heldout in enumerate(record.heldout)
+    ]
+    empty = pool.observed.keep(np.zeros(0, np.intp))
+    kept = np.concatenate([np.zeros((0, 3), np.int64), *pool.pseudo[: record.best]])
+    return {
+        "rounds_": [{name: value for name, value in one.items() if not math.isnan(value)} for one in rounds],
+        "best_round_": record.best,
+        "selected_counts_": selected,
+        "combined_counts_": combined,
+        "pseudo_annotations_": empty.with_more(*kept.T),
+    }

@@ -13,6 +13,7 @@ from manyhands.annotations import Annotations
 from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_codes
 from manyhands.estimator import BaseEstimator
+from manyhands.feature_names import Names, feature_names_of
 from manyhands.features import Rows, as_rows, check_rows
 from manyhands.validation import check_annotations
 
@@ -31,12 +32,15 @@ class TrainingData:
         Code of the known class of each item, -1 where it is unknown; None without gold.
     worker_features : ndarray of shape (n_workers, n_worker_features) or None
         Features of the workers, for the methods that use them.
+    feature_names : ndarray of str of shape (n_features,) or None
+        Names of the columns of X; None where X is no data frame with string names.
     """
 
     rows: Rows
     annotations: Annotations
     gold: Gold
     worker_features: Array | None = None
+    feature_names: Names | None = None
 
     @property
     def n_training_items(self) -> int:
@@ -94,6 +98,7 @@ def check_training_data(
     """
     method._check_parameters()
     check_annotations(annotations)
-    rows = as_rows(X)
+    names, rows = feature_names_of(X), as_rows(X)
     check_rows(rows, annotations.n_items)
-    return TrainingData(rows, annotations, gold_codes(gold, annotations.item_ids, annotations.classes))
+    known = gold_codes(gold, annotations.item_ids, annotations.classes)
+    return TrainingData(rows, annotations, known, feature_names=names)

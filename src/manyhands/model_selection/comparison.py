@@ -20,6 +20,7 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.feature_names import feature_names_of
 from manyhands.features import as_rows, check_rows
 from manyhands.model_selection.folds import Fold, item_folds, label_folds
 from manyhands.progress import report
@@ -240,7 +241,8 @@ def _make_folds(
     else:
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
-        folds = list(item_folds(rows, annotations, n_folds, gold, rng))
+        frame = X if feature_names_of(X) is not None else None
+        folds = list(item_folds(rows, annotations, n_folds, gold, rng, frame))
     if len(folds) < 2:
         raise AnnotationError(
             f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."

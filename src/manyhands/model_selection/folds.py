@@ -64,7 +64,12 @@ def label_folds(annotations: Annotations, n_folds: int, gold: Mapping[Any, Any])
 
 
 def item_folds(
-    rows: Rows, annotations: Annotations, n_folds: int, gold: Mapping[Any, Any], rng: np.random.Generator
+    rows: Rows,
+    annotations: Annotations,
+    n_folds: int,
+    gold: Mapping[Any, Any],
+    rng: np.random.Generator,
+    frame: Any = None,
 ) -> Iterator[Fold]:
     """Splits for classifiers: each labelled item is held out once with all its annotations.
 
@@ -82,6 +87,8 @@ def item_folds(
         Known classes; a fold keeps those of its training items.
     rng : numpy.random.Generator
         Generator that assigns items to folds.
+    frame : data frame or None, default=None
+        The frame that the rows were read from, where its columns have names: both parts of a fold keep them.
 
     Yields
     ------
@@ -95,11 +102,14 @@ def item_folds(
         if annotations.n_labels[rest].any():
             kept = set(annotations.item_ids[rest].tolist()) if gold else set()
             known = {item: value for item, value in gold.items() if item in kept}
-            yield Fold((_subset(rows, rest), annotations[rest]), (_subset(rows, heldout), annotations[heldout]), known)
+            training, test = _subset(rows, rest, frame), _subset(rows, heldout, frame)
+            yield Fold((training, annotations[rest]), (test, annotations[heldout]), known)
 
 
-def _subset(rows: Rows, index: Index) -> Any:
+def _subset(rows: Rows, index: Index, frame: Any) -> Any:
     """Return these rows of the features, in the form in which they were given."""
+    if frame is not None:
+        return frame.iloc[index] if hasattr(frame, "iloc") else frame[index]  # pandas takes rows by position so
     return _RowSubset(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
 
 

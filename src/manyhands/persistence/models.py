@@ -74,6 +74,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "classes": parts.values(model.classes_, "class"),
         "worker_ids": parts.values(model.worker_ids_, "worker"),
         "row_shape": list(model._row_shape),
+        "feature_names": list(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None,
         "history": model.history_,
         "rounds": getattr(model, "rounds_", None),
         "notes": model.notes_,
@@ -194,6 +195,8 @@ def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
     model._check_parameters()
     model.classes_, model.worker_ids_ = parts.array(description["classes"]), parts.array(description["worker_ids"])
     model._row_shape = parts.row_shape(description["row_shape"])
+    for name, value in parts.features(model._row_shape, description.get("feature_names")).items():
+        setattr(model, name, value)
     for name, array in parts.checked_results(model, arrays).items():
         setattr(model, name, array if array.ndim else array.item())
     if description.get("rounds") is not None:
@@ -272,7 +275,7 @@ def _name_of(cls: type[Any]) -> str:
 def _is_numeric(name: str, value: Any) -> bool:
     """Whether a result is a number or an array of numbers, so that it is stored as a tensor."""
     is_number = isinstance(value, int | float) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
-    return is_number and name not in ("classes_", "worker_ids_")
+    return is_number and name not in ("classes_", "worker_ids_", "n_features_in_")
 
 
 def _parameter(name: str, value: Any, arrays: Arrays) -> Any:

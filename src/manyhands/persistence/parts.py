@@ -231,6 +231,34 @@ def row_shape(description: Any) -> tuple[int, ...]:
     return tuple(description)
 
 
+def features(row_shape: tuple[int, ...], names: Any) -> dict[str, Any]:
+    """Return the fitted attributes about the columns of X.
+
+    Parameters
+    ----------
+    row_shape : tuple of int
+        Shape of one row.
+    names : list of str or None
+        Column names as JSON; None where the model was fitted without names.
+
+    Returns
+    -------
+    dict of str to object
+        `n_features_in_` where a row is a vector, and `feature_names_in_` where there are names.
+
+    Raises
+    ------
+    ValueError
+        If the names are not one text for each column.
+    """
+    found: dict[str, Any] = {"n_features_in_": row_shape[0]} if len(row_shape) == 1 else {}
+    if names is None:
+        return found
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or (len(names),) != row_shape:
+        raise ValueError("its feature names are not one text for each column")
+    return found | {"feature_names_in_": np.array(names, object)}
+
+
 def history(description: Any) -> list[dict[str, float]]:
     """Return the training history: one dict of numbers per epoch or round.
 

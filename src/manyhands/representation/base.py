@@ -18,6 +18,7 @@ from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData, check_training_data
 from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
+from manyhands.feature_names import Names
 from manyhands.validation import Constraint, Number
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class RepresentationLearner(BaseEstimator, ABC):
         The trained network from features to embeddings.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
@@ -84,6 +89,8 @@ class RepresentationLearner(BaseEstimator, ABC):
     history_: list[dict[str, float]]
     module_: Any
     notes_: dict[str, str]
+    n_features_in_: int
+    feature_names_in_: Names
     _row_shape: tuple[int, ...]
 
     def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:

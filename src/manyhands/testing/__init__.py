@@ -204,6 +204,7 @@ _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     learner_invariances.check_degenerate_crowds_give_finite_results,
     learner_invariances.check_inputs_are_not_modified,
     learner_invariances.check_invalid_features_are_refused,
+    learner_invariances.check_columns_in_another_order_are_refused,
     training_invariances.check_held_out_labels_are_not_used_for_training,
     training_invariances.check_resumed_fit_equals_uninterrupted_fit,
     training_invariances.check_workers_without_labels_change_nothing,

@@ -89,7 +89,15 @@ def check_copies_predict_the_same(method: BaseEstimator) -> None:
                 "a copy has another type or other parameters"
             )
             assert_equal(output(again, X), output(fitted, X), "predictions of a copy differ")
-            for name in ("posterior_", "worker_accuracy_", "worker_ids_", "classes_", "history_", "notes_"):
+            for name in (
+                "posterior_",
+                "worker_accuracy_",
+                "worker_ids_",
+                "classes_",
+                "history_",
+                "notes_",
+                "n_features_in_",
+            ):
                 assert_equal(getattr(again, name), getattr(fitted, name), f"a copy has another {name}")
             if hasattr(fitted, "score"):
                 assert again.score(X, votes) == fitted.score(X, votes), "the score of a copy differs"

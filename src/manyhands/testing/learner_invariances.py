@@ -10,6 +10,7 @@ from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError, AnnotationError, NotFittedError
 from manyhands.testing.assertions import assert_equal, error_of, quietly
 from manyhands.testing.learners import (
+    NamedColumns,
     RowGetter,
     accuracy,
     brief_copy,
@@ -153,6 +154,30 @@ def check_inputs_are_not_modified(method: BaseEstimator) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(arrays_of(votes), before[1])), "the annotations were changed"
     assert gold == before[2], "the gold was changed"
     assert all(given[n] is v for n, v in fitted.get_params(deep=False).items()), "fit overwrote a parameter"
+
+
+def check_columns_in_another_order_are_refused(method: BaseEstimator) -> None:
+    """Column names are learned by `fit`; other names and another order are refused, and a fit without forgets them.
+
+    Parameters
+    ----------
+    method : BaseEstimator
+        An unfitted classifier or representation learner; small copies of it are fitted.
+    """
+    X, votes, _ = feature_crowd(2)
+    names = [f"column {j}" for j in range(X.shape[1])]
+    plain, fitted = fit_briefly(method, X, votes), fit_briefly(method, NamedColumns(names, X), votes)
+    assert not hasattr(plain, "feature_names_in_"), "an array gave column names"
+    assert plain.n_features_in_ == fitted.n_features_in_ == len(names), "n_features_in_ is not the number of columns"
+    assert list(fitted.feature_names_in_) == names, "feature_names_in_ are not the columns of the data frame"
+    assert_equal(output(fitted, NamedColumns(names, X)), output(plain, X), "column names change the result")
+    for other in (names[::-1], [*names[:-1], "other"]):
+        table = NamedColumns(other, X)
+        error_of(lambda: output(fitted, table), AlignmentError, "other columns")  # noqa: B023
+        if hasattr(fitted, "score"):
+            error_of(lambda: fitted.score(table, votes), AlignmentError, "other columns in score")  # noqa: B023
+    quietly(lambda: fitted.fit(X, votes))
+    assert not hasattr(fitted, "feature_names_in_"), "a second fit without names keeps those of the first"
 
 
 def check_invalid_features_are_refused(method: BaseEstimator) -> None:

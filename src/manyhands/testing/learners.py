@@ -242,6 +242,33 @@ class RowGetter:
         return np.asarray(self._rows[i])
 
 
+class NamedColumns:
+    """A table with named columns that has what all data frames have in common; no library is needed.
+
+    Parameters
+    ----------
+    columns : list of str
+        Names of the columns.
+    values : ndarray of shape (n_items, n_columns)
+        Features.
+    """
+
+    def __init__(self, columns: list[str], values: npt.NDArray[Any]) -> None:
+        self.columns = columns
+        self._values = values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+        return self._values.shape
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self._values, dtype)
+
+
 def linear(n_features: int, n_outputs: int) -> Any:
     """Build a linear network, as an example of a backbone given by a user.
 

@@ -30,7 +30,7 @@ from manyhands.classifiers.crowding.augment import (
     most_uncertain,
     worker_confusion_by_item,
 )
-from manyhands.classifiers.crowding.options import Adversarial, DiscriminatorTraining, GeneratorTraining
+from manyhands.classifiers.crowding.options import PLUS, Adversarial, DiscriminatorTraining, GeneratorTraining
 from manyhands.classifiers.crowding.worker_features import check_worker_features, standardised_features
 from manyhands.classifiers.fitting import fit_method, rows_as_fitted
 from manyhands.classifiers.nested_methods import nested_method
@@ -45,17 +45,6 @@ from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options
 from manyhands.randomness import Seed, make_generator
 from manyhands.validation import Constraint, NameOr, NoneOr, Number
-
-# What `CrowdInG.plus` sets: a better pre-trained classifier, fewer pairs and steps, an adaptive entropy threshold.
-_PLUS: dict[str, Any] = {
-    "pretraining": "max-mig",
-    "members": 5,
-    "generator": GeneratorTraining(learning_rate=1e-3),
-    "discriminator": DiscriminatorTraining(learning_rate=1e-3, weight_decay=0.0),
-    "adversarial": Adversarial(
-        batch_size=256, threshold_is="quantile", pairs_per_label=4, inner_steps=2, learning_rate=3e-5
-    ),
-}
 
 _PRETRAININGS = ("crowd-layer", "conal", "spee-lfc", "trace-reg", "max-mig", "aggnet")
 
@@ -131,6 +120,10 @@ default="crowd-layer"
         Posterior of the training items given features and labels; rows sum to 1.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -214,7 +207,7 @@ default="crowd-layer"
         -------
         CrowdInG
         """
-        return cls(**_PLUS).set_params(**changes)
+        return cls(**PLUS).set_params(**changes)
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from manyhands.options import OptionGroup
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
@@ -128,3 +128,15 @@ class Adversarial(OptionGroup):
         "inner_steps": Number(whole=True, least=1),
         "learning_rate": Number(above=0),
     }
+
+
+# What `CrowdInG.plus` sets: a better pre-trained classifier, fewer pairs and steps, an adaptive entropy threshold.
+PLUS: dict[str, Any] = {
+    "pretraining": "max-mig",
+    "members": 5,
+    "generator": GeneratorTraining(learning_rate=1e-3),
+    "discriminator": DiscriminatorTraining(learning_rate=1e-3, weight_decay=0.0),
+    "adversarial": Adversarial(
+        batch_size=256, threshold_is="quantile", pairs_per_label=4, inner_steps=2, learning_rate=3e-5
+    ),
+}

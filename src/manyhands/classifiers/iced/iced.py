@@ -149,6 +149,10 @@ class ICED(CrowdClassifier):
         The trained network from features to logits.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------

@@ -11,7 +11,6 @@ classes more frequent. The quotas of step 3 select more of a class, the rarer it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -23,13 +22,13 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands.class_balance import Candidates, Counts, imbalance, inverse_quotas, levelling_quotas, select
+from manyhands.class_balance import Candidates, Counts, inverse_quotas, levelling_quotas, select
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.fitting import combine
 from manyhands.classifiers.nested_methods import nested_method
 from manyhands.classifiers.network import context_for
 from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, initial_layer
-from manyhands.classifiers.self_training import HeldoutMetric, LabelPool, RoundRecord
+from manyhands.classifiers.self_training import HeldoutMetric, LabelPool, RoundRecord, round_results
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.nn.inference import as_tensor, probabilities
@@ -141,6 +140,10 @@ class SelfCrowd(CrowdClassifier):
         The trained network from features to logits.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -258,7 +261,7 @@ class SelfCrowd(CrowdClassifier):
             epochs = model.train(self._round_context(context, pool), network, layer, resumed=self.warm_start)
             record.add(epochs, network, layer)
         network, layer = record.kept
-        results = model.results(layer, context) | _round_results(record, pool)
+        results = model.results(layer, context) | round_results(record, pool)
         return FitResult(network, record.history, results=results, notes=self._notes(record))
 
     def _uses_heldout(self) -> bool:
@@ -320,30 +323,3 @@ class SelfCrowd(CrowdClassifier):
         pair, label = select(stream, pool.all.n_classes, n, rng, quotas)
         item, column = np.divmod(pair, n_workers)
         return np.column_stack([item, pool.workers[column], label])
-
-
-def _round_results(record: RoundRecord, pool: LabelPool) -> dict[str, Any]:
-    """The fitted attributes about the rounds: counts, imbalance ratios, held-out scores, pseudo-annotations."""
-    n_classes = pool.all.n_classes
-    first = np.bincount(pool.observed.label, minlength=n_classes)
-    selected = np.array([np.zeros(n_classes, int), *(np.bincount(p[:, 2], minlength=n_classes) for p in pool.pseudo)])
-    combined = first + selected.cumsum(axis=0)
-    rounds = [
-        {
-            "round": float(number),
-            "n_selected": float(selected[number].sum()),
-            "selected_imbalance": imbalance(selected[number]),
-            "combined_imbalance": imbalance(combined[number]),
-            "heldout": float(heldout.mean()) if len(heldout) else math.nan,
-        }
-        for number, heldout in enumerate(record.heldout)
-    ]
-    empty = pool.observed.keep(np.zeros(0, np.intp))
-    kept = np.concatenate([np.zeros((0, 3), np.int64), *pool.pseudo[: record.best]])
-    return {
-        "rounds_": [{name: value for name, value in one.items() if not math.isnan(value)} for one in rounds],
-        "best_round_": record.best,
-        "selected_counts_": selected,
-        "combined_counts_": combined,
-        "pseudo_annotations_": empty.with_more(*kept.T),
-    }

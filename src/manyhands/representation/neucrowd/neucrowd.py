@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
-from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network_options import NetworkOptions
@@ -53,23 +52,10 @@ from manyhands.representation.neucrowd.options import (
     TupletLoss,
     Tuplets,
 )
+from manyhands.representation.neucrowd.plus_settings import PLUS
 from manyhands.representation.neucrowd.sampler import TupletSampler
 from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Boolean, Constraint, Number, OneOf
-
-# What `NeuCrowd.plus()` sets.
-_PLUS: dict[str, Any] = {
-    "sampler": False,
-    "members": 5,
-    "head": LogisticHead(soft_targets=True, skip=True),
-    "labels": registry.DEFAULT,
-    "embedding_size": 160,
-    "learning_rate": 3e-3,
-    "batch_size": 64,
-    "max_epochs": 30,
-    "patience": 5,
-    "validation": 0.1,
-}
 
 
 class NeuCrowd(CrowdClassifier):
@@ -174,6 +160,10 @@ class NeuCrowd(CrowdClassifier):
         The trained networks from features to logits, whose mean is the prediction.
     notes_ : dict of str to str
         What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
 
     References
     ----------
@@ -270,7 +260,7 @@ class NeuCrowd(CrowdClassifier):
         -------
         NeuCrowd
         """
-        return cls(**_PLUS).set_params(**changes)
+        return cls(**PLUS).set_params(**changes)
 
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row.

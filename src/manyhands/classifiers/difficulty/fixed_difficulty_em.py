@@ -1,0 +1,173 @@
+"""Fixed Difficulty EM: the model of `difficulty_em`, with the difficulty of an item from the split of its votes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.difficulty.regression_view import DIFFICULTY_CONSTRAINTS, learn_difficulty
+from manyhands.classifiers.regression import module_proba
+from manyhands.classifiers.training_context import TrainingContext
+from manyhands.classifiers.training_data import FitResult
+from manyhands.em.kernels import Array
+from manyhands.features import Rows
+from manyhands.randomness import Seed
+from manyhands.validation import Constraint
+
+
+class FixedDifficultyEM(CrowdClassifier):
+    """Logistic regression with worker abilities, on items whose difficulty follows from their votes (Fixed).
+
+    The easiness comes from the vote shares and the abilities stay at their initial values from the vote, so this is
+    exact EM. With maximum-likelihood abilities all workers would seem perfect, since votes are easy where they agree.
+
+    Use it where items differ in difficulty and have several labels each, but features do not tell which are hard.
+
+    Parameters
+    ----------
+    difficulty : {"classifier", "votes", "posterior", "constant"}, default="votes"
+        Source of the easiness d, as in `DifficultyEM`.
+    prior : {"classifier", "votes"}, default="classifier"
+        Class prior of an item in the E step: p(k | x), or its vote shares as in the paper's Algorithm 3, where the
+        classifier then does not enter.
+    floor : float or None, default=0.0
+        Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
+        are pure chance), 1 where all items are equal; None is estimated.
+    ability_update : {"auto", "mle", "map", "frozen"}, default="auto"
+        M step of the abilities: maximum likelihood; maximum a posteriori with a Gaussian of `precision` around the
+        initial values; or fixed at the initial values. "auto" is "frozen" with ``difficulty="votes"``, where the
+        likelihood is bounded by `max_ability` only, and otherwise "mle".
+    errors : {"uniform", "free"}, default="uniform"
+        Distribution of wrong labels: equal over the other classes, or estimated for each worker.
+    right : float, default=1.0
+        Pseudo-count added to each worker's correct labels in every class, as if on the easiest items.
+    wrong : float, default=0.5
+        Pseudo-count added to each worker's wrong labels in every class.
+    precision : float, default=1.0
+        Precision of the Gaussian of ``ability_update="map"``.
+    max_ability : float, default=100.0
+        Upper bound of the abilities; the lower bound is 0.
+    ridge : float or None, default=None
+        L2 penalty: `ridge / 2` times the squared weights; intercepts are free. None is a tenth of the sum of the
+        features' variances.
+    standardise : bool, default=True
+        Whether features are divided by their standard deviations; False is better where all have one unit, such as
+        pixels, word counts or activations.
+    newton_steps : int, default=5
+        Maximal number of Newton steps of the regression in each M step.
+    max_iter : int, default=200
+        Maximal number of EM iterations.
+    tol : float, default=1e-06
+        Stop when the objective is estimated to be within this share of its optimum.
+    n_init : int, default=1
+        Number of starts: the first from the vote shares, the others random. Where the vote is wrong on most gold items
+        beyond chance, a start from gold is added.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed of the random starts.
+
+    Attributes
+    ----------
+    ability_ : ndarray of shape (n_workers, n_classes)
+        Ability of each worker in each class, at least 0.
+    expertise_ : ndarray of shape (n_workers, n_classes)
+        Probability of a correct label on the easiest items: with two classes, column 1 is sensitivity and column 0
+        specificity.
+    expertise_low_ : ndarray of shape (n_workers, n_classes)
+        Lower end of the 95% interval of `expertise_`, conditional on everything else. Too narrow with
+        ``difficulty="posterior"``, and with "votes" and "mle", where the labels determine the easiness too.
+    expertise_high_ : ndarray of shape (n_workers, n_classes)
+        Upper end of that interval.
+    difficulty_ : ndarray of shape (n_items,)
+        Difficulty from 0 to 1, where labels are pure chance; at most 1 - `floor_`.
+    floor_ : float
+        The floor in use.
+    item_accuracy_ : ndarray of shape (n_items,)
+        Expected share of correct labels of each item.
+    objective_ : ndarray of shape (n_iterations,)
+        Penalised log-likelihood after each iteration. It never decreases with "votes" and "constant"; with "classifier"
+        and "posterior" it may, since the easiness changes after the step that took it as given (generalised EM).
+    log_likelihood_ : ndarray of shape (n_iterations,)
+        log p(labels | X) at the same points; both are in `history_`.
+    ridge_ : float
+        The penalty in use.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, as in the annotations.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers, as in the annotations.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of correct labels of each worker, with one pseudo-count of accuracy 0.7.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Posterior of the training items given features and labels; rows sum to 1.
+    history_ : list of dict
+        One dict per iteration.
+    module_ : sklearn.linear_model.LogisticRegression
+        The weights found, for features as they were given.
+    notes_ : dict of str to str
+        What the data do not allow to conclude, by code; each was issued as a `CrowdWarning`.
+    n_features_in_ : int
+        Number of columns of X in `fit`; only where a row is a vector, not an image.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns of X in `fit`; only where X was a data frame with string names.
+
+    References
+    ----------
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
+    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
+    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
+    log-likelihood.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, FixedDifficultyEM
+    >>> votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> model = FixedDifficultyEM().fit([[0.0], [1.0], [0.0], [1.0]], votes)
+    >>> model.difficulty_.round(2).tolist()
+    [0.94, 0.44, 0.44, 0.94]
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = DIFFICULTY_CONSTRAINTS
+
+    def __init__(
+        self,
+        difficulty: str = "votes",
+        prior: str = "classifier",
+        floor: float | None = 0.0,
+        ability_update: str = "auto",
+        errors: str = "uniform",
+        right: float = 1.0,
+        wrong: float = 0.5,
+        precision: float = 1.0,
+        max_ability: float = 100.0,
+        ridge: float | None = None,
+        standardise: bool = True,
+        newton_steps: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Seed = None,
+    ) -> None:
+        self.difficulty = difficulty
+        self.prior = prior
+        self.floor = floor
+        self.ability_update = ability_update
+        self.errors = errors
+        self.right = right
+        self.wrong = wrong
+        self.precision = precision
+        self.max_ability = max_ability
+        self.ridge = ridge
+        self.standardise = standardise
+        self.newton_steps = newton_steps
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _trains_network(self) -> bool:
+        return False
+
+    def _learn(self, context: TrainingContext) -> FitResult:
+        return learn_difficulty(self, context)
+
+    def _proba(self, module: Any, rows: Rows) -> Array:
+        return module_proba(module, rows)
