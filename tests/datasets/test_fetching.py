@@ -158,17 +158,17 @@ def test_where_files_are_kept(monkeypatch):
     monkeypatch.setattr(fetching.sys, "platform", "linux")
     monkeypatch.setenv("MANYHANDS_CACHE", "/here")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert fetching._cache_folder() == Path("/here")
+    assert fetching.cache_folder() == Path("/here")
     monkeypatch.delenv("MANYHANDS_CACHE")
-    assert fetching._cache_folder() == Path("/xdg/manyhands")
+    assert fetching.cache_folder() == Path("/xdg/manyhands")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: Path("/me"))
-    assert fetching._cache_folder() == Path("/me/.cache/manyhands")
+    assert fetching.cache_folder() == Path("/me/.cache/manyhands")
     monkeypatch.setattr(fetching.sys, "platform", "darwin")
-    assert fetching._cache_folder() == Path("/me/Library/Caches/manyhands")
+    assert fetching.cache_folder() == Path("/me/Library/Caches/manyhands")
     monkeypatch.setattr(fetching.sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", "/local")
-    assert fetching._cache_folder() == Path("/local/manyhands")
+    assert fetching.cache_folder() == Path("/local/manyhands")
 
 
 def test_no_home_at_all(monkeypatch):
@@ -179,7 +179,7 @@ def test_no_home_at_all(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
     with pytest.raises(DownloadError, match="let MANYHANDS_CACHE name a folder"):
-        fetching._cache_folder()
+        fetching.cache_folder()
 
 
 def test_real_addresses_are_encrypted_and_every_file_has_a_checksum():

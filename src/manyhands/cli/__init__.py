@@ -1,8 +1,8 @@
 """The command line: one short file per command, each of which parses arguments, makes one library call and prints.
 
 Data goes to stdout, text for people to stderr. Exit codes (docs/command-line.md): 0 success, 1 internal error, 2 usage
-error, 3 input that cannot be used or a file that the system cannot read or write, 4 quality threshold not reached,
-5 resource limit, 130 interrupted.
+error, 3 input or an environment that cannot be used or a file that the system cannot read or write, 4 quality threshold
+not reached, 5 resource limit, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 _INTERRUPTED = 130
 
@@ -23,9 +24,7 @@ def main() -> None:
     sys.excepthook = _show_internal_error
     _open_standard_streams()
     before = _end_at_once_when_interrupted()
-    _check_processor()
-    from manyhands.cli.app import run
-
+    run = _load_commands(sys.argv[1:])
     try:
         if before is not None:
             signal.signal(signal.SIGINT, before)
@@ -35,15 +34,35 @@ def main() -> None:
     sys.exit(code)
 
 
-def _check_processor() -> None:
-    """Exit with one sentence if the data-frame library cannot run on this processor, before commands import it."""
-    from manyhands.exceptions import MissingExtraError
+def _load_commands(arguments: list[str]) -> Callable[[list[str]], int]:
+    """Return the function that runs a command, or exit with one sentence if the environment prevents it.
+
+    A processor that polars cannot run on, an instruction set that does not exist, a missing library: then `doctor`
+    runs alone, without what the other commands load.
+    """
+    from manyhands.exceptions import ManyhandsError
 
     try:
-        import manyhands.io.frames_library  # noqa: F401
-    except MissingExtraError as error:
-        print(f"manyhands: {error}", file=sys.stderr)
-        sys.exit(3)
+        import manyhands.io.frames_library  # noqa: F401  # first: it explains why polars cannot run
+        from manyhands.cli.app import run
+    except (ImportError, ManyhandsError) as error:
+        from manyhands.cli.doctor_report import run_alone
+
+        if arguments[:1] == ["doctor"] and "--help" not in arguments:
+            return run_alone
+        if not isinstance(error, ManyhandsError) and (error.name or "manyhands").startswith("manyhands"):
+            raise  # a bug of ours
+        _exit_with(error)
+    return run
+
+
+def _exit_with(error: Exception) -> NoReturn:
+    """Print why no command can be loaded, and exit."""
+    from manyhands.exceptions import ManyhandsError, ParameterError
+
+    sentence = str(error) if isinstance(error, ManyhandsError) else f"{error}. Run manyhands doctor, which says more."
+    print(f"manyhands: {sentence}", file=sys.stderr)
+    sys.exit(2 if isinstance(error, ParameterError) else 3)
 
 
 def _end_at_once_when_interrupted() -> Any:

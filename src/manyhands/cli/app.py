@@ -16,6 +16,7 @@ from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
 from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
+from manyhands.cli.doctor import doctor
 from manyhands.cli.evaluate import evaluate
 from manyhands.cli.inspect import inspect
 from manyhands.cli.leaderboard import leaderboard
@@ -46,7 +47,7 @@ Examples:
 """,
 )
 _JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
-_ALL = (*_JOBS, methods, simulate, demo, reproduce, leaderboard)
+_ALL = (*_JOBS, methods, simulate, demo, doctor, reproduce, leaderboard)
 _COMMANDS = {one.__name__: one for one in _ALL}
 for command in _COMMANDS.values():
     app.command(help=(command.__doc__ or "").replace("\\b", "\b"))(command)  # click's mark of text with line breaks

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.cli.show import echo, printable
-from manyhands.io.write.json_values import to_json
-from manyhands.workflows.outputs import Written
+
+if TYPE_CHECKING:
+    from manyhands.workflows.outputs import Written
 
 STANDARD_OUTPUT = "Standard output"
 
@@ -66,6 +67,8 @@ def print_json(value: Any) -> None:
     value : object
         What JSON can hold, numpy values included.
     """
+    from manyhands.io.write.json_values import to_json  # loads polars, which `doctor` must do without
+
     print_data(to_json(value))
 
 

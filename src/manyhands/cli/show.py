@@ -1,17 +1,21 @@
-"""Text and tables for people, on standard error; data goes to standard output (`printing`)."""
+"""Text and tables for people, on standard error; data goes to standard output (`printing`).
+
+polars and `manyhands.io` are imported in functions: `doctor` prints where they cannot be loaded.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
-from manyhands.io.messages import counted
-from manyhands.io.read.reading import Reading
 from manyhands.progress import listening
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from manyhands.io.read.reading import Reading
 
 _MOST_WORKERS = 10
 _TOO_FEW_LABELS = "too-few-labels"
@@ -78,6 +82,8 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
     workers : polars.DataFrame
         Quality report of each worker, as in ``workers.csv``.
     """
+    from manyhands.io.messages import counted
+
     show_ledger(reading)
     echo(
         f"{counted(summary['n_items'], 'item')}, {counted(summary['n_workers'], 'worker')}, "
@@ -104,6 +110,8 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
 
 def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of workers.csv that fit on a screen."""
+    import polars as pl
+
     if "flags" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
@@ -118,6 +126,10 @@ def show_flags(workers: pl.DataFrame) -> None:
     workers : polars.DataFrame
         Quality report with the columns ``flags``, ``reasons``, ``n_checked`` and ``accuracy_high``.
     """
+    import polars as pl
+
+    from manyhands.io.messages import counted
+
     flags = workers["flags"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
     if len(flags):
         counts = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())

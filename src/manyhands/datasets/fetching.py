@@ -79,7 +79,7 @@ def fetch(
         raise ParameterError(f"There is no public data set called {name!r}{hint}.")
     check_parameters("fetch", {"timeout": timeout}, {"timeout": Number(above=0)})
     source = SOURCES[name]
-    home = (_cache_folder() if folder is None else Path(folder)) / name
+    home = (cache_folder() if folder is None else Path(folder)) / name
     policy = RetryPolicy(timeout=timeout)
     files = [_obtain(remote, home, address or remote.base, policy) for remote in source.remotes]
     return _read_usps(name, source, files) if source.tables is None else _read_crowd(name, source, files[0])
@@ -181,8 +181,19 @@ def fetch_usps(folder: str | Path | None = None) -> CrowdDataset:
     return fetch("usps", folder)
 
 
-def _cache_folder() -> Path:
-    """Return the folder in MANYHANDS_CACHE, or else `manyhands` in the cache folder of this user and system."""
+def cache_folder() -> Path:
+    """Return the folder in MANYHANDS_CACHE, or else `manyhands` in the cache folder of this user and system.
+
+    Returns
+    -------
+    Path
+        The folder, which may not exist.
+
+    Raises
+    ------
+    DownloadError
+        If there is no home folder, and no variable names another one.
+    """
     if given := os.environ.get(VARIABLE):
         return Path(given)
     if base := os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"):

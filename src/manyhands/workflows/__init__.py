@@ -15,36 +15,73 @@ model_training    `train`: a classifier from annotations and features, as a fold
 prediction        `predict`: class probabilities of new features
 evaluation        `evaluate`: a trained classifier compared with ground truth
 simulation        `simulate`: a simulated crowd as files; `demonstrate`: one with a comparison of all aggregators
+diagnosis         `diagnose`: what is installed, compiled and found, and what to do
+
+Names are imported on first use, so that `diagnosis` loads where a required library is missing.
 """
 
-from manyhands.workflows.aggregation import AggregationRun, aggregate
-from manyhands.workflows.agreement_report import AgreementRun, measure_agreement
-from manyhands.workflows.conversion import ConversionRun, convert
-from manyhands.workflows.evaluation import EvaluationRun, evaluate
-from manyhands.workflows.inspection import inspect_export
-from manyhands.workflows.model_training import TrainingRun, train
-from manyhands.workflows.options import ExportOptions, FeatureOptions
-from manyhands.workflows.prediction import PredictionRun, predict
-from manyhands.workflows.simulation import DemonstrationRun, SimulationRun, demonstrate, simulate
+from __future__ import annotations
 
-__all__ = [
-    "AggregationRun",
-    "AgreementRun",
-    "ConversionRun",
-    "DemonstrationRun",
-    "EvaluationRun",
-    "ExportOptions",
-    "FeatureOptions",
-    "PredictionRun",
-    "SimulationRun",
-    "TrainingRun",
-    "aggregate",
-    "convert",
-    "demonstrate",
-    "evaluate",
-    "inspect_export",
-    "measure_agreement",
-    "predict",
-    "simulate",
-    "train",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyhands.workflows.aggregation import AggregationRun as AggregationRun
+    from manyhands.workflows.aggregation import aggregate as aggregate
+    from manyhands.workflows.agreement_report import AgreementRun as AgreementRun
+    from manyhands.workflows.agreement_report import measure_agreement as measure_agreement
+    from manyhands.workflows.conversion import ConversionRun as ConversionRun
+    from manyhands.workflows.conversion import convert as convert
+    from manyhands.workflows.diagnosis import Diagnosis as Diagnosis
+    from manyhands.workflows.diagnosis import diagnose as diagnose
+    from manyhands.workflows.evaluation import EvaluationRun as EvaluationRun
+    from manyhands.workflows.evaluation import evaluate as evaluate
+    from manyhands.workflows.finding import Finding as Finding
+    from manyhands.workflows.inspection import inspect_export as inspect_export
+    from manyhands.workflows.model_training import TrainingRun as TrainingRun
+    from manyhands.workflows.model_training import train as train
+    from manyhands.workflows.options import ExportOptions as ExportOptions
+    from manyhands.workflows.options import FeatureOptions as FeatureOptions
+    from manyhands.workflows.prediction import PredictionRun as PredictionRun
+    from manyhands.workflows.prediction import predict as predict
+    from manyhands.workflows.simulation import DemonstrationRun as DemonstrationRun
+    from manyhands.workflows.simulation import SimulationRun as SimulationRun
+    from manyhands.workflows.simulation import demonstrate as demonstrate
+    from manyhands.workflows.simulation import simulate as simulate
+
+_HOMES = {  # public name -> module of this package
+    "AggregationRun": "aggregation",
+    "AgreementRun": "agreement_report",
+    "ConversionRun": "conversion",
+    "DemonstrationRun": "simulation",
+    "Diagnosis": "diagnosis",
+    "EvaluationRun": "evaluation",
+    "ExportOptions": "options",
+    "FeatureOptions": "options",
+    "Finding": "finding",
+    "PredictionRun": "prediction",
+    "SimulationRun": "simulation",
+    "TrainingRun": "model_training",
+    "aggregate": "aggregation",
+    "convert": "conversion",
+    "demonstrate": "simulation",
+    "diagnose": "diagnosis",
+    "evaluate": "evaluation",
+    "inspect_export": "inspection",
+    "measure_agreement": "agreement_report",
+    "predict": "prediction",
+    "simulate": "simulation",
+    "train": "model_training",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'manyhands.workflows' has no attribute {name!r}")
+    return getattr(import_module(f"manyhands.workflows.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
