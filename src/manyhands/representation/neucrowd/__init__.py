@@ -10,6 +10,7 @@ Neural sampling network for representation learning with crowdsourced labels:
 6. `linear_head`        logistic regression on the embedding, with C chosen on held-out items
 7. `ensemble`           several embeddings side by side, each with held-out items of its own (ours, for `plus`)
 8. `neucrowd`           the estimator `NeuCrowd`, and `NeuCrowd.plus()` with what works better than the paper
+   `plus_settings`      the parameters of `NeuCrowd.plus()`
 9. `options`            its groups: `Tuplets`, `LabelConfidence`, `SafetyAwareSampling`, `TupletLoss`, `LogisticHead`
 """
 
