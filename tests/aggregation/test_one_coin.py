@@ -23,7 +23,7 @@ def test_m_step_is_that_of_the_reference(seed, n_classes, smoothing):
 
 
 def test_m_step_is_the_best_one():
-    """No other accuracy gives a higher  sum(counts * log_table) + penalty."""
+    """No other accuracy gives a higher  sum(counts * log_confusion) + penalty."""
     counts = np.random.default_rng(0).gamma(2.0, size=(1, 3, 3))
     noise = OneCoinNoise(3, 1.5, 0.7)
 

@@ -168,7 +168,7 @@ class RaykarParams:
     ----------
     weights : ndarray of shape (n_features + 1, n_columns)
         Weights of the regression, the intercept last.
-    log_table : ndarray of shape (n_workers, n_classes, n_classes)
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         Log confusion matrices.
     """
 

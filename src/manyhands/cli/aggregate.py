@@ -119,13 +119,18 @@ def aggregate(
     _end_below(fail_under, run.confident_share)
 
 
+def _on_screen(column: str) -> str:
+    """Return the name of a column as text."""
+    return column.replace("heldout_log_likelihood", "held-out log likelihood").replace("_", " ")
+
+
 def _show(run: AggregationRun, out: Path | None) -> None:
     """Print the summary of a run to standard error."""
     show_run(run.reading, run.summary, run.tables["workers.csv"])
     if "methods.csv" in run.tables:
-        columns = [pl.col(name).alias(name.replace("_", " ")) for name in _ON_SCREEN]
+        columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
         show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")
-        echo("heldout log likelihood: mean over held-out labels, five-fold cross-validation; higher is better")
+        echo("held-out log likelihood: mean over held-out labels, five-fold cross-validation; higher is better")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
     if out is not None:
