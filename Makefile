@@ -3,7 +3,7 @@
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
-# make test-machines  the numerical tests with the instruction sets of other processors (25 minutes)
+# make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
 # make bench       speed and memory compared with other packages (minutes; installs them)
 # make learners    accuracy of all methods with features on real crowds (half an hour; an interrupted run resumes)
