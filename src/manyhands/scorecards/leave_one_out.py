@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import collapse_groups
-from manyhands.em.kernels import Array, em_pass, pack, sums_by, vote_share
+from manyhands.em.e_step import posterior_given
+from manyhands.em.kernels import Array, sums_by, vote_share
 from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
 
@@ -135,9 +136,7 @@ def derive_tables(annotations: Annotations, posterior: Array, members: Mask, gol
         n_given = np.bincount(collapsed.worker, minlength=collapsed.n_workers)
         confusion[members] = confusion[np.argmax(np.where(members, n_given, -1))]
     total = known[annotations.n_labels > 0].sum(axis=0) + 1.0
-    found = em_pass(pack(collapsed), safe_log(confusion), np.log(total / total.sum()), want_posterior=True)
-    assert found.posterior is not None
-    return confusion, found.posterior
+    return confusion, posterior_given(collapsed, safe_log(confusion), np.log(total / total.sum()))[0]
 
 
 def leave_one_out_posterior(
