@@ -51,6 +51,9 @@ class MBEM(CrowdClassifier):
         Whether hidden layers are batch-normalised.
     learning_rate : float, default=0.001
         Step size of Adam.
+    weight_decay : float, default=0.0
+        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
+        their gradient.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -123,6 +126,7 @@ class MBEM(CrowdClassifier):
         dropout: float = 0.5,
         batch_norm: bool = False,
         learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
         batch_size: int = 64,
         max_epochs: int = 50,
         patience: int | None = 10,
@@ -138,6 +142,7 @@ class MBEM(CrowdClassifier):
         self.dropout = dropout
         self.batch_norm = batch_norm
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience

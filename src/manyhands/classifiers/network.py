@@ -36,6 +36,7 @@ NETWORK_CONSTRAINTS: dict[str, Constraint] = {
     "dropout": Number(least=0, most=0.99),
     "batch_norm": Boolean(),
     "learning_rate": Number(above=0),
+    "weight_decay": Number(least=0),
     "batch_size": Number(whole=True, least=1),
     "max_epochs": Number(whole=True, least=1),
     "patience": NoneOr(Number(whole=True, least=1)),

@@ -25,6 +25,8 @@ class NetworkOptions:
         Batch normalisation of the hidden layers.
     learning_rate : float
         Step size of Adam.
+    weight_decay : float
+        L2 penalty of Adam on all weights.
     batch_size : int
         Items per mini-batch.
     max_epochs : int
@@ -46,6 +48,7 @@ class NetworkOptions:
     dropout: float = 0.5
     batch_norm: bool = False
     learning_rate: float = 1e-3
+    weight_decay: float = 0.0
     batch_size: int = 64
     max_epochs: int = 50
     patience: int | None = 10

@@ -98,7 +98,7 @@ class TrainingContext:
         return self.new_network().to(self.device)
 
     def adam(self, *modules: nn.Module) -> torch.optim.Adam:
-        """Return Adam over the parameters of these modules, at the method's learning rate.
+        """Return Adam over the parameters of these modules, with the method's learning rate and weight decay.
 
         Parameters
         ----------
@@ -111,7 +111,8 @@ class TrainingContext:
         """
         import torch
 
-        return torch.optim.Adam([p for m in modules for p in m.parameters()], lr=self.options.learning_rate)
+        parameters = [p for m in modules for p in m.parameters()]
+        return torch.optim.Adam(parameters, lr=self.options.learning_rate, weight_decay=self.options.weight_decay)
 
     def x(self, batch: Batch) -> torch.Tensor:
         """Return the features of the items of a mini-batch, of shape (n_rows, ...)."""

@@ -44,6 +44,8 @@ class Lifted(RepresentationLearner):
         Whether hidden layers are batch-normalised.
     learning_rate : float, default=0.001
         Step size of Adam.
+    weight_decay : float, default=0.0
+        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient.
     batch_size : int, default=64
         Approximate number of items per mini-batch, in equal shares of its classes.
     max_epochs : int, default=50
@@ -111,6 +113,7 @@ class Lifted(RepresentationLearner):
         dropout: float = 0.2,
         batch_norm: bool = False,
         learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
         batch_size: int = 64,
         max_epochs: int = 50,
         patience: int | None = 10,
@@ -127,6 +130,7 @@ class Lifted(RepresentationLearner):
         self.dropout = dropout
         self.batch_norm = batch_norm
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience

@@ -264,7 +264,7 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
         {"safety__unsafe_share": 0.5},
         {"confidence__shrink": True},
         {"anchor": "mean"},
-        {"loss__weight_decay": 0.1},
+        {"weight_decay": 0.1},
         {"loss__scale": 4.0},
         {"confidence__kind": "mle"},
         {"tuplets__hard_rate": 2},
@@ -303,14 +303,7 @@ def test_neighbours_pool_and_optimizer_by_default(monkeypatch):
     original = torch.optim.Adadelta
     monkeypatch.setattr(torch.optim, "Adadelta", lambda *a, **others: made.append(others) or original(*a, **others))
     quick(optimizer="adadelta", max_epochs=1, learning_rate=0.5).fit(X, votes)
-    assert made == [{"lr": 0.5, "rho": 0.95, "eps": 1e-8}]
-
-
-def test_weights_are_penalised_and_biases_are_not():
-    """The squares of all weights, layer by layer."""
-    module = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 4))
-    expected = sum(float((layer.weight.detach() ** 2).sum()) for layer in (module[0], module[2]))
-    assert float(member_training._squared_weights(module).detach()) == pytest.approx(expected, rel=1e-6)
+    assert made == [{"lr": 0.5, "weight_decay": 8e-3, "rho": 0.95, "eps": 1e-8}]
 
 
 def test_embeddings_are_bounded_except_with_relu():

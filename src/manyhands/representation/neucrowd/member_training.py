@@ -138,8 +138,7 @@ class MemberTraining:
         x = self._x(index)
         losses = self._losses(self.embedder(x)[tuplets], self.weight[chosen])
         metrics = {"loss": losses.detach().mean()}
-        penalty = self.options.loss.weight_decay * _squared_weights(self.embedder)
-        descend(self.optimizers["embedding"], losses.mean() + penalty)
+        descend(self.optimizers["embedding"], losses.mean())
         if self.sampler is not None:
             error = (self.sampler(x, tuplets) - losses.detach()).square().mean()
             metrics["sampler"] = descend(self.optimizers["sampler"], error)
@@ -168,8 +167,9 @@ class MemberTraining:
 
     def _new_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         if self.options.optimizer == "adadelta":
-            rate = self.context.options.learning_rate
-            return torch.optim.Adadelta(module.parameters(), lr=rate, rho=0.95, eps=1e-8)
+            shared = self.context.options
+            rates = {"lr": shared.learning_rate, "weight_decay": shared.weight_decay}
+            return torch.optim.Adadelta(module.parameters(), **rates, rho=0.95, eps=1e-8)
         return self.context.adam(module)
 
 
@@ -296,8 +296,3 @@ def _unique_items(tuplets: Codes) -> tuple[Codes, Codes]:
     """Return the items of tuplets, each once, and the tuplets as indices of these."""
     items, index = np.unique(tuplets, return_inverse=True)
     return items, index.reshape(tuplets.shape)
-
-
-def _squared_weights(module: nn.Module) -> torch.Tensor:
-    """Return the sum of all squared weights, without biases."""
-    return sum((p.square().sum() for p in module.parameters() if p.ndim > 1), start=torch.zeros(()))

@@ -116,6 +116,8 @@ class NeuCrowd(CrowdClassifier):
         Whether hidden layers are batch-normalised.
     learning_rate : float, default=0.001
         Step size of the optimizer.
+    weight_decay : float, default=0.008
+        L2 penalty on all weights: `weight_decay` times the weights is added to their gradient.
     batch_size : int, default=256
         Tuplets per mini-batch.
     max_epochs : int, default=180
@@ -214,6 +216,7 @@ class NeuCrowd(CrowdClassifier):
         dropout: float = 0.2,
         batch_norm: bool = False,
         learning_rate: float = 1e-3,
+        weight_decay: float = 8e-3,
         batch_size: int = 256,
         max_epochs: int = 180,
         patience: int | None = 30,
@@ -239,6 +242,7 @@ class NeuCrowd(CrowdClassifier):
         self.dropout = dropout
         self.batch_norm = batch_norm
         self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience

@@ -102,20 +102,16 @@ class TupletLoss(OptionGroup):
         C in the paper's similarity C - distance.
     weighting : {"inside", "outside"}, default="inside"
         Position of the confidence A: exp(scale A R) as in the paper, or A exp(scale R) as in its code.
-    weight_decay : float, default=0.004
-        Factor of the squared weights of the network, which are added to the mean loss.
     """
 
     scale: float = 2.0
     offset: float = 1.0
     weighting: str = "inside"
-    weight_decay: float = 4e-3
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "scale": Number(above=0),
         "offset": Number(),
         "weighting": OneOf(("inside", "outside")),
-        "weight_decay": Number(least=0),
     }
 
 
