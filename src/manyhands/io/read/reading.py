@@ -24,7 +24,7 @@ from manyhands.io.read.question_selection import (
     gold_of_question,
     select_question,
 )
-from manyhands.io.read.reading_result import Reading
+from manyhands.io.read.reading_result import Reading as Reading
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
 from manyhands.writing import MANIFEST
 
