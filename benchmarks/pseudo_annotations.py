@@ -1,7 +1,8 @@
 """Self-Crowd's pseudo-annotations of the rarest class: `python benchmarks/pseudo_annotations.py [--seeds 3]`.
 
-For each crowd of the tables self-crowd/two-classes and self-crowd/imbalanced, with `SelfCrowd.plus`: the number of pseudo-annotations of the rarest class after four
-rounds, the share of them on items of that class, and the share of workers whose accuracy is below one half.
+For each crowd of the tables self-crowd/two-classes and self-crowd/imbalanced, with `SelfCrowd.plus`: the number of
+pseudo-annotations of the rarest class after four rounds, the share of them on items of that class, and the share of
+workers whose accuracy is below one half.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def main() -> None:
     tables = [load_table(name) for name in ("self-crowd/two-classes", "self-crowd/imbalanced")]
     print("| crowd | pseudo-annotations of the rarest class | on its items | by workers below one half |")
     print("| --- | --- | --- | --- |")
-    for table, dataset in [(table, dataset) for table in tables for dataset in table.datasets]:
+    for table, dataset in [(one, dataset) for one in tables for dataset in one.datasets]:
         found = []
         for seed in table.seed_list[: given.seeds]:
             part = make_part(dataset, seed, table.first_seed)
