@@ -161,6 +161,9 @@ def _show(run: AggregationRun, out: Path | None) -> None:
         columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
         show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")
         echo("held-out log likelihood: mean over held-out labels, five-fold cross-validation; higher is better")
+        own = run.tables["methods.csv"].filter(pl.col("likelihood") == "own")["method"].to_list()
+        if own:
+            echo(f"By a likelihood of their own, with the difficulty of items: {', '.join(sorted(own))}.")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
     if out is not None:
