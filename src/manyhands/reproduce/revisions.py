@@ -20,6 +20,7 @@ from manyhands.reproduce.tables import Row
 REVISIONS: dict[str, int] = {
     "neucrowd": 2,  # weight decay by the optimizer, on biases too
     "neucrowd-plus": 2,
+    "self-crowd": 2,  # the paper's settings are the defaults
 }
 
 
