@@ -52,11 +52,17 @@ _PRETRAININGS = ("crowd-layer", "conal", "spee-lfc", "trace-reg", "max-mig", "ag
 class CrowdInG(CrowdClassifier):
     """CrowdInG: a classifier trained further on annotations that an adversarial generator imputes.
 
-    `CrowdInG()` has the settings of the paper and, where it is silent, of its published code. On real crowds the
-    adversarial training adds little to the classifier it starts from, so `CrowdInG.plus()` starts from a better one
+    `CrowdInG()` is the method as printed and, where the paper is silent, its published code; where the two differ, the
+    form of the code is an option. `CrowdInG.plus()` is our variant: it starts from a better classifier and keeps the
+    forms of the code. On real crowds the adversarial training adds little to the classifier that it starts from
     (docs/results/crowding.md).
 
-    Use it where each item has few labels and workers overlap. Workers without labels are left out.
+    Readings of the print: the paper selects the epoch by the accuracy on validation items; here held-out annotations
+    do (`adversarial__early_stopping`). It searches mu and the learning rates on validation items and prints no values:
+    mu is the mean cost, which keeps the mean importance ratio near 1, and learning rates are from the paper's grid.
+
+    Use it where each item has few labels and workers overlap. Workers without labels are left out. Generator and
+    discriminator read X as vectors: images are flattened to their pixels, whatever the `backbone` is.
 
     Parameters
     ----------
