@@ -7,10 +7,10 @@ The auxiliary network gives the mutual-information term: E log q(k | x, w, label
 information of a generated annotation and the true class. It shares the embeddings u and v and the matrices M with the
 discriminator. With label correlation the matrices are smoothed over labels that occur together (`label_adjacency`).
 
-As printed, u and v are linear functions of worker and item, and the smoothed matrices are D^-1/2 (A + I) D^-1/2 M W. The
-authors' code has a perceptron for v, rows of A + I that sum to 1, a residual M, and no W; both forms are here. W is read
-as one matrix of the size of an M_c, which multiplies each of them: over flattened matrices it would have the square of
-as many entries.
+As printed, u and v are linear functions of worker and item, and the smoothed matrices are D^-1/2 (A + I) D^-1/2 M W.
+The authors' code has a perceptron for v, rows of A + I that sum to 1, a residual M, and no W; both forms are here. W is
+read as one matrix of the size of an M_c, which multiplies each of them: over flattened matrices it would have the
+square of as many entries.
 
 References
 ----------

@@ -8,10 +8,11 @@
     classifier        min mean (L_G - mu') G(y; C(x)) / p0(y)          on the others, with G fixed
 
 In the options of CrowdInG, lambda is `information`, mu is `multiplier` (None: the mean cost), t is `threshold`, g is
-`generated_weight`, and s is `sparsity`; D^2 is the mean over all classes and the pairs of R and S (`sparsity_on`). L_G may
-be -log D(y) instead (`generator_loss`), as in the authors' code, which also has g = 0.9. L_G = log(1 - D) is never
-positive, so that with mu = 0 every generated label would become more probable; with the mean cost as mu, a common factor
-of all ratios has no gradient, and their mean stays near 1.
+`generated_weight`, and s is `sparsity`; D^2 is the mean over all classes and the pairs of R and S (`sparsity_on`).
+L_G may be -log D(y) instead (`generator_loss`), as in the authors' code, which also has g = 0.9. L_G = log(1 - D) is
+never positive, so that with mu = 0 every generated label would become more probable; with the mean cost as mu, a common
+factor of all ratios has no gradient, and their mean stays near 1.
+
 Costs are those of the labels drawn before any step, so that several steps share one draw; an importance ratio beyond
 `clip` has no gradient. Dropout is off in all networks but the discriminator while it is trained, so that an importance
 ratio other than 1 comes from training and not from dropout.

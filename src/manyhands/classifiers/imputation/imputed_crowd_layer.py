@@ -10,7 +10,7 @@
     3. train a new crowd layer on observed and imputed annotations
 
 Step 3 uses no information that step 1 did not have: these baselines of CrowdInG show what imputation alone is worth.
-The network of step 1 is not used any more in step 3, "gan" included: there too a new network and new layers are trained.
+The network of step 1 is not used in step 3, "gan" included: there too a new network and new layers are trained.
 """
 
 from __future__ import annotations
