@@ -108,9 +108,11 @@ class AdversarialImputer:
         self.layer, self.crowd = layer, crowd
         self.discriminator = Discriminator(*sizes).to(crowd.context.device)
         learnt = [*layer.network.parameters(), *layer.noise.parameters()]
-        decay = {"weight_decay": crowd.context.options.weight_decay}
-        self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE, **decay)
-        self.discriminator_adam = torch.optim.Adam(self.discriminator.parameters(), lr=_DISCRIMINATOR_RATE, **decay)
+        decay = crowd.context.options.weight_decay
+        self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE, weight_decay=decay)
+        self.discriminator_adam = torch.optim.Adam(
+            self.discriminator.parameters(), lr=_DISCRIMINATOR_RATE, weight_decay=decay
+        )
 
     @torch.no_grad()
     def draw(self, batch: Batch) -> Draw:
