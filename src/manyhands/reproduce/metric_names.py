@@ -22,6 +22,7 @@ OF_HISTORY = "history."  # the last value of a figure in the method's training h
 OF_CLASS = "recall."  # recall of one class on the test items: recall.opencountry
 TRAINING = "training_accuracy"  # of the classifier's predictions for its training items
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
+OF_CROWD = "crowd."  # a figure of the data, such as crowd.worker_accuracy
 
 _NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
 
@@ -46,7 +47,7 @@ def is_metric(name: str) -> bool:
     """
     if name == TRAINING or (name.startswith(OF_CLASS) and name != OF_CLASS):
         return True
-    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
+    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS, OF_CROWD)) and name.partition(".")[2].isidentifier()
     return name in METRICS + SHIFTED + PLANTED or of_method
 
 
@@ -65,4 +66,22 @@ def is_share(metric: str) -> bool:
     """
     if metric == TRAINING or metric.startswith((OF_LABELS, OF_CLASS)):
         return True
+    if metric.startswith((OF_CROWD, OF_ROUND)):
+        return is_spread(metric) or metric == OF_CROWD + "worker_accuracy"
     return metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES
+
+
+def is_spread(metric: str) -> bool:
+    """Return whether a metric is a standard deviation of shares, which is small and shown with one more digit.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric.
+
+    Returns
+    -------
+    bool
+        True for names such as crowd.truth_spread.
+    """
+    return metric.startswith((OF_CROWD, OF_ROUND)) and metric.endswith("_spread")

@@ -25,6 +25,7 @@ REVISIONS: dict[str, int] = {
     "crowding": 2,  # the printed discriminator, label correlation and generator loss
     "neucrowd": 2,  # weight decay by the optimizer, on biases too
     "neucrowd-plus": 2,
+    "self-crowd": 2,  # the paper's settings are the defaults
 }
 
 

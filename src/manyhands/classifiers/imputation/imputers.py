@@ -110,9 +110,8 @@ class AdversarialImputer:
         learnt = [*layer.network.parameters(), *layer.noise.parameters()]
         decay = crowd.context.options.weight_decay
         self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE, weight_decay=decay)
-        self.discriminator_adam = torch.optim.Adam(
-            self.discriminator.parameters(), lr=_DISCRIMINATOR_RATE, weight_decay=decay
-        )
+        judging = self.discriminator.parameters()
+        self.discriminator_adam = torch.optim.Adam(judging, lr=_DISCRIMINATOR_RATE, weight_decay=decay)
 
     @torch.no_grad()
     def draw(self, batch: Batch) -> Draw:
