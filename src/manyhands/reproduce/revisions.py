@@ -18,6 +18,7 @@ from manyhands.reproduce.tables import Row
 
 # Registry name -> revision, from 2 on.
 REVISIONS: dict[str, int] = {
+    "iced": 2,  # the paper to the letter: hard counts, estimated prior, all candidates, R x m items, frozen decoder
     "neucrowd": 2,  # weight decay by the optimizer, on biases too
     "neucrowd-plus": 2,
 }

@@ -11,6 +11,8 @@ here in a form for any number of classes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +31,8 @@ def label_certainty(
     annotations: Annotations,
     gold: npt.NDArray[np.int32] | None = None,
     *,
-    epsilon: float = 0.01,
-    smoothing: float = 0.5,
+    epsilon: float = 1e-6,
+    smoothing: float = 0.0,
 ) -> Array:
     """Return the label certainty of each item.
 
@@ -40,9 +42,9 @@ def label_certainty(
         The labels.
     gold : ndarray of shape (n_items,), default=None
         Codes of known classes, -1 where the class is unknown.
-    epsilon : float, default=0.01
+    epsilon : float, default=1e-06
         Added to the variance of the labels.
-    smoothing : float, default=0.5
+    smoothing : float, default=0.0
         Pseudo-count of votes for every class of an item; 0 is Eq. 2.4 as printed.
 
     Returns
@@ -53,9 +55,9 @@ def label_certainty(
     Examples
     --------
     >>> votes = Annotations.from_matrix([[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1], [0, -1, -1, -1]])
-    >>> label_certainty(votes, smoothing=0).round(2).tolist()
+    >>> label_certainty(votes, epsilon=0.01).round(2).tolist()
     [100.0, 5.06, 3.85, 100.0]
-    >>> label_certainty(votes).round(2).tolist()
+    >>> label_certainty(votes, epsilon=0.01, smoothing=0.5).round(2).tolist()
     [10.0, 4.55, 3.85, 5.06]
     """
     n_labels, n_classes = annotations.n_labels[:, None], max(annotations.n_classes, 1)
@@ -116,3 +118,35 @@ def certainty_groups(certainty: Array) -> npt.NDArray[np.int64]:
         middle = (np.cumsum(size) - size / 2) / len(certainty)  # mean rank of a level, as a share of the items
         group = (N_GROUPS * middle).astype(np.int64)
     return np.asarray(group[position].astype(np.int64))
+
+
+def stratified_groups(
+    certainty: Array, vote: npt.NDArray[np.integer[Any]], rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Return the group of each item, from 0 to 3, with a quarter of the items of each voted class in each group.
+
+    Parameters
+    ----------
+    certainty : ndarray of shape (n_items,)
+        Certainties.
+    vote : ndarray of int of shape (n_items,)
+        Class of each item by the majority vote.
+    rng : numpy.random.Generator
+        Divides items of equal certainty.
+
+    Returns
+    -------
+    ndarray of int of shape (n_items,)
+
+    Examples
+    --------
+    >>> stratified_groups(np.arange(8.0), np.array([0] * 4 + [1] * 4), np.random.default_rng(0)).tolist()
+    [0, 1, 2, 3, 0, 1, 2, 3]
+    """
+    group, tie_break = np.zeros(len(certainty), np.int64), rng.random(len(certainty))
+    for k in np.unique(vote):
+        own = np.flatnonzero(vote == k)
+        order = np.lexsort((tie_break[own], np.round(certainty[own], _DIGITS)))
+        # The rank counts from the most certain item, so that fewer than four items are in the highest groups.
+        group[own[order]] = N_GROUPS - 1 - N_GROUPS * np.arange(len(own))[::-1] // len(own)
+    return group
