@@ -112,6 +112,7 @@ def test_the_history_has_every_round():
     model = published().fit(X, votes)
     kinds = [next(k for k in ("reconstruction", "warm_up", "loss") if k in epoch) for epoch in model.history_]
     assert kinds == ["reconstruction"] * 2 + ["warm_up"] * (len(kinds) - 5) + ["loss"] * 3
+    assert [epoch["round"] for epoch in model.history_[-3:]] == [1, 2, 3]
     for epoch in model.history_[-3:]:
         assert 0 <= epoch["agreement"] <= 1 and epoch["n_synthetic"] > 0
         assert sum(epoch[f"prior {k}"] for k in range(3)) == pytest.approx(1)

@@ -167,8 +167,8 @@ class ICED(CrowdClassifier):
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict
         One dict per epoch: the loss "reconstruction" of the autoencoder, "warm_up" of the warm-up, "loss" of the
-        rounds; of each round also "agreement", the share of labels that are as in the round before, "n_synthetic",
-        "prior ..." for each class, and "heldout" where labels were held out.
+        rounds; of each round also its number "round", "agreement", the share of labels that are as in the round before,
+        "n_synthetic", "prior ..." for each class, and "heldout" where labels were held out.
     module_ : torch.nn.Module
         The trained network from features to logits.
     notes_ : dict of str to str

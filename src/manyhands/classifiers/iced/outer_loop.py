@@ -127,6 +127,7 @@ class OuterLoop:
         self.target = torch.from_numpy(target).float().to(context.device)
         self.points = torch.from_numpy(made.points).to(context.device)
         self._update_state(posterior, log_class_shares(target[items]))
+        self.state.n_rounds += 1
         self._record_metrics(before, posterior, made)
         batch_size = context.options.batch_size
         yield from AnnotationBatches(labels, batch_size, context.rng, items=items, device=context.device)
@@ -159,6 +160,7 @@ class OuterLoop:
         """Compute the figures of this round for the history."""
         prior = zip(self.context.annotations.classes.tolist(), posterior[self.items].mean(axis=0).tolist())
         self.metrics = {
+            "round": float(self.state.n_rounds),
             "agreement": float(np.mean(before == self.state.most_probable(self.items))),
             "n_synthetic": float(len(made.points)),
             **{f"prior {name}": share for name, share in prior},
