@@ -209,6 +209,7 @@ _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     training_invariances.check_resumed_fit_equals_uninterrupted_fit,
     training_invariances.check_workers_without_labels_change_nothing,
     training_invariances.check_perfect_workers_equal_supervised_training,
+    training_invariances.check_weight_decay_makes_weights_smaller,
     training_invariances.check_prediction_is_deterministic,
     training_invariances.check_wrapped_estimators_are_seeded,
     learner_estimator_checks.check_clone_and_repr_round_trip,
