@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
-from manyhands.classifiers.iced.certainty import certainty_groups, label_certainty, stratified_groups
+from manyhands.classifiers.iced.certainty import label_certainty
+from manyhands.classifiers.iced.certainty_groups import certainty_groups, stratified_groups
 from manyhands.testing.small_crowds import easy_crowd, with_unlabelled
 from reference.slow_synthesis import slow_certainty
 

@@ -7,7 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands.classifiers.iced.certainty import N_GROUPS, certainty_by, certainty_groups, stratified_groups
+from manyhands.classifiers.iced.certainty import certainty_by
+from manyhands.classifiers.iced.certainty_groups import N_GROUPS, certainty_groups, stratified_groups
 from manyhands.classifiers.iced.options import Certainty, WarmUp
 from manyhands.classifiers.iced.posterior_state import log_class_shares, one_hot
 from manyhands.classifiers.training_context import TrainingContext
