@@ -336,7 +336,8 @@ class ICED(CrowdClassifier):
 
     def _has_converged(self, rounds: History) -> bool:
         """Whether the inferred labels were unchanged in as many of the last rounds as `stable_rounds` asks for."""
-        if self.stable_rounds is None or len(rounds) < self.stable_rounds:
-            return False
         # The mean of equal figures over the mini-batches of a round is exact up to rounding.
-        return all(epoch["agreement"] >= 1 - self.label_tolerance - 1e-9 for epoch in rounds[-self.stable_rounds :])
+        n_rounds, least = self.stable_rounds, 1 - self.label_tolerance - 1e-9
+        if n_rounds is None or len(rounds) < n_rounds:
+            return False
+        return all(epoch["agreement"] >= least for epoch in rounds[-n_rounds:])
