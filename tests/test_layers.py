@@ -205,6 +205,7 @@ BUILT_ON = {
     "classifiers.self_crowd.self_crowd": NOISE_LAYERS,
     "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
     "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
+    "classifiers.prior_adjusted": set(registry.names("classifier")) - {"prior-adjusted", "neucrowd", "neucrowd-plus"},
 }
 
 
