@@ -220,7 +220,7 @@ def label_studio_tasks(
         raise ParameterError(f"kind is {kind!r}; allowed are {', '.join(VALUE_KEYS)}.")
     control = _Control(from_name, to_name, kind)
     tasks = [
-        {"data": {"item": str(name)} | _priority(found), "predictions": _predictions(found, control, model_version)}
+        {"data": _data(name, found), "predictions": _predictions(found, control, model_version)}
         for name, found in labels.items()
     ]
     return _written(tasks)
@@ -316,9 +316,10 @@ def _all_results(document: Records) -> Iterator[list[Any]]:
                     yield results_of(entry, task, document.name)
 
 
-def _priority(found: tuple[Any, float]) -> dict[str, float]:
-    """Return the field by which tasks are sorted: how uncertain the label is."""
-    return {PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
+def _data(name: Any, found: tuple[Any, float]) -> dict[str, Any]:
+    """Return the data of a new task: its item, and how uncertain the label is, by which tasks can be sorted."""
+    priority = {PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
+    return {"item": str(name), **priority}
 
 
 def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
