@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.difficulty.fixed_difficulty_em import FixedDifficultyEM as FixedDifficultyEM
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
+    from manyhands.classifiers.deep_ensemble import Ensemble as Ensemble
     from manyhands.classifiers.iced.iced import ICED as ICED
     from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
@@ -79,6 +80,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "DifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
     "DifficultyNetwork": "manyhands.classifiers.difficulty.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
+    "Ensemble": "manyhands.classifiers.deep_ensemble",
     "ImputedCrowdLayer": "manyhands.classifiers.imputation.imputed_crowd_layer",
     "FixedDifficultyEM": "manyhands.classifiers.difficulty.fixed_difficulty_em",
     "GLAD": "manyhands.aggregation.glad",
