@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from manyhands.classifiers.cpc.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding.crowding import CrowdInG as CrowdInG
+    from manyhands.classifiers.deep_ensemble import Ensemble as Ensemble
     from manyhands.classifiers.difficulty.difficulty_em import DifficultyEM as DifficultyEM
     from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.difficulty.fixed_difficulty_em import FixedDifficultyEM as FixedDifficultyEM
     from manyhands.classifiers.doctor_net import DoctorNet as DoctorNet
-    from manyhands.classifiers.deep_ensemble import Ensemble as Ensemble
     from manyhands.classifiers.iced.iced import ICED as ICED
     from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG

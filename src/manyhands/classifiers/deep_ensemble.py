@@ -23,8 +23,10 @@ from manyhands.validation import Constraint, NameOr, Number
 if TYPE_CHECKING:
     from torch import nn
 
-_METHODS = ("aggnet", "conal", "crowd-layer", "doctor-net", "doctor-net-biwdn", "doctor-net-iwdn", "max-mig", "mbem")
-_METHODS += ("spee-lfc", "spee-lfc-d", "trace-reg", "two-stage")
+_METHODS = (
+    *("aggnet", "conal", "crowd-layer", "doctor-net", "doctor-net-biwdn", "doctor-net-iwdn", "max-mig", "mbem"),
+    *("spee-lfc", "spee-lfc-d", "trace-reg", "two-stage"),
+)
 
 
 class Ensemble(CrowdClassifier):
