@@ -206,7 +206,7 @@ BUILT_ON = {
     "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
     "classifiers.deep_ensemble": NOISE_LAYERS
     | {"aggnet", "doctor-net", "doctor-net-biwdn", "doctor-net-iwdn", "max-mig", "mbem", "spee-lfc-d", "two-stage"},
-    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding-plus"},
+    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
 }
 
 
