@@ -207,6 +207,7 @@ BUILT_ON = {
     "classifiers.deep_ensemble": NOISE_LAYERS
     | {"aggnet", "doctor-net", "doctor-net-biwdn", "doctor-net-iwdn", "max-mig", "mbem", "spee-lfc-d", "two-stage"},
     "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
+    "classifiers.prior_adjusted": set(registry.names("classifier")) - {"prior-adjusted", "neucrowd", "neucrowd-plus"},
 }
 
 

@@ -61,6 +61,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "mbem": ("manyhands.classifiers.mbem:MBEM", {}),
     "neucrowd": (_NEUCROWD, {}),
     "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
+    "prior-adjusted": ("manyhands.classifiers.prior_adjusted:PriorAdjusted", {}),
     "raykar": ("manyhands.classifiers.raykar:Raykar", {}),
     "self-crowd": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd", {}),
     "self-crowd-plus": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd.plus", {}),
