@@ -71,7 +71,7 @@ def test_parameters_of_the_members_can_be_set_by_name(tmp_path):
     again = load_model(tmp_path / "model")
     assert again.classifier.form == "vw" and again.members == 2
     np.testing.assert_array_equal(again.predict_proba(X), found)
-    with pytest.raises(ParameterError, match="classifier__forms"):
+    with pytest.raises(ParameterError, match="no parameter 'forms'"):
         Ensemble("crowd-layer").set_params(classifier__forms="vw")
 
 

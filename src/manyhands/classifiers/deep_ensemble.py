@@ -6,13 +6,12 @@ p(k | x) = 1/M sum_m p_m(k | x),   m = 1 .. M members that differ in initial wei
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from manyhands import registry
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.nested_methods import nested_method
+from manyhands.classifiers.nested_methods import nested_method, with_named_method
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, context_for
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
@@ -152,6 +151,20 @@ class Ensemble(CrowdClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name; `classifier__name` also where the classifier is given by its registry name.
+
+        Parameters
+        ----------
+        **parameters : object
+            New values; `classifier__parameter` sets one of the classifier, which then is an instance.
+
+        Returns
+        -------
+        self
+        """
+        return super().set_params(**with_named_method(self, "classifier", parameters))
+
     def _learn(self, context: TrainingContext) -> FitResult:
         method = self._member()
         each = [method._learn(context_for(method, context, f"member-{member}-")) for member in range(self.members)]
@@ -174,15 +187,6 @@ class Ensemble(CrowdClassifier):
                 f"Got {self.classifier!r}."
             )
         return method
-
-    def _can_set(self, outer: str, inner: str) -> bool:
-        named = outer == "classifier" and isinstance(self.classifier, str)
-        return inner in registry.get(self.classifier)._parameter_names() if named else super()._can_set(outer, inner)
-
-    def _set(self, outer: str, inner: str, value: Any) -> None:
-        if inner and isinstance(self.classifier, str):
-            self.classifier = registry.create(self.classifier)
-        super()._set(outer, inner, value)
 
 
 def _mean_of(modules: list[nn.Module]) -> nn.Module:
