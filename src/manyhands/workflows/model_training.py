@@ -260,7 +260,7 @@ def _with_gold_items(annotations: Annotations, gold: Mapping[Any, Any], found: F
     items, rows = set(annotations.item_ids.tolist()), set(found.ids or ())
     alone = [item for item in gold if item not in items and item in rows]
     item_ids = [*annotations.item_ids.tolist(), *alone]
-    ids = {"item_ids": item_ids, "worker_ids": annotations.worker_ids, "classes": annotations.classes}
+    ids: dict[str, Any] = {"item_ids": item_ids, "worker_ids": annotations.worker_ids, "classes": annotations.classes}
     return Annotations(annotations.item, annotations.worker, annotations.label, **ids), len(alone)
 
 
