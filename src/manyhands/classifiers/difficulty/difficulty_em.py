@@ -11,8 +11,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.difficulty.regression_view import DIFFICULTY_CONSTRAINTS, learn_difficulty
+from manyhands.classifiers.difficulty.decision import decide
+from manyhands.classifiers.difficulty.regression_view import REGRESSION_CONSTRAINTS, learn_difficulty
 from manyhands.classifiers.regression import module_proba
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
@@ -65,8 +69,8 @@ class DifficultyEM(CrowdClassifier):
     standardise : bool, default=True
         Whether features are divided by their standard deviations; False is better where all have one unit, such as
         pixels, word counts or activations.
-    newton_steps : int, default=5
-        Maximal number of Newton steps of the regression in each M step.
+    newton_steps : int, default=1
+        Maximal number of Newton steps of the regression in each M step; each is halved where it would overshoot.
     max_iter : int, default=200
         Maximal number of EM iterations.
     tol : float, default=1e-06
@@ -76,6 +80,19 @@ class DifficultyEM(CrowdClassifier):
         beyond chance, a start from gold is added.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the random starts.
+    difficulty_gradient : bool, default=True
+        Whether the M step of the classifier takes into account that the easiness follows from p(k | x), as printed:
+        the slope of the expected log-likelihood through the labels' probabilities too. False holds the easiness fixed
+        in that step, as the authors' program does. Without effect unless ``difficulty="classifier"``.
+    vote_smoothing : float, default=0.0
+        Number of pseudo-votes on each item, spread evenly over the classes, where vote shares are used: 0 is the plain
+        share of the paper, 1 is (n + 1/2) / (R + 1) with two classes. Items with a single label are as easy as
+        unanimous ones with 0.
+    accelerate : bool, default=False
+        Whether EM is accelerated by extrapolation (SQUAREM), where its objective never decreases; the paper does not.
+    threshold : float, default=0.5
+        Two classes: the second class is predicted where its probability is at least this (the paper's xi). Any other
+        value than 0.5 is refused with more classes.
 
     Attributes
     ----------
@@ -137,7 +154,7 @@ class DifficultyEM(CrowdClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = DIFFICULTY_CONSTRAINTS
+    _constraints: ClassVar[dict[str, Constraint]] = REGRESSION_CONSTRAINTS
 
     def __init__(
         self,
@@ -152,11 +169,16 @@ class DifficultyEM(CrowdClassifier):
         max_ability: float = 100.0,
         ridge: float | None = None,
         standardise: bool = True,
-        newton_steps: int = 5,
+        newton_steps: int = 1,
         max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
         random_state: Seed = None,
+        *,
+        difficulty_gradient: bool = True,
+        vote_smoothing: float = 0.0,
+        accelerate: bool = False,
+        threshold: float = 0.5,
     ) -> None:
         self.difficulty = difficulty
         self.prior = prior
@@ -174,10 +196,17 @@ class DifficultyEM(CrowdClassifier):
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state
+        self.difficulty_gradient = difficulty_gradient
+        self.vote_smoothing = vote_smoothing
+        self.accelerate = accelerate
+        self.threshold = threshold
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
         """Adaptive Difficulty EM with an estimated floor of the easiness, so that labels on hard items still count.
+
+        The easiness is held fixed while the classifier is fitted, by up to five Newton steps in each iteration, vote
+        shares have one pseudo-vote, and EM is accelerated where its objective never decreases.
 
         Parameters
         ----------
@@ -188,7 +217,8 @@ class DifficultyEM(CrowdClassifier):
         -------
         DifficultyEM
         """
-        return cls(floor=None).set_params(**changes)
+        ours = cls(floor=None, newton_steps=5, difficulty_gradient=False, vote_smoothing=1.0, accelerate=True)
+        return ours.set_params(**changes)
 
     def _trains_network(self) -> bool:
         return False
@@ -198,3 +228,6 @@ class DifficultyEM(CrowdClassifier):
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
+
+    def _decide(self, proba: Array) -> npt.NDArray[np.intp]:
+        return decide(proba, self.threshold)
