@@ -183,7 +183,8 @@ def convnet(
     Notes
     -----
     It is the network of "Data Difficulty Specified Crowdsourcing" (`manyhands.classifiers.difficulty`), with batch
-    normalisation where the paper has it; the authors' code has it behind the first convolution (``normalised_layer=1``).
+    normalisation where the paper has it; the authors' code has it behind the first convolution
+    (``normalised_layer=1``).
     """
     if len(shape) != 3:
         raise ParameterError(

@@ -30,7 +30,7 @@ class DifficultyEM(CrowdClassifier):
     """Logistic regression with worker abilities, on items whose difficulty follows from the classifier (Adaptive).
 
     Items far from the decision boundary are easy, and errors there lower a worker's ability; near it labels are close
-    to chance, and errors hardly count. `DifficultyEM()` has the paper's settings; `DifficultyEM.plus()` estimates
+    to chance, and errors hardly count. `DifficultyEM()` is the paper's Algorithm 2; `DifficultyEM.plus()` estimates
     `floor`, so that difficulty counts for as much as the labels show.
 
     Use it where items differ in difficulty and features tell which are hard. No worker is modelled as worse than
@@ -44,8 +44,8 @@ class DifficultyEM(CrowdClassifier):
         Source of the easiness d: the classifier's p(k | x), the vote shares, the posterior of the last iteration
         (self-reinforcing), or one value for all items. By votes, items without any get the mean easiness.
     prior : {"classifier", "votes"}, default="classifier"
-        Class prior of an item in the E step: p(k | x), or its vote shares as in the paper's Algorithm 3, where the
-        classifier then does not enter.
+        Class prior of an item in the E step: p(k | x) as in the paper's Algorithm 2, or its vote shares as in
+        Algorithm 3.
     floor : float or None, default=0.0
         Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
         are pure chance), 1 where all items are equal; None is estimated.
@@ -113,8 +113,9 @@ class DifficultyEM(CrowdClassifier):
     item_accuracy_ : ndarray of shape (n_items,)
         Expected share of correct labels of each item.
     objective_ : ndarray of shape (n_iterations,)
-        Penalised log-likelihood after each iteration. It never decreases with "votes" and "constant"; with "classifier"
-        and "posterior" it may, since the easiness changes after the step that took it as given (generalised EM).
+        Penalised log-likelihood after each iteration. It never decreases with "votes", with "constant", and with
+        "classifier" and `difficulty_gradient`; otherwise it may, since the easiness changes after the step that took it
+        as given (generalised EM).
     log_likelihood_ : ndarray of shape (n_iterations,)
         log p(labels | X) at the same points; both are in `history_`.
     ridge_ : float
@@ -138,12 +139,21 @@ class DifficultyEM(CrowdClassifier):
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Names of the columns of X in `fit`; only where X was a data frame with string names.
 
+    Notes
+    -----
+    The paper has two classes and dense labels; this is its form for many classes and sparse labels.
+
+    Where the print contradicts itself: the square of p - 1/2 is in both factors of the likelihood (without it, the
+    probabilities of the two labels do not sum to 1); initial abilities have no logarithm of counts; gradients ascend.
+    The Newton step of the classifier uses the exact slope through the easiness and the expected curvature (Fisher
+    scoring), since the exact curvature may have the wrong sign, and is halved where the objective would decrease: so
+    the printed gradient is stable. Abilities are at their optimum after each iteration, by Newton's method in place
+    of gradient steps of unstated size. The paper has no priors: `right`, `wrong` and `ridge` keep estimates finite
+    where a worker has no labels of a class, or where the classes can be separated.
+
     References
     ----------
-    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
-    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
-    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
-    log-likelihood.
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM).
 
     Examples
     --------

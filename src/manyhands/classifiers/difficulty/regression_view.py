@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.difficulty.decision import DIFFICULTY_CONSTRAINTS, check_threshold
+from manyhands.classifiers.difficulty.decision import DIFFICULTY_CONSTRAINTS, check_threshold, log_item_prior
 from manyhands.classifiers.difficulty.difficulty_term import DifficultyTerm
 from manyhands.classifiers.regression import RegressionData, RegressionMethod, as_module, n_columns, regression_data
 from manyhands.classifiers.training_context import TrainingContext
@@ -24,11 +24,10 @@ from manyhands.em.ability_em import (
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
 from manyhands.linear.softmax_regression import as_matrix, log_proba, newton_ascent, penalty
-from manyhands.noise import safe_log
-from manyhands.noise.difficulty import Abilities, log_votes, shrunk_share
+from manyhands.noise.difficulty import Abilities, log_votes
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, RandomState
 
-# Where the classifier has no part in the E step, all its Newton steps belong to one regression, done until it converges.
+# Where the classifier has no part in the E step, its Newton steps are those of one regression, until it converges.
 _NEWTON_STEPS = 50
 
 # What the parameters of both forms may be.
@@ -90,10 +89,7 @@ def learn_difficulty(method: DifficultyMethod, context: TrainingContext) -> FitR
     weights, workers = problem.rows.in_raw_features(best.params.item_prior), best.params.workers
     log_f = log_proba(X, weights, n_classes)
     d = easiness_of_all(method.difficulty, np.exp(log_f), problem.items, best.params)
-    log_prior = log_f
-    if method.prior == "votes":  # an item without votes has no share of them
-        share = safe_log(shrunk_share(votes, method.vote_smoothing))
-        log_prior = np.where(votes.n_labels[:, None] > 0, share, log_f)
+    log_prior = log_item_prior(method.prior, method.vote_smoothing, votes, log_f)
     posterior, _ = posterior_from_joint(log_prior + log_votes(votes, workers, d), data.gold)
     fitted = results(ability_model(method, votes), workers, posterior, d)
     both = zip(best.history, likelihood, strict=True)
