@@ -63,7 +63,7 @@ class EMState(nn.Module):
     def __init__(self, context: TrainingContext, method: NetworkMethod) -> None:
         super().__init__()
         self.method, self.gold, self.votes = method, context.data.gold, context.annotations
-        self.model = ability_model(method, self.votes)
+        self.model, self.rate = ability_model(method, self.votes), method.ability_rate
         self.by_votes = vote_easiness(self.votes, method.vote_smoothing)
         start = initial_posterior(self.votes, self.gold)
         self.first = self.model.start(start)
@@ -166,7 +166,7 @@ class EMState(nn.Module):
         slope *= self.votes.n_items / len(batch.item)
         if self.model.update == "map":
             slope -= self.model.precision * (self.ability - torch.from_numpy(self.first.ability).to(slope.device))
-        self.ability.add_(self.method.ability_rate * slope).clamp_(0.0, self.model.max_ability)
+        self.ability.add_(self.rate * slope).clamp_(0.0, self.model.max_ability)
 
     def _logit(self, batch: Batch, d: torch.Tensor) -> torch.Tensor:
         """Log-odds of a right label, (n_labels, n_classes), given the easiness of the items of a mini-batch."""
