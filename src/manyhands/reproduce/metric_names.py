@@ -19,7 +19,10 @@ SHIFTED = tuple(name + UNIFORM_PRIOR for name in ("accuracy", "balanced_accuracy
 PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
 OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
 OF_HISTORY = "history."  # the last value of a figure in the method's training history
+OF_CLASS = "recall."  # recall of one class on the test items: recall.opencountry
+TRAINING = "training_accuracy"  # of the classifier's predictions for its training items
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
+OF_CROWD = "crowd."  # a figure of the data, such as crowd.worker_accuracy
 
 _NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
 
@@ -42,7 +45,9 @@ def is_metric(name: str) -> bool:
     >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
     (True, True, True, False)
     """
-    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
+    if name == TRAINING or (name.startswith(OF_CLASS) and name != OF_CLASS):
+        return True
+    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS, OF_CROWD)) and name.partition(".")[2].isidentifier()
     return name in METRICS + SHIFTED + PLANTED or of_method
 
 
@@ -59,4 +64,24 @@ def is_share(metric: str) -> bool:
     bool
         False for log loss, seconds, rank correlation and unknown figures.
     """
-    return metric.startswith(OF_LABELS) or (metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES)
+    if metric == TRAINING or metric.startswith((OF_LABELS, OF_CLASS)):
+        return True
+    if metric.startswith((OF_CROWD, OF_ROUND)):
+        return is_spread(metric) or metric == OF_CROWD + "worker_accuracy"
+    return metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES
+
+
+def is_spread(metric: str) -> bool:
+    """Return whether a metric is a standard deviation of shares, which is small and shown with one more digit.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric.
+
+    Returns
+    -------
+    bool
+        True for names such as crowd.truth_spread.
+    """
+    return metric.startswith((OF_CROWD, OF_ROUND)) and metric.endswith("_spread")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.difficulty.decision import (
     DIFFICULTY_CONSTRAINTS,
@@ -26,6 +27,7 @@ from manyhands.classifiers.difficulty.decision import (
     decide,
     log_item_prior,
 )
+from manyhands.classifiers.difficulty.difficulty_scores import difficulty_log_likelihoods
 from manyhands.classifiers.difficulty.network_state import ABILITY_STEPS, EMState
 from manyhands.classifiers.epoch_updates import EpochThenUpdate
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
@@ -33,6 +35,7 @@ from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.ability_em import ability_model, posterior_from_joint, results
 from manyhands.em.kernels import Array
+from manyhands.features import Rows
 from manyhands.nn.batches import Batch
 from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
@@ -298,3 +301,9 @@ class DifficultyNetwork(CrowdClassifier):
 
     def _decide(self, proba: Array) -> npt.NDArray[np.intp]:
         return decide(proba, self.threshold)
+
+    def _has_own_likelihood(self) -> bool:
+        return True
+
+    def _own_log_likelihoods(self, rows: Rows, proba: Array, annotations: Annotations, common: Array) -> Array:
+        return difficulty_log_likelihoods(self, proba, annotations)

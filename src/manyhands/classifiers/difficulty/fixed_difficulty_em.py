@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.difficulty.decision import decide
+from manyhands.classifiers.difficulty.difficulty_scores import difficulty_log_likelihoods
 from manyhands.classifiers.difficulty.regression_view import REGRESSION_CONSTRAINTS, learn_difficulty
 from manyhands.classifiers.regression import module_proba
 from manyhands.classifiers.training_context import TrainingContext
@@ -213,3 +215,9 @@ class FixedDifficultyEM(CrowdClassifier):
 
     def _decide(self, proba: Array) -> npt.NDArray[np.intp]:
         return decide(proba, self.threshold)
+
+    def _has_own_likelihood(self) -> bool:
+        return True
+
+    def _own_log_likelihoods(self, rows: Rows, proba: Array, annotations: Annotations, common: Array) -> Array:
+        return difficulty_log_likelihoods(self, proba, annotations)
