@@ -115,7 +115,7 @@ def em_steps(method: DifficultyMethod, problem: RegressionData) -> DifficultySte
     DifficultySteps
     """
     takes_part = method.prior == "classifier" or method.difficulty == "classifier"
-    n_steps = method.newton_steps if takes_part else _NEWTON_STEPS
+    n_steps = method.newton_steps if takes_part else max(method.newton_steps, _NEWTON_STEPS)
     item_prior = Regression(problem.rows.X, problem.ridge, n_steps, problem.votes.n_classes, problem.votes)
     model = ability_model(method, problem.votes)
     through = method.difficulty_gradient and method.difficulty == "classifier"
