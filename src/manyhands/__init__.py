@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
     from manyhands.classifiers.mbem import MBEM as MBEM
+    from manyhands.classifiers.prior_adjusted import PriorAdjusted as PriorAdjusted
     from manyhands.classifiers.raykar import Raykar as Raykar
     from manyhands.classifiers.self_crowd.self_crowd import SelfCrowd as SelfCrowd
     from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
@@ -93,6 +94,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "NeuCrowd": "manyhands.representation.neucrowd.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
+    "PriorAdjusted": "manyhands.classifiers.prior_adjusted",
     "RLL": "manyhands.representation.rll",
     "Raykar": "manyhands.classifiers.raykar",
     "SelfCrowd": "manyhands.classifiers.self_crowd.self_crowd",

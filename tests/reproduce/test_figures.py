@@ -55,6 +55,14 @@ def test_several_figures_have_a_file_each():
     }
 
 
+def test_levels_are_metrics_of_the_table():
+    """Horizontal lines beside curves."""
+    one = parsed('figure = { series = ["recall"], levels = ["accuracy"] }')
+    assert one.figures == (Picture("series", series=("recall",), levels=("accuracy",)),)
+    with pytest.raises(ParameterError, match=r"no metric in this table called 'auc'"):
+        parsed('figure = { series = ["recall"], levels = ["auc"] }')
+
+
 @pytest.mark.parametrize(
     ("more", "problem"),
     [

@@ -154,6 +154,17 @@ def test_curves_of_series():
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["cat", "dog"]
 
 
+def test_levels_are_horizontal_lines_at_the_mean_of_a_metric():
+    """Beside a series, a share is no per cent."""
+    table, shown = with_series([VOTE])
+    picture = Picture("series", series=("roc",), levels=("accuracy",))
+    for points, scale in ((True, 100), (False, 1)):
+        _, (axis,) = drawn_axes(table, shown | {"points": points}, picture)
+        level = next(line for line in axis.lines if line.get_label() == "accuracy")
+        mean = next(one["mean"] for one in shown["entries"] if one["metric"] == "accuracy")
+        assert level.get_ydata()[0] == pytest.approx(mean / scale)
+
+
 def test_a_scatter_plot_of_estimated_against_simulated_values():
     """The second half of the list is along the axis; two metrics have a point for each seed."""
     table, shown = with_series([VOTE], metrics=("accuracy", "ece"))

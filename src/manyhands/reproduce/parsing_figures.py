@@ -129,7 +129,9 @@ def _scatter(part: Keys, shared: Picture, metrics: Sequence[str] | None) -> Pict
 def _options(part: Keys, context: FigureContext) -> Mapping[str, Any]:
     """Return what all kinds of figures have."""
     found = {key: part.take(key, Text(), "") for key in ("suffix", "title", "x_label", "y_label")}
-    lists = {key: tuple(part.take(key, ListOf(Text(), least=1), ())) for key in ("rows", "datasets", "ticks")}
+    lists = {key: tuple(part.take(key, ListOf(Text(), least=1), ())) for key in ("rows", "datasets", "ticks", "levels")}
+    for name in lists["levels"]:
+        part.check_known(name, context.metrics, "metric in this table called")
     for name in lists["rows"]:
         part.check_known(name, dict.fromkeys(row.name for row in context.rows), "row of this table called")
     for name in lists["datasets"]:

@@ -45,6 +45,8 @@ class Picture:
         Of a series of lists, the list that is shown; -1 is the last.
     ticks : tuple of str, default=()
         Names of the positions of a series.
+    levels : tuple of str, default=()
+        Metrics that lines and curves have as horizontal lines, such as a figure of the data; the mean over all rows.
     panels : {"datasets", "rows"}, default="datasets"
         What has a panel of its own in curves and scatter plots.
     """
@@ -63,6 +65,7 @@ class Picture:
     component: int | None = None
     at: int | None = None
     ticks: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
     panels: str = PANELS[0]
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from manyhands.reproduce.formatting import series_title, title
 from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.pages import Page
-from manyhands.reproduce.pictures import Picture
+from manyhands.reproduce.pictures import PANELS, Picture
 from manyhands.reproduce.plot_style import (
     GRID,
     WIDEST,
@@ -55,7 +55,8 @@ def draw_lines(drawing: Any, table: Table, shown: Page, picture: Picture, label:
     for axis, sets in zip(axes, panels.values()):
         lines(axis, [entry for entry in found if entry["dataset"] in sets], order)
         axis.set_xlabel(visible(picture.x_label or _AXES.get(table.x or "", title(table.x or ""))))
-        _fit(axis, [entry for entry in found if entry["dataset"] in sets], shown, picture)
+        levels = _levels(axis, shown, picture, sets)
+        _fit(axis, [entry for entry in found if entry["dataset"] in sets], levels, shown, picture)
     has_interval = any(entry["interval"] for entry in found)
     axes[0].set_ylabel(label + ("\nmean, 95% interval over seeds" if has_interval else ""))
     _legend(drawing, axes, order)
@@ -96,9 +97,24 @@ def lines(axis: Any, found: Sequence[dict[str, Any]], order: Mapping[str, int]) 
     axis.grid(color=GRID, linewidth=0.8)
 
 
-def _fit(axis: Any, found: Sequence[dict[str, Any]], shown: Page, picture: Picture) -> None:
+def _levels(axis: Any, shown: Page, picture: Picture, datasets: Sequence[str]) -> list[float]:
+    """Draw horizontal lines at the means of metrics, and return where; beside series they are not per cent."""
+    found = []
+    for at, metric in enumerate(picture.levels):
+        there = [e for e in shown["entries"] if e["metric"] == metric and e["dataset"] in datasets]
+        means = [entry["mean"] for entry in there if entry["mean"] is not None]
+        if means:
+            scale = 100.0 if picture.series and shown["points"] and is_share(metric) else 1.0
+            style = {"color": "#444444", "linewidth": 1.1, "linestyle": (":", "--", "-.")[at % 3]}
+            found.append(fmean(means) / scale)
+            axis.axhline(found[-1], label=wrapped(title(metric)), **style)
+    return found
+
+
+def _fit(axis: Any, found: Sequence[dict[str, Any]], levels: Sequence[float], shown: Page, picture: Picture) -> None:
     """Fit the vertical axis to the values; intervals that are much longer than their range are cut."""
     middles = [entry[key] for entry in found for key in ("mean", "published") if entry[key] is not None]
+    middles += levels
     spreads = [(entry["mean"], entry["interval"] or 0) for entry in found if entry["mean"] is not None]
     ends = [value + sign * spread for value, spread in spreads for sign in (-1, 1)]
     is_bounded = picture.metric is not None and is_share(picture.metric)
@@ -128,6 +144,7 @@ def draw_series(drawing: Any, table: Table, shown: Page, picture: Picture) -> No
         for curve in found:
             if curve["panel"] == panel:
                 _curve(axis, curve, style_of(order[curve["label"]]), picture, is_roc)
+        _levels(axis, shown, picture, [panel] if picture.panels == PANELS[0] else [one.name for one in table.datasets])
         if is_roc:
             axis.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle=":")
             axis.set_aspect("equal")
