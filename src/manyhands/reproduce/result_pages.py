@@ -60,7 +60,7 @@ def render_documents(folder: Path, *, draw: bool = True) -> Documents:
     Documents
         Files and problems.
     """
-    load = _loader(folder / "rows")
+    load = stored_results(folder / "rows")
     files: dict[str, bytes] = {}
     problems: list[str] = []
     for name in table_names():
@@ -141,8 +141,19 @@ def table_list(load: Loader) -> str:
     return grid(["table", "in the paper", "seeds", "cells measured", "minutes"], lines)
 
 
-def _loader(rows: Path) -> Loader:
-    """Return a function that reads each table once."""
+def stored_results(rows: Path) -> Loader:
+    """Return a function that reads each table with its rows once.
+
+    Parameters
+    ----------
+    rows : Path
+        Folder of the rows.
+
+    Returns
+    -------
+    callable
+        Name of a table -> its measured results.
+    """
 
     @cache
     def load(name: str) -> Measured:
