@@ -28,12 +28,9 @@ def test_our_tables_are_those_that_were_promised():
     assert table_names() == [
         "baselines/crowd-kit",
         "baselines/labelme",
-<<<<<<< HEAD
+        "baselines/variants",
         "crowding/claim",
         "crowding/ensembles",
-=======
-        "baselines/variants",
->>>>>>> main
         "crowding/figure-2",
         "crowding/figure-3",
         "crowding/figure-4",
