@@ -7,7 +7,7 @@ import pytest
 
 from manyhands import datasets, registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import leaderboard
+from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.estimators import make_estimator
 from manyhands.reproduce.plots import ranks_to_svg
@@ -86,7 +86,7 @@ def test_the_page_says_it_all():
     """Ranks, figures, what failed, and the command, commit and machine."""
     values = {("x", "a"): [0.9, 0.8], ("x", "b"): ["ValueError: no luck"]}
     records = made_up(TABLE, values)
-    text = leaderboard.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
+    text = leaderboard_page.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
     assert "| a | 1.0 | 1.0 to 1.0 | 1 of 1 | 85.0 |" in text and "| b | 2.5 | 2.5 to 2.5 | 0 of 1 | – |" in text
     assert "| a | 85.0 ± 7.1 |  |  |" in text and "| b | failed |  |  |" in text
     for sentence in ("`manyhands leaderboard`", "c0ffeec0ffee", "2 cores, x86_64", "b on x: ValueError: no luck"):
@@ -128,7 +128,7 @@ def test_means_over_the_sets_and_the_sum_of_the_seconds():
         if figures := given.get((cell.dataset.name, cell.row.name)):
             metrics = dict(zip(table.metrics, figures))
             records.by_key[cell.key] = {"key": cell.key, "metrics": metrics}
-    text = leaderboard.to_markdown([(table, cells_of(table), records)], "", figures={"own/board": "board.svg"})
+    text = leaderboard_page.to_markdown([(table, cells_of(table), records)], "", figures={"own/board": "board.svg"})
     assert "| method | mean rank | 90% interval | near the best | mean accuracy | total fit seconds |" in text
     assert "| a | 1.0 | 1.0 to 1.0 | 3 of 3 | 80.0 | 60 |" in text and "| – | – |" in text
     assert "![Board: mean ranks](board.svg)" in text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError
-from manyhands.reproduce import plot_curves, plot_rows
+from manyhands.reproduce import plot_lines, plot_rows, plot_scatter, plot_series
 from manyhands.reproduce.formatting import series_title, title
 from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.pages import Page
@@ -156,12 +156,12 @@ def _draw(drawing: Any, table: Table, shown: Page, picture: Picture) -> None:
         label = label or visible(series_title(picture.series[0]))
         plot_rows.draw(drawing, table, shown, picture, picture.x_label or label)
     elif picture.kind == LINES:
-        plot_curves.draw_lines(drawing, table, shown, picture, label)
+        plot_lines.draw_lines(drawing, table, shown, picture, label)
     elif picture.kind == SERIES:
-        plot_curves.draw_series(drawing, table, shown, picture)
+        plot_series.draw_series(drawing, table, shown, picture)
     else:
         across = picture.x_label or (axis_label(shown, picture.against) if picture.against else "")
-        plot_curves.draw_scatter(drawing, table, shown, picture, (across, label))
+        plot_scatter.draw_scatter(drawing, table, shown, picture, (across, label))
 
 
 def axis_label(shown: Page, metric: str) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from manyhands.exceptions import ManyhandsError, MissingExtraError, ParameterError
-from manyhands.reproduce import leaderboard
+from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.markdown import grid, to_markdown
 from manyhands.reproduce.measured import Loader, Measured
 from manyhands.reproduce.plots import file_names, ranks_to_svg, to_svg
@@ -185,7 +185,7 @@ def _leaderboard_files(rows: Path, draw: bool) -> dict[str, bytes]:
     if not all(part.n_found for part in parts):
         return {}
     figures = {part.table.name: f"{REPRODUCED}/{part.table.name.replace('/', '-')}.svg" for part in parts}
-    shown = leaderboard.to_markdown(
+    shown = leaderboard_page.to_markdown(
         [(one.table, one.cells, one.records) for one in parts],
         "manyhands leaderboard",
         {one.table.name: describe_stale(one.table, one.records) for one in parts},
