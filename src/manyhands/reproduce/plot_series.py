@@ -46,8 +46,6 @@ def draw_series(drawing: Any, table: Table, shown: Page, picture: Picture) -> No
                 _curve(axis, curve, style_of(order[curve["label"]]), picture, is_roc)
         all_sets = [one.name for one in table.datasets]
         add_levels(axis, shown, picture, [panel] if picture.panels == PANELS[0] else all_sets)
-            axis, shown, picture, [panel] if picture.panels == PANELS[0] else [one.name for one in table.datasets]
-        )
         if is_roc:
             axis.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle=":")
             axis.set_aspect("equal")
