@@ -16,6 +16,7 @@ from manyhands.class_balance import (
     levelling_quotas,
     select,
     share_out,
+    shift_prior,
     up_to_largest,
 )
 from manyhands.metrics import imbalance_ratio
@@ -31,6 +32,28 @@ def test_imbalance_of_counts():
     assert imbalance([3, 1, 0]) == 0.75 and imbalance([5, 5]) == 0 and imbalance([7]) == 0
     assert math.isnan(imbalance([0, 0]))
     assert imbalance([4, 1, 2]) == imbalance_ratio({"a": 4, "b": 1, "c": 2})
+
+
+@given(seeds(), st.integers(2, 5))
+def test_shift_prior_is_bayes_rule(seed, n_classes):
+    """Against plain loops over a joint distribution p(x, k): the posterior under the new prior, and back again."""
+    rng = np.random.default_rng(seed)
+    x_given_class = rng.dirichlet(np.ones(6), n_classes)  # (n_classes, 6 values of x)
+    old, new = rng.dirichlet(np.ones(n_classes)) + 0.01, rng.dirichlet(np.ones(n_classes)) + 0.01
+
+    def posterior(prior):
+        joint = [[prior[k] * x_given_class[k, x] for k in range(n_classes)] for x in range(6)]
+        return np.array([[p / sum(row) for p in row] for row in joint])
+
+    np.testing.assert_allclose(shift_prior(posterior(old), old, new), posterior(new), rtol=1e-9)
+    np.testing.assert_allclose(shift_prior(posterior(old), 7 * old), posterior(np.ones(n_classes)), rtol=1e-9)
+
+
+def test_shift_prior_with_empty_classes():
+    """A class without training items stays finite; a wanted share of 0 removes a class; no mass left is the prior."""
+    assert np.allclose(shift_prior([[0.5, 0.5, 0.0]], [0.5, 0.5, 0.0]), [[0.5, 0.5, 0.0]])
+    assert np.allclose(shift_prior([[0.5, 0.3, 0.2]], [1, 1, 1], [1, 1, 0]), [[0.625, 0.375, 0.0]])
+    assert shift_prior([[0.0, 0.0, 1.0]], [1, 1, 1], [1, 3, 0]).tolist() == [[0.25, 0.75, 0.0]]
 
 
 def test_up_to_largest():

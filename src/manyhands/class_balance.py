@@ -1,4 +1,4 @@
-"""Class balance: the imbalance ratio and class quotas.
+"""Class balance: the imbalance ratio, class quotas, and probabilities under another class prior.
 
 Quotas are counts, one for each class, that sum to the requested total wherever there are enough candidates. Candidates
 are then selected from a stream by `stream_selection`.
@@ -14,6 +14,8 @@ from manyhands.stream_selection import Counts as Counts
 from manyhands.stream_selection import select as select
 
 Shares = npt.NDArray[np.float64]
+
+_LEAST_SHARE = 1e-12  # of a class that no training item has
 
 
 def imbalance(counts: npt.ArrayLike) -> float:
@@ -37,6 +39,44 @@ def imbalance(counts: npt.ArrayLike) -> float:
     n_of_class = np.asarray(counts, np.float64)
     total = n_of_class.sum()
     return float((n_of_class.max() - n_of_class.min()) / total) if total > 0 else float("nan")
+
+
+def shift_prior(proba: npt.ArrayLike, shares: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> Shares:
+    """Class probabilities for data whose class frequencies differ from those of the training data.
+
+        p'(k | x) = p(k | x) prior_k / shares_k / sum_c p(c | x) prior_c / shares_c
+
+    This is Bayes' rule with another prior, if p(x | k) is the same in both data sets.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n_items, n_classes)
+        Predicted class probabilities of each item.
+    shares : array-like of shape (n_classes,)
+        Class frequencies of the training data, for instance the column means of `posterior_`. They need not sum to 1.
+    prior : array-like of shape (n_classes,) or None, default=None
+        Wanted class frequencies, which need not sum to 1; None is the same for all classes.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        Rows sum to 1. A class without any share in training keeps the probability that a share of 1e-12 gives it. A row
+        that has no mass on the classes of the prior becomes the prior.
+
+    Examples
+    --------
+    >>> shift_prior([[0.75, 0.25]], shares=[0.75, 0.25]).tolist()
+    [[0.5, 0.5]]
+    >>> shift_prior([[0.5, 0.5]], shares=[0.5, 0.5], prior=[3, 1]).tolist()
+    [[0.75, 0.25]]
+    """
+    p, before = np.asarray(proba, np.float64), np.asarray(shares, np.float64)
+    wanted = np.ones(p.shape[1]) if prior is None else np.asarray(prior, np.float64)
+    wanted = wanted / wanted.sum()
+    ratio = wanted / np.maximum(before / before.sum(), _LEAST_SHARE)
+    shifted = p * (ratio / ratio.max())  # the largest ratio is 1, so that no product overflows
+    total = shifted.sum(axis=1, keepdims=True)
+    return np.where(total > 0, shifted / np.where(total > 0, total, 1.0), wanted)
 
 
 def up_to_largest(counts: npt.ArrayLike) -> Counts:

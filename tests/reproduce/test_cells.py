@@ -12,7 +12,7 @@ from manyhands.reproduce import revisions
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, depends_on_seed, run_cell
 from manyhands.reproduce.data_builder import DataBuilder
 from manyhands.reproduce.estimators import make_estimator
-from manyhands.reproduce.metric_names import METRICS
+from manyhands.reproduce.metric_names import METRICS, SHIFTED
 from manyhands.reproduce.splits import make_part
 from manyhands.reproduce.tables import DataSet, Row
 from measuring import BLOBS, CROWD, FOLDED, LINEAR, SKENE, UNKNOWN, VOTE, small_table
@@ -48,6 +48,23 @@ def test_what_does_not_decide_is_not_in_the_key():
     assert same.key == CELL.key == Cell(small_table(), BLOBS, SKENE, 1000).key
     folded = replace(CELL, dataset=FOLDED)
     assert replace(folded, table=other).key != folded.key  # another first seed tests on another fold
+
+
+def test_folds_of_a_choice_are_in_the_key_where_there_is_a_choice():
+    """Five are the default, under which rows were measured before the number could be given."""
+    chosen = replace(CELL, row=replace(SKENE, choose=({}, {"max_iter": 7})))
+    two = small_table(choose_folds=2)
+    assert replace(CELL, table=two).key == CELL.key
+    assert replace(chosen, table=two).key != chosen.key == replace(chosen, table=small_table(choose_folds=5)).key
+
+
+def test_a_row_without_a_series_that_is_asked_for_is_measured_again():
+    """Its key stays the same, so that its figures are shown until then."""
+    cell = Cell(small_table(series=("roc", "history.loss")), BLOBS, SKENE, 1000)
+    assert cell.key == CELL.key and CELL.is_done({"metrics": {}}) and not CELL.is_done(None)
+    assert not cell.is_done({"metrics": {}}) and not cell.is_done({"metrics": {}, "series": {"roc": [1.0]}})
+    assert cell.is_done({"metrics": {}, "series": {"roc": [1.0], "history.loss": None, "more": [2]}})
+    assert cell.is_done({"error": "out of luck"})
 
 
 def test_keys_stay_the_same():
@@ -103,7 +120,7 @@ def test_a_classifier_by_hand():
     part = make_part(BLOBS, 1003)
     model = TwoStage("majority-vote", "logistic-regression", random_state=1003).fit(part.X, part.annotations)
     label, proba = model.predict(part.X_test), model.predict_proba(part.X_test)
-    assert set(found.metrics) == set(METRICS) and found.n_test == 40
+    assert set(found.metrics) == set(METRICS + SHIFTED) and found.n_test == 40
     assert found.metrics["accuracy"] == metrics.accuracy(part.y_test, label)
     assert found.metrics["macro_f1"] == metrics.macro_f1(part.y_test, label)
     assert found.metrics["log_loss"] == metrics.log_loss(part.y_test, proba, model.classes_)
@@ -139,6 +156,19 @@ def test_what_toml_cannot_say():
     model = make_estimator(row, 0)
     assert model.patience is None and model.hidden == (8, 4)
     assert make_estimator(row, 0, setting={"patience": 3}).patience == 3
+
+
+@pytest.mark.parametrize(("quick", "folds"), [(False, 3), (True, 2)])
+def test_a_table_says_how_many_folds_choose(monkeypatch, quick, folds):
+    """Quick runs have two."""
+    asked = []
+    monkeypatch.setattr(
+        "manyhands.model_selection.compare",
+        lambda *given, **options: asked.append(options["n_folds"]) or compare(*given, **options),
+    )
+    row = replace(LINEAR, choose=({}, {"classifier__C": 0.01}))
+    run_cell(Cell(small_table([row], choose_folds=3), BLOBS, row, 1000, quick))
+    assert asked == [folds]
 
 
 def test_held_out_labels_choose_the_setting():

@@ -35,6 +35,7 @@ def test_what_is_no_result_is_ignored(tmp_path):
     """Whatever JSON it is."""
     path = tmp_path / "r.jsonl"
     odd = [ONE | {"metrics": None}, ONE | {"peak_mb": "big"}, ONE | {"metrics": {"accuracy": "high"}}, {"key": "x"}]
+    odd += [ONE | {"series": odd_one} for odd_one in ([], {"roc": 1}, {"roc": ["a"]}, {"roc": [[[1]]]}, None)]
     lines = [
         b"3",
         b"[]",
@@ -45,7 +46,7 @@ def test_what_is_no_result_is_ignored(tmp_path):
     ]
     path.write_bytes(b"\n".join(lines) + b"\n\n")
     found = read_records(path)
-    assert found.by_key == {"a": ONE} and found.n_torn == 9
+    assert found.by_key == {"a": ONE} and found.n_torn == 14
 
 
 def test_two_writers_are_refused(tmp_path):
@@ -65,3 +66,11 @@ def test_no_line_holds_what_json_does_not_know(tmp_path):
     with appending(tmp_path / "r.jsonl") as append, pytest.raises(ValueError, match="JSON"):
         append(ONE | {"seconds": float("nan")})
     assert (tmp_path / "r.jsonl").read_bytes() == b""
+
+
+def test_series_are_lists_of_numbers_or_of_lists(tmp_path):
+    """Null is a series that the method does not have, or a value that is undefined."""
+    path, one = tmp_path / "r.jsonl", ONE | {"series": {"roc": [0, 0.5, None], "rounds.n": [[1, 2], [3]], "no": None}}
+    with appending(path) as append:
+        append(one)
+    assert read_records(path).by_key == {"a": one}

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,17 @@ from manyhands.exceptions import ManyhandsError, ParameterError
 from manyhands.reproduce.estimators import is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
 from manyhands.reproduce.revisions import revisions_of
+from manyhands.reproduce.series import Series, series_of
 from manyhands.reproduce.splits import Part, make_part
 from manyhands.reproduce.table_checks import check_table
-from manyhands.reproduce.tables import DataSet, Row, Table
+from manyhands.reproduce.tables import CHOOSE_FOLDS, DataSet, Row, Table
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "fit_seconds", "expertise_error", "difficulty_error"})
 
 _QUICK_SEEDS = 2
 _QUICK_OFFSET = 500_000  # from the seeds of a table to those of its quick runs, which so see other data
 _QUICK_SETTINGS = 2
+_QUICK_FOLDS = 2
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,25 @@ class Cell:
     seed: int
     quick: bool = False
 
+    def is_done(self, record: Mapping[str, Any] | None) -> bool:
+        """Return whether a result row has all that the table asks for.
+
+        Series are not part of the key, so that a table that asks for another one keeps its figures until it is run.
+
+        Parameters
+        ----------
+        record : mapping or None
+            The row with the key of this cell, if there is one.
+
+        Returns
+        -------
+        bool
+            False if a series was not stored when the row was measured; a failed row is done.
+        """
+        if record is None or "error" in record:
+            return record is not None
+        return set(self.table.series) <= set(record.get("series", ()))
+
     @property
     def key(self) -> str:
         """Hash of everything that determines the result, 20 hexadecimal digits."""
@@ -70,7 +91,9 @@ class Cell:
             data.pop("drawn")
         row = {name: getattr(self.row, name) for name in ("method", "parameters", "choose", "then")}
         first = self.table.first_seed if self.dataset.folds else None  # determines which fold is the test part
-        content = [data, row, self.seed, first, self.quick, revisions_of(self.row)]
+        content: list[Any] = [data, row, self.seed, first, self.quick, revisions_of(self.row)]
+        if self.row.choose and self.table.choose_folds != CHOOSE_FOLDS:
+            content.append({"choose_folds": self.table.choose_folds})
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()[:20]
 
     def __str__(self) -> str:
@@ -90,11 +113,14 @@ class Outcome:
         The setting that cross-validation chose, if there was a choice.
     n_test : int
         Number of test items.
+    series : dict of str to list or None, default={}
+        The series that the table asks for; None where the method does not have one.
     """
 
     metrics: dict[str, float | None]
     chosen: Mapping[str, Any] | None
     n_test: int
+    series: dict[str, Series | None] = field(default_factory=dict)
 
 
 def cells_of(table: Table, *, quick: bool = False, seeds: int | None = None, only: Sequence[str] = ()) -> list[Cell]:
@@ -267,7 +293,7 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
     figures |= recorded_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    return Outcome(metrics, chosen, n_test)
+    return Outcome(metrics, chosen, n_test, series_of(model, part, cell.table.series))
 
 
 def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str, Any] | None:
@@ -278,7 +304,9 @@ def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str
     from manyhands.model_selection import compare
 
     models = [make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting) for setting in settings]
-    found = compare(models, annotations, X, n_folds=2 if cell.quick else 5, random_state=cell.seed)
+    found = compare(
+        models, annotations, X, n_folds=_QUICK_FOLDS if cell.quick else cell.table.choose_folds, random_state=cell.seed
+    )
     return settings[found.names.index(found.best)]
 
 

@@ -17,7 +17,7 @@ from manyhands import metrics
 from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
-from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND
+from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND, SHIFTED, UNIFORM_PRIOR
 from manyhands.reproduce.splits import Part
 
 Figures = dict[str, float]
@@ -72,13 +72,39 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     """
     if part.X_test is None or part.y_test is None:
         raise ParameterError(f"{name} has no test items, so a classifier cannot be measured; give it folds = 5.")
-    last, proba = _last(model), model.predict_proba(part.X_test)
+    last, proba = last_step(model), model.predict_proba(part.X_test)
     figures = _figures(part, part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
+    shifted = with_uniform_prior(proba, last.posterior_)
+    moved = _figures(part, part.y_test, last.classes_[shifted.argmax(axis=1)], shifted, last.classes_)
+    figures |= {name: moved[name.removesuffix(UNIFORM_PRIOR)] for name in SHIFTED}
     figures |= _label_accuracy("label_accuracy", last, last.posterior_, part)
     known = part.has_truth
     if part.y_train is not None and known.any():
         figures["label_auc"] = auc(part.y_train[known], last.posterior_[known], last.classes_)
     return figures, len(part.y_test)
+
+
+def with_uniform_prior(proba: npt.NDArray[np.float64], posterior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return predictions for test items of equally frequent classes: a control for claims about class imbalance.
+
+    Probabilities are divided by the class shares that the method itself estimated for its training items, and
+    normalised again. No ground truth is used.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_test, n_classes)
+        Predicted probabilities.
+    posterior : ndarray of shape (n_items, n_classes)
+        Label posterior of the training items; a class has a share of at least half an item.
+
+    Returns
+    -------
+    ndarray of shape (n_test, n_classes)
+        Probabilities under a uniform class prior.
+    """
+    shares = np.maximum(posterior.mean(axis=0), 0.5 / len(posterior))
+    shifted = np.asarray(proba) / shares
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def recorded_figures(model: Any, part: Part) -> Figures:
@@ -96,7 +122,7 @@ def recorded_figures(model: Any, part: Part) -> Figures:
     dict of str to float
         Keys begin with ``round.``, ``history.`` or ``label_accuracy.``.
     """
-    last = _last(model)
+    last = last_step(model)
     figures = _numbers(OF_ROUND, (getattr(last, "rounds_", None) or [{}])[-1])
     for recorded in getattr(last, "history_", ()):
         if isinstance(recorded, dict):  # that of an aggregator has the values of its objective
@@ -126,9 +152,9 @@ def planted_figures(model: Any, part: Part) -> Figures:
         of estimated and true difficulty. ``difficulty_error``: calibration error of the expected share of correct
         labels of an item, in bins as for `ece`.
     """
-    last, figures = _last(model), {}
+    last, figures = last_step(model), {}
     if "expertise" in part.planted:
-        figures["expertise_error"] = float(np.abs(_expertise(last, part) - part.planted["expertise"]).mean())
+        figures["expertise_error"] = float(np.abs(estimated_expertise(last, part) - part.planted["expertise"]).mean())
     if "difficulty" in part.planted and hasattr(last, "difficulty_"):
         from scipy.stats import spearmanr
 
@@ -140,8 +166,21 @@ def planted_figures(model: Any, part: Part) -> Figures:
     return figures
 
 
-def _expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
-    """Return the accuracy of each worker and class, shape (n_workers, n_classes), by the method or its posterior."""
+def estimated_expertise(last: Any, part: Part) -> npt.NDArray[np.float64]:
+    """Return the accuracy of each worker and class by the method itself, or by its posterior.
+
+    Parameters
+    ----------
+    last : estimator
+        A fitted method, the last step of a pipeline.
+    part : Part
+        The data that it was fitted to.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes)
+        Probability of a correct label.
+    """
     if hasattr(last, "expertise_"):
         return np.asarray(last.expertise_)
     of_posterior = worker_confusions(part.annotations, last.posterior_, strength=1e-6)[:-1]
@@ -159,8 +198,19 @@ def _difficulty_error(last: Any, part: Part, n_bins: int = 10) -> float:
     return float(sum(abs(gap.sum()) for gap in gaps) / len(order))
 
 
-def _last(model: Any) -> Any:
-    """Return the last step of a pipeline, or the model itself."""
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself.
+
+    Parameters
+    ----------
+    model : estimator
+        A method or a pipeline.
+
+    Returns
+    -------
+    estimator
+        The step with `classes_` and `posterior_`.
+    """
     return model[-1] if hasattr(model, "named_steps") else model
 
 

@@ -14,6 +14,8 @@ METRICS = (
     "label_auc",
     "fit_seconds",
 )
+UNIFORM_PRIOR = ".uniform_prior"  # the same metric with predictions for equally frequent classes
+SHIFTED = tuple(name + UNIFORM_PRIOR for name in ("accuracy", "balanced_accuracy", "macro_f1", "rare_recall"))
 PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
 OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
 OF_HISTORY = "history."  # the last value of a figure in the method's training history
@@ -28,7 +30,7 @@ def is_metric(name: str) -> bool:
     Parameters
     ----------
     name : str
-        One of `METRICS` or `PLANTED`, or a figure that only some methods have.
+        One of `METRICS`, `SHIFTED` or `PLANTED`, or a figure that only some methods have.
 
     Returns
     -------
@@ -41,7 +43,7 @@ def is_metric(name: str) -> bool:
     (True, True, True, False)
     """
     of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
-    return name in METRICS or name in PLANTED or of_method
+    return name in METRICS + SHIFTED + PLANTED or of_method
 
 
 def is_share(metric: str) -> bool:
@@ -57,4 +59,4 @@ def is_share(metric: str) -> bool:
     bool
         False for log loss, seconds, rank correlation and unknown figures.
     """
-    return metric.startswith(OF_LABELS) or (metric in METRICS + PLANTED and metric not in _NOT_SHARES)
+    return metric.startswith(OF_LABELS) or (metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES)

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keyed, Keys, ListOf, Text
-from manyhands.reproduce.metric_names import METRICS, is_metric
+from manyhands.reproduce.metric_names import METRICS, SHIFTED, is_metric
 from manyhands.reproduce.parsing_datasets import parse_dataset
 from manyhands.reproduce.parsing_rows import RowContext, parse_rows
-from manyhands.reproduce.tables import FIRST_SEED, DataSet, Row, Table
+from manyhands.reproduce.series import SERIES, is_series
+from manyhands.reproduce.tables import CHOOSE_FOLDS, FIRST_SEED, DataSet, Row, Table
 from manyhands.validation import Boolean, Number
 
 Piece = TypeVar("Piece")
@@ -47,7 +48,7 @@ def parse_table(text: str, name: str) -> Table:
     metrics = tuple(keys.take("metrics", ListOf(Text(), least=1), ["accuracy"]))
     for metric in metrics:
         if not is_metric(metric):
-            keys.check_known(metric, METRICS, "metric")
+            keys.check_known(metric, METRICS + SHIFTED, "metric")
         if metrics.count(metric) > 1:
             keys.refuse(f"metrics has {metric} twice; once is enough")
     points = keys.take("points", Boolean(), False)
@@ -73,6 +74,8 @@ def parse_table(text: str, name: str) -> Table:
         tuple(keys.take("deviations", ListOf(Text()), [])),
         figure=_figure(keys, sets, rows, metrics),
         focus=_focus(keys, rows, metrics),
+        choose_folds=keys.take("choose_folds", Number(whole=True, least=2), CHOOSE_FOLDS),
+        series=_series(keys),
     )
     keys.finish()
     return table
@@ -120,6 +123,17 @@ def _figure(keys: Keys, sets: Sequence[DataSet], rows: Sequence[Row], metrics: S
         | ({} if drawn is None else {"metrics": tuple(drawn)})
     )
     return found or None
+
+
+def _series(keys: Keys) -> tuple[str, ...]:
+    """Return the names of the series that rows store; unknown ones are refused."""
+    names = tuple(keys.take("series", ListOf(Text()), []))
+    for name in names:
+        if not is_series(name):
+            keys.check_known(name, (*SERIES, "history.<key>", "rounds.<key>", "fitted.<attribute>"), "series")
+        if names.count(name) > 1:
+            keys.refuse(f"series has {name} twice; once is enough")
+    return names
 
 
 def _focus(keys: Keys, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any] | None:

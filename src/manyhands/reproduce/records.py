@@ -79,7 +79,7 @@ def _parsed(line: bytes) -> Record | None:
 
 
 def _is_cell(record: dict[str, Any]) -> bool:
-    """Return whether a line has either numeric metrics or an error."""
+    """Return whether a line has either numeric metrics or an error, and series of numbers if any."""
     figures, peak = record.get("metrics"), record.get("peak_mb")
     numbers = isinstance(figures, dict) and all(_is_number(value) for value in figures.values())
     has_result = numbers if "metrics" in record else isinstance(record.get("error"), str)
@@ -88,7 +88,20 @@ def _is_cell(record: dict[str, Any]) -> bool:
         and isinstance(record.get("key"), str)
         and ("error" in record) != ("metrics" in record)
         and _is_number(peak)
+        and _are_series(record.get("series", {}))
     )
+
+
+def _are_series(found: Any) -> bool:
+    """Return whether a value has lists of numbers, or lists of such lists, or null, by name."""
+    return isinstance(found, dict) and all(
+        one is None or (isinstance(one, list) and all(map(_is_point, one))) for one in found.values()
+    )
+
+
+def _is_point(value: Any) -> bool:
+    """Return whether a value is a number, null, or a list of them."""
+    return all(map(_is_number, value)) if isinstance(value, list) else _is_number(value)
 
 
 def _is_number(value: Any) -> bool:

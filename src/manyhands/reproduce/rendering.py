@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND, is_share
+from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND, UNIFORM_PRIOR, is_share
 from manyhands.reproduce.pages import Page
 
 COLUMNS = ("data set", "method", "measured", "published", "verdict", "seeds")
@@ -236,6 +236,8 @@ def title(metric: str) -> str:
     >>> title("round.combined_imbalance"), title("label_accuracy.first"), title("macro_f1")
     ('combined imbalance', 'label accuracy (first)', 'macro F1')
     """
+    if metric.endswith(UNIFORM_PRIOR):
+        return f"{title(metric.removesuffix(UNIFORM_PRIOR))} (uniform prior)"
     if metric.startswith(OF_LABELS):
         return f"label accuracy ({title(metric.removeprefix(OF_LABELS))})"
     name = metric.removeprefix(OF_ROUND).removeprefix(OF_HISTORY)

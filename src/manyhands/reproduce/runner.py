@@ -85,7 +85,9 @@ def run(
     path = rows_file(table, out, quick=quick)
     with appending(path) as append:
         known = read_records(path).by_key
-        todo = [cell for key, cell in cells.items() if key not in known or (retry and "error" in known[key])]
+        todo = [
+            cell for key, cell in cells.items() if not cell.is_done(known.get(key)) or (retry and "error" in known[key])
+        ]
         check_methods(todo)
         builder.check(todo)
         peaks = [record["peak_mb"] for record in known.values() if record.get("peak_mb")]
@@ -239,7 +241,8 @@ def measure_cell(cell: Cell, built: Built | None = None) -> Record:
     Returns
     -------
     dict
-        ``metrics``, ``chosen`` and ``n_test``, or ``error``; ``warnings``, ``seconds`` and ``peak_mb``.
+        ``metrics``, ``chosen``, ``n_test`` and, if the table has any, ``series``, or ``error``; ``warnings``,
+        ``seconds`` and ``peak_mb``.
     """
     began = time.perf_counter()
     part, earlier = (None, []) if built is None else built
@@ -248,6 +251,7 @@ def measure_cell(cell: Cell, built: Built | None = None) -> Record:
         try:
             outcome = run_cell(cell, part)
             found: Record = {"metrics": outcome.metrics, "chosen": outcome.chosen, "n_test": outcome.n_test}
+            found |= {"series": outcome.series} if outcome.series else {}
         except Exception as error:
             found = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_ERROR]}
     found["warnings"] = sorted({warning.category.__name__ for warning in raised} | set(earlier))

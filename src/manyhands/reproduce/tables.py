@@ -21,6 +21,7 @@ STAGES = ("aggregator__", "classifier__")  # prefixes of the parameters of both 
 FEATURES = ("raw", "standardised")
 FIRST_SEED = 1000
 QUICK_ITEMS = 80
+CHOOSE_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,10 @@ class Table:
     figure : mapping or None, default=None
         What a plot shows, None for bars of the first metric. "x": the number along the axis, in which data sets or
         points of a sweep differ. "sweeps": whether it is a parameter of rows. "metrics": one plot for each.
+    choose_folds : int, default=5
+        Number of folds of the held-out annotations by which rows choose a setting.
+    series : tuple of str, default=()
+        Names of series that rows store beside the metrics.
     focus : mapping or None, default=None
         ``{"row": name, "metrics": names}`` if one row is compared with the others, all pairs otherwise; "beside" names
         the others, if not all. Fewer comparisons need a smaller correction for multiple tests.
@@ -209,6 +214,8 @@ class Table:
     validation_truth: bool = False
     figure: Mapping[str, Any] | None = None
     focus: Mapping[str, Any] | None = None
+    choose_folds: int = CHOOSE_FOLDS
+    series: tuple[str, ...] = ()
 
     @property
     def seed_list(self) -> range:
