@@ -102,8 +102,8 @@ class NeuCrowd(EmbeddingCrowdClassifier):
         What the robust anchor is a mean of: embeddings as in the paper's code, or features as printed, F(sum A x).
     warm_up : int, default=5
         Epochs in which all items are drawn and no hard tuplets are selected. The paper has none; in its code they are
-        one epoch of 234 steps, more than the whole training here. After 5 x 5 steps neighbours say something about
-        classes, and the best epoch, usually between the third and the twelfth, is mostly still to come.
+        one epoch of 234 steps, more than the whole training here. On Syn1, five epochs are the first after which
+        held-out labels are predicted better than by class shares; the best epoch is between 7 and 13.
     activation : {"relu", "tanh", "sigmoid"}, default="relu"
         "relu" after all layers but the last, or "tanh" or "sigmoid" after every layer of a perceptron and after the
         embedding.

@@ -153,7 +153,7 @@ class HeldoutSearch(OptionGroup):
 
     Parameters
     ----------
-    learning_rate : float, default=3.0
+    learning_rate : float, default=2.0
         Factor of the learning rate, in the second setting.
     scale : float, default=2.5
         Factor of `loss.scale`, in the third setting.
@@ -163,7 +163,7 @@ class HeldoutSearch(OptionGroup):
         Factor of the weight decay, in the fourth setting.
     """
 
-    learning_rate: float = 3.0
+    learning_rate: float = 2.0
     scale: float = 2.5
     embedding_size: int = 2
     weight_decay: float = 2.5
@@ -199,7 +199,7 @@ class HeldoutSearch(OptionGroup):
         Examples
         --------
         >>> HeldoutSearch().settings(0.001, 2.0, 32, 0.008)[1:3]
-        [{'learning_rate': 0.003}, {'loss__scale': 5.0}]
+        [{'learning_rate': 0.002}, {'loss__scale': 5.0}]
         """
         return [
             {},
