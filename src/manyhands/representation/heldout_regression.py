@@ -64,8 +64,11 @@ class HeldoutRegression(EmbeddingCrowdClassifier):
     def _trains_network(self) -> bool:
         return False  # the learner does
 
-    def _learn(self, context: TrainingContext) -> FitResult:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         self.learner._check_parameters()
+
+    def _learn(self, context: TrainingContext) -> FitResult:
         return train_network(_SearchedLearner(self), context.data)
 
 

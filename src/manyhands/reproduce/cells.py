@@ -16,7 +16,8 @@ import numpy as np
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
-from manyhands.reproduce.estimators import is_random, make_estimator
+from manyhands.reproduce.data_figures import data_figures
+from manyhands.reproduce.estimators import HELDOUT_REGRESSION, is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.series import Series, series_of
@@ -292,14 +293,17 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     seconds = time.perf_counter() - began
     figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
     figures |= recorded_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
+    figures |= data_figures(part, cell.table.metrics)
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    if chosen is None:
+        chosen = getattr(model, "setting_", None)  # of methods that choose their own settings
     return Outcome(metrics, chosen, n_test, series_of(model, part, cell.table.series))
 
 
 def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str, Any] | None:
     """Return the setting with the highest cross-validated log-likelihood on the training part, without truth."""
     settings = list(cell.row.choose or ())[: _QUICK_SETTINGS if cell.quick else None]
-    if not settings:
+    if not settings or cell.row.then == HELDOUT_REGRESSION:  # which chooses among them itself
         return None
     from manyhands.model_selection import compare
 

@@ -19,6 +19,8 @@ SHIFTED = tuple(name + UNIFORM_PRIOR for name in ("accuracy", "balanced_accuracy
 PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
 OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
 OF_HISTORY = "history."  # the last value of a figure in the method's training history
+OF_DATA = "data."  # a statistic of the data set itself, such as data.kappa
+DATA = tuple(OF_DATA + name for name in ("kappa", "positive_share", "worker_error", "items", "workers", "features"))
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
 
 _NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
@@ -30,7 +32,7 @@ def is_metric(name: str) -> bool:
     Parameters
     ----------
     name : str
-        One of `METRICS`, `SHIFTED` or `PLANTED`, or a figure that only some methods have.
+        One of `METRICS`, `SHIFTED`, `PLANTED` or `DATA`, or a figure that only some methods have.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def is_metric(name: str) -> bool:
     (True, True, True, False)
     """
     of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
-    return name in METRICS + SHIFTED + PLANTED or of_method
+    return name in METRICS + SHIFTED + PLANTED + DATA or of_method
 
 
 def is_share(metric: str) -> bool:

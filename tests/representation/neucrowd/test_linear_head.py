@@ -147,7 +147,7 @@ def test_all_splits_count():
         for embedding, train, test in splits:
             weights = regressions(embedding[train], target[train], CS)[c]
             total[c] += (target[test] * log_proba(embedding[test], weights, 3)).sum()
-    assert choose_C(splits, target, CS).C == CS[int(np.argmax(total))]
+    assert CS[int(np.argmax(total))] == choose_C(splits, target, CS).C
     one_by_one = {choose_C([split], target, CS).C for split in splits}
     assert len(one_by_one) > 1  # they do not agree, so that it matters that all count
 
