@@ -21,6 +21,7 @@ LAYERS = [
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix"),
     ("annotations", "estimator", "features", "feature_names"),
+    ("label_splits",),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),

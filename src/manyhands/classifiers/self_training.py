@@ -239,21 +239,30 @@ def round_results(record: RoundRecord, pool: LabelPool) -> dict[str, Any]:
     selected = np.array([np.zeros(n_classes, int), *(np.bincount(p[:, 2], minlength=n_classes) for p in pool.pseudo)])
     combined = first + selected.cumsum(axis=0)
     rounds = [
-        {
-            "round": float(number),
-            "n_selected": float(selected[number].sum()),
-            "selected_imbalance": imbalance(selected[number]),
-            "combined_imbalance": imbalance(combined[number]),
-            "heldout": float(heldout.mean()) if len(heldout) else math.nan,
-        }
+        {"round": float(number), "n_selected": float(selected[number].sum())}
+        | _class_figures("selected", selected[number])
+        | _class_figures("combined", combined[number])
+        | ({"heldout": float(heldout.mean())} if len(heldout) else {})
         for number, heldout in enumerate(record.heldout)
     ]
     empty = pool.observed.keep(np.zeros(0, np.intp))
     kept = np.concatenate([np.zeros((0, 3), np.int64), *pool.pseudo[: record.best]])
     return {
-        "rounds_": [{name: value for name, value in one.items() if not math.isnan(value)} for one in rounds],
+        "rounds_": rounds,
         "best_round_": record.best,
         "selected_counts_": selected,
         "combined_counts_": combined,
         "pseudo_annotations_": empty.with_more(*kept.T),
+    }
+
+
+def _class_figures(whose: str, counts: Counts) -> dict[str, Any]:
+    """Imbalance ratio, class shares and their standard deviation; nothing where nothing was counted."""
+    if counts.sum() == 0:
+        return {}
+    shares = counts / counts.sum()
+    return {
+        f"{whose}_imbalance": imbalance(counts),
+        f"{whose}_spread": float(shares.std()),
+        f"{whose}_shares": shares.tolist(),
     }

@@ -40,6 +40,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "selected_counts_": ("any", "classes"),
     "combined_counts_": ("any", "classes"),
     "centers_": ("classes", "any"),
+    "distance_weight_": ("any",),
     "objective_": ("any",),
     "log_likelihood_": ("any",),
     "best_round_": (),
@@ -260,8 +261,8 @@ def features(row_shape: tuple[int, ...], names: Any) -> dict[str, Any]:
     return found | {"feature_names_in_": np.array(names, object)}
 
 
-def history(description: Any) -> list[dict[str, float]]:
-    """Return the training history: one dict of numbers per epoch or round.
+def history(description: Any) -> list[dict[str, Any]]:
+    """Return the training history: one dict of numbers, or lists of numbers, per epoch or round.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ def history(description: Any) -> list[dict[str, float]]:
 
     Returns
     -------
-    list of dict of str to float
+    list of dict of str to float or list of float
         The same, checked.
 
     Raises
@@ -279,11 +280,15 @@ def history(description: Any) -> list[dict[str, float]]:
         If it is anything else.
     """
     if not isinstance(description, list) or not all(
-        isinstance(epoch, dict) and all(isinstance(value, int | float) for value in epoch.values())
-        for epoch in description
+        isinstance(epoch, dict) and all(_is_figure(value) for value in epoch.values()) for epoch in description
     ):
         raise ValueError("its history is not a list of numbers by name")
     return description
+
+
+def _is_figure(value: Any) -> bool:
+    """Whether a value is a number, or a list of numbers such as the shares of all classes."""
+    return all(isinstance(one, int | float) for one in (value if isinstance(value, list) else [value]))
 
 
 def notes(description: Any) -> dict[str, str]:

@@ -16,9 +16,10 @@ import numpy as np
 from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
-from manyhands.reproduce.data_figures import data_figures
+from manyhands.reproduce.crowd_figures import crowd_figures
 from manyhands.reproduce.estimators import HELDOUT_REGRESSION, is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
+from manyhands.reproduce.metric_names import OF_CROWD
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.series import Series, series_of
 from manyhands.reproduce.splits import Part, make_part
@@ -293,7 +294,8 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     seconds = time.perf_counter() - began
     figures, n_test = (label_figures if aggregates else predicted_figures)(model, part, cell.dataset.name)
     figures |= recorded_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
-    figures |= data_figures(part, cell.table.metrics)
+    if any(name.startswith(OF_CROWD) for name in cell.table.metrics):
+        figures |= crowd_figures(part)
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     if chosen is None:
         chosen = getattr(model, "setting_", None)  # of methods that choose their own settings

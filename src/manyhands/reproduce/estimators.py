@@ -46,7 +46,7 @@ def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping
     if row.then is None:
         return model
     if row.then == HELDOUT_REGRESSION:
-        from manyhands.representation.heldout_regression import HeldoutRegression
+        from manyhands.representation.neucrowd.heldout_regression import HeldoutRegression
 
         settings = [_values(each) for each in row.choose] if setting is None else []
         return HeldoutRegression(model, tuple(settings[: _QUICK_SETTINGS if quick else None]) or ({},))

@@ -19,10 +19,10 @@ SHIFTED = tuple(name + UNIFORM_PRIOR for name in ("accuracy", "balanced_accuracy
 PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
 OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
 OF_HISTORY = "history."  # the last value of a figure in the method's training history
-OF_DATA = "data."  # a statistic of the data set itself, such as data.kappa
-DATA = tuple(OF_DATA + name for name in ("kappa", "positive_share", "worker_error", "items", "workers", "features"))
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
+OF_CROWD = "crowd."  # a figure of the data, such as crowd.worker_accuracy
 
+_SHARES_OF_CROWD = (OF_CROWD + "worker_accuracy", OF_CROWD + "last_class_share", OF_CROWD + "kappa")
 _NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
 
 
@@ -32,7 +32,7 @@ def is_metric(name: str) -> bool:
     Parameters
     ----------
     name : str
-        One of `METRICS`, `SHIFTED`, `PLANTED` or `DATA`, or a figure that only some methods have.
+        One of `METRICS`, `SHIFTED` or `PLANTED`, or a figure that only some methods have.
 
     Returns
     -------
@@ -44,8 +44,8 @@ def is_metric(name: str) -> bool:
     >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
     (True, True, True, False)
     """
-    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS)) and name.partition(".")[2].isidentifier()
-    return name in METRICS + SHIFTED + PLANTED + DATA or of_method
+    of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS, OF_CROWD)) and name.partition(".")[2].isidentifier()
+    return name in METRICS + SHIFTED + PLANTED or of_method
 
 
 def is_share(metric: str) -> bool:
@@ -61,4 +61,22 @@ def is_share(metric: str) -> bool:
     bool
         False for log loss, seconds, rank correlation and unknown figures.
     """
+    if metric.startswith((OF_CROWD, OF_ROUND)):
+        return is_spread(metric) or metric in _SHARES_OF_CROWD
     return metric.startswith(OF_LABELS) or (metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES)
+
+
+def is_spread(metric: str) -> bool:
+    """Return whether a metric is a standard deviation of shares, which is small and shown with one more digit.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric.
+
+    Returns
+    -------
+    bool
+        True for names such as crowd.truth_spread.
+    """
+    return metric.startswith((OF_CROWD, OF_ROUND)) and metric.endswith("_spread")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manyhands.reproduce.metric_names import OF_HISTORY, OF_LABELS, OF_ROUND, UNIFORM_PRIOR, is_share
+from manyhands.reproduce.metric_names import (
+    OF_CROWD,
+    OF_HISTORY,
+    OF_LABELS,
+    OF_ROUND,
+    UNIFORM_PRIOR,
+    is_share,
+    is_spread,
+)
 from manyhands.reproduce.pages import Page
 
 COLUMNS = ("data set", "method", "measured", "published", "verdict", "seeds")
@@ -210,7 +218,9 @@ def figure(value: float | None, deviation: float | None, metric: str, points: bo
     """
     if value is None:
         return ""
-    form = ".1f" if points and is_share(metric) else ".3f"
+    form = ".3f"
+    if points and is_share(metric):
+        form = ".2f" if is_spread(metric) else ".1f"
     if metric == "fit_seconds":
         form = ".0f" if value >= 10 else ".2g"
     elif form == ".3f" and abs(value) >= _LARGE:
@@ -240,7 +250,7 @@ def title(metric: str) -> str:
         return f"{title(metric.removesuffix(UNIFORM_PRIOR))} (uniform prior)"
     if metric.startswith(OF_LABELS):
         return f"label accuracy ({title(metric.removeprefix(OF_LABELS))})"
-    name = metric.removeprefix(OF_ROUND).removeprefix(OF_HISTORY)
+    name = metric.removeprefix(OF_ROUND).removeprefix(OF_HISTORY).removeprefix(OF_CROWD)
     return _TITLES.get(name, name.replace("_", " "))
 
 

@@ -105,7 +105,7 @@ def test_imputation_by_itself_is_self_crowd_with_one_round_over_all_pairs():
     X, votes = sparse_crowd()
     ours = quick().fit(X, votes)
     once = {"rounds": 1, "per_round": 10**6, "round_patience": None, "pseudo_weight": 1, "init": "identity"}
-    theirs = SelfCrowd(evidence="features", selection="confidence", **once, **NETWORK).fit(X, votes)
+    theirs = SelfCrowd.plus(evidence="features", selection="confidence", **once, **NETWORK).fit(X, votes)
     assert ours.imputed_annotations_ == theirs.pseudo_annotations_
     np.testing.assert_array_equal(ours.predict_proba(X), theirs.predict_proba(X))
 

@@ -1,5 +1,7 @@
 """Self-Crowd: selection against plain loops, limit cases, and the record of its rounds."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -25,8 +27,8 @@ NETWORK = QUICK | {"random_state": 0}
 
 
 def quick(**changes):
-    """A small network with a seed, without early stopping of rounds."""
-    return SelfCrowd(**(NETWORK | {"rounds": 2, "round_patience": None, "init": "identity"} | changes))
+    """A small network with a seed and held-out labels, without early stopping of rounds or weight decay."""
+    return SelfCrowd.plus(**(NETWORK | {"rounds": 2, "round_patience": None, "init": "identity"} | changes))
 
 
 def sparse_crowd(n_classes=3, n_items=60):
@@ -96,6 +98,40 @@ def test_pseudo_annotations_are_on_distinct_pairs_without_a_label(selection):
     np.testing.assert_array_equal(model.selected_counts_.sum(axis=0), np.bincount(chosen.label, minlength=3))
 
 
+def test_the_defaults_are_the_settings_of_the_paper():
+    """Those that the paper states; `plus` has other ones."""
+    stated = {"base": "crowd-layer", "evidence": "features", "selection": "balanced", "quota": "pool", "rounds": 14}
+    stated |= {"per_round": 0.018, "pseudo_weight": 1.0, "warm_start": False, "init": "identity", "hidden": (128,)}
+    stated |= {"dropout": 0.5, "learning_rate": 1e-3, "weight_decay": 5e-4, "batch_size": 512, "max_epochs": 25}
+    stated |= {"round_patience": None, "patience": None, "validation": 0.0}  # all labels, all rounds, all epochs
+    defaults, ours = SelfCrowd().get_params(), SelfCrowd.plus().get_params()
+    assert {name: defaults[name] for name in stated} == stated
+    changed = {"evidence": "labels", "rounds": 4, "round_patience": 2, "pseudo_weight": 0.3, "init": "dawid-skene"}
+    changed |= {"weight_decay": 0.0, "batch_size": 64, "max_epochs": 50, "patience": 10, "validation": 0.1}
+    assert ours == defaults | changed
+    assert SelfCrowd.plus(rounds=1, validation=0.3).get_params() == ours | {"rounds": 1, "validation": 0.3}
+
+
+def test_the_defaults_run_all_rounds_on_all_labels():
+    """14 rounds of 25 epochs; nothing is held out, and no round ends early."""
+    X, votes, _ = sparse_crowd()
+    model = SelfCrowd(random_state=0).fit(X, votes)
+    assert [epoch["round"] for epoch in model.history_] == [number for number in range(15) for _ in range(25)]
+    assert model.best_round_ == 14 and not any("heldout" in record for record in model.rounds_ + model.history_)
+    assert model.combined_counts_[0].sum() == votes.n_annotations
+    share = round(0.018 * (60 * votes.n_workers - votes.n_annotations))
+    assert model.pseudo_annotations_.n_annotations == 14 * share
+
+
+def test_weight_decay_acts_on_the_crowd_layer_too():
+    """With a large decay the matrices of all workers go to 0, from which labels are uniform."""
+    X, votes, _ = sparse_crowd()
+    settings = {"rounds": 1, "max_epochs": 200, "learning_rate": 0.03, "random_state": 0}
+    decayed = SelfCrowd(weight_decay=10.0, **settings).fit(X, votes)
+    np.testing.assert_allclose(decayed.confusion_, 1 / 3, atol=0.02)
+    assert np.abs(SelfCrowd(**settings).fit(X, votes).confusion_ - 1 / 3).max() > 0.2
+
+
 def test_each_round_is_recorded():
     """Counts, both imbalance ratios, the held-out log-likelihood; round 0 is the base method."""
     X, votes, _ = sparse_crowd()
@@ -106,7 +142,13 @@ def test_each_round_is_recorded():
     for record, selected, combined in zip(model.rounds_, model.selected_counts_, model.combined_counts_):
         assert record["combined_imbalance"] == imbalance(combined)
         assert record["round"] == 0 or record["selected_imbalance"] == imbalance(selected)
+        shares = [count / sum(combined.tolist()) for count in combined.tolist()]
+        middle = sum(shares) / len(shares)
+        spread = math.sqrt(sum((share - middle) ** 2 for share in shares) / len(shares))
+        assert record["combined_shares"] == pytest.approx(shares) and record["combined_spread"] == pytest.approx(spread)
+        assert record["round"] == 0 or record["selected_shares"] == pytest.approx(selected / selected.sum())
         assert np.isfinite(record["heldout"])
+    assert not [name for name in model.rounds_[0] if name.startswith("selected")]  # nothing was selected
     n_learnt = votes.n_annotations - round(0.2 * votes.n_annotations)
     assert model.combined_counts_[0].sum() == n_learnt
     np.testing.assert_array_equal(np.diff(model.combined_counts_, axis=0), model.selected_counts_[1:])
@@ -287,14 +329,13 @@ def test_a_saved_model_keeps_its_rounds(tmp_path):
 def test_the_order_of_imbalance_ratios_is_that_of_the_paper():
     """Balanced below random below confidence in every round, for labels and pseudo-annotations together."""
     data = make_self_crowd(random_state=0)
-    settings = {"hidden": (64,), "learning_rate": 1e-2, "max_epochs": 25, "batch_size": 64, "validation": 0.0}
+    settings = {"rounds": 5, "per_round": 800, "hidden": (64,), "learning_rate": 1e-2, "batch_size": 64}
     records = {
-        selection: SelfCrowd(
-            base="crowd-layer", selection=selection, rounds=5, per_round=800, init="identity", pseudo_weight=1.0,
-            evidence="features", round_patience=None, random_state=0, **settings,
-        ).fit(data.X, data.crowd.annotations).rounds_
+        selection: SelfCrowd(selection=selection, random_state=0, **settings)
+        .fit(data.X, data.crowd.annotations)
+        .rounds_
         for selection in ("balanced", "random", "confidence")
-    }  # fmt: skip
+    }
     r = {name: [one["combined_imbalance"] for one in rounds[1:]] for name, rounds in records.items()}
     assert np.all(np.less(r["balanced"], r["random"])) and np.all(np.less(r["random"], r["confidence"]))
     assert records["balanced"][1]["selected_imbalance"] < records["confidence"][1]["selected_imbalance"]
@@ -399,4 +440,4 @@ def test_bases_with_a_seed_or_equal_parameters_are_accepted():
 
 def test_an_interrupted_fit_with_warm_starts_resumes():
     """The network that is trained from round to round is restored as each round left it."""
-    check_resumed_fit_equals_uninterrupted_fit(SelfCrowd(warm_start=True, warm_epochs=4, round_patience=None))
+    check_resumed_fit_equals_uninterrupted_fit(SelfCrowd.plus(warm_start=True, warm_epochs=4, round_patience=None))

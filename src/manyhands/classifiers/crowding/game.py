@@ -69,8 +69,13 @@ class Game:
     generator_learning_rate: float
 
     def __post_init__(self) -> None:
-        self.network_adam = torch.optim.Adam(self.network.parameters(), lr=self.options.learning_rate)
-        self.generator_adam = torch.optim.Adam(self.generator.parameters(), lr=self.generator_learning_rate)
+        decay = self.crowd.context.options.weight_decay
+        self.network_adam = torch.optim.Adam(
+            self.network.parameters(), lr=self.options.learning_rate, weight_decay=decay
+        )
+        self.generator_adam = torch.optim.Adam(
+            self.generator.parameters(), lr=self.generator_learning_rate, weight_decay=decay
+        )
         self.discriminator_adam = torch.optim.Adam(
             self.discriminator.parameters(),
             lr=self.discriminator_options.learning_rate,

@@ -14,6 +14,7 @@ Neural sampling network for representation learning with crowdsourced labels:
    `plus_settings`      the parameters of `NeuCrowd.plus()`
 10. `options`           its groups: `Tuplets`, `LabelConfidence`, `SafetyAwareSampling`, `TupletLoss`, `LogisticHead`,
                         `HeldoutSearch`
+11. `heldout_regression` the same search for the other representation learners, so that tables compare like with like
 """
 
 from manyhands.representation.neucrowd.options import (

@@ -6,7 +6,7 @@ import torch
 
 from manyhands import Contrastive, Lifted, MajorityVote, Triplet
 from manyhands.exceptions import ParameterError
-from manyhands.representation.heldout_regression import HeldoutRegression
+from manyhands.representation.neucrowd.heldout_regression import HeldoutRegression
 from manyhands.representation.neucrowd.linear_head import GRIDS, regressions
 from manyhands.testing.learners import QUICK, add_noise
 from manyhands.testing.small_crowds import feature_crowd
