@@ -204,7 +204,7 @@ NOISE_LAYERS = {"crowd-layer", "conal", "spee-lfc", "trace-reg"}
 BUILT_ON = {
     "classifiers.self_crowd.self_crowd": NOISE_LAYERS,
     "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
-    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding-plus"},
+    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
 }
 
 
