@@ -18,11 +18,14 @@ from manyhands.reproduce.tables import Row
 
 # Registry name -> revision, from 2 on.
 REVISIONS: dict[str, int] = {
+    "difficulty-em": 2,  # gradient through difficulty, one Newton step a pass
+    "fixed-difficulty-em": 2,  # vote shares as prior, plain, one Newton step a pass, not accelerated
     "crowd-layer-gan": 2,  # the printed discriminator, all pairs
     "crowd-layer-generator": 2,  # the published CrowdInG imputes, all pairs
     "crowd-layer-graph": 2,  # all pairs
     "crowd-layer-self": 2,  # all pairs
     "crowding": 2,  # the printed discriminator, label correlation and generator loss
+    "iced": 2,  # the paper to the letter: hard counts, estimated prior, all candidates, R x m items, frozen decoder
     "neucrowd": 3,  # 2: weight decay by the optimizer; 3: ReLU, warm-up, search of settings and C on held-out items
     "neucrowd-plus": 3,  # 3: its first epoch, the warm-up, can no longer be the best
     "self-crowd": 2,  # the paper's settings are the defaults

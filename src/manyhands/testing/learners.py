@@ -22,7 +22,13 @@ M = TypeVar("M", bound=BaseEstimator)
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 _FEW_ROUNDS = {"rounds": 2, "members": 2, "generator_epochs": 2, "discriminator_epochs": 1, "adversarial_epochs": 2}
 _FEW_ROUNDS |= {"generator__epochs": 2, "discriminator__epochs": 1, "adversarial__epochs": 2}  # in groups of options
-_LITTLE_WORK = {"tuplets__batches_per_epoch": 1, "labels": "majority-vote", "aggregator": "dawid-skene"}
+_LITTLE_WORK = {
+    "tuplets__batches_per_epoch": 1,
+    "search": None,
+    "warm_up": 1,
+    "labels": "majority-vote",
+    "aggregator": "dawid-skene",
+}
 EPOCHS = 7  # more than the five of a warm-up, so that every phase of a training is reached
 
 
