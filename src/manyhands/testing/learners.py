@@ -47,7 +47,10 @@ def quick_copy(method: M, /, **changes: Any) -> M:
     BaseEstimator
         An unfitted copy with a seed; small where it is a network.
     """
-    copy: M = copy_of(method, **(known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK) | changes))
+    small = known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK)
+    groups = {name.partition("__")[0] for name in changes if "__" in name}
+    small = {name: value for name, value in small.items() if value is not None or name not in groups}
+    copy: M = copy_of(method, **(small | changes))
     return copy
 
 
