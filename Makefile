@@ -39,8 +39,13 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 .PHONY: demo test test-fast test-all test-slow test-machines mutants lint bench learners clean
 .DEFAULT_GOAL := test
 
-$(VENV)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+# The package alone, without torch and test tools: all that the demo needs.
+$(VENV)/base: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) -e .
+	touch $@
+
+$(VENV)/ready: $(VENV)/base
 	$(BIN)/python $(PIP) -e '.[dev,learn,plot]'
 	touch $@
 
@@ -49,7 +54,7 @@ $(BENCH)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands
 	$(BENCH)/bin/python $(PIP) -e '.[bench,learn]'
 	touch $@
 
-demo: $(VENV)/ready
+demo: $(VENV)/base
 	$(BIN)/manyhands demo -o demo --force
 
 test-fast: $(VENV)/ready

@@ -61,7 +61,7 @@ def main() -> None:
         return found
 
     timed_select = timed(selecting, SelfCrowd._select)
-    model = SelfCrowd(base=given.base, rounds=1, max_epochs=2, warm_start=True, batch_size=256, random_state=0)
+    model = SelfCrowd.plus(base=given.base, rounds=1, max_epochs=2, warm_start=True, batch_size=256, random_state=0)
     with (
         patch.object(SelfCrowd, "_select", select),
         patch.object(NoiseModel, "train", timed(training, NoiseModel.train)),

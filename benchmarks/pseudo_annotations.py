@@ -1,7 +1,8 @@
 """Self-Crowd's pseudo-annotations of the rarest class: `python benchmarks/pseudo_annotations.py [--seeds 3]`.
 
-For each crowd of the table self-crowd/imbalanced: the number of pseudo-annotations of the rarest class after four
-rounds, the share of them on items of that class, and the share of workers whose accuracy is below one half.
+For each crowd of the tables self-crowd/two-classes and self-crowd/imbalanced, with `SelfCrowd.plus`: the number of
+pseudo-annotations of the rarest class after four rounds, the share of them on items of that class, and the share of
+workers whose accuracy is below one half.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
-    table = load_table("self-crowd/imbalanced")
+    tables = [load_table(name) for name in ("self-crowd/two-classes", "self-crowd/imbalanced")]
     print("| crowd | pseudo-annotations of the rarest class | on its items | by workers below one half |")
     print("| --- | --- | --- | --- |")
-    for dataset in table.datasets:
+    for table, dataset in [(one, dataset) for one in tables for dataset in one.datasets]:
         found = []
         for seed in table.seed_list[: given.seeds]:
             part = make_part(dataset, seed, table.first_seed)
-            model = SelfCrowd(round_patience=None, random_state=seed).fit(part.X, part.annotations)
+            model = SelfCrowd.plus(round_patience=None, random_state=seed).fit(part.X, part.annotations)
             classes = part.annotations.classes.tolist()
             truth = np.array([classes.index(value) for value in np.asarray(part.y_train).tolist()])
             rare = np.bincount(truth, minlength=len(classes)).argmin()

@@ -18,6 +18,11 @@ def quick(**changes):
     return CrowdInG.plus().set_params(**(NETWORK | FEW | changes))
 
 
+def published(**changes):
+    """`CrowdInG()` with a small network and few epochs."""
+    return CrowdInG().set_params(**(NETWORK | FEW | changes))
+
+
 def sparse_crowd(n_classes=3, n_items=60, accuracy=0.8, noise=0.0):
     """Two labels on each item, most of them correct; with more noise, features are less informative."""
     X, votes, truth = feature_crowd(n_classes, n_items=n_items, accuracy=accuracy)
@@ -31,11 +36,11 @@ def games_of(monkeypatch):
     return games
 
 
-def game_of(monkeypatch, **changes):
+def game_of(monkeypatch, method=quick, **changes):
     """The game before its first mini-batch, and that mini-batch."""
     games = games_of(monkeypatch)
     X, votes, _ = sparse_crowd(noise=3.0)
-    quick(**({"generator__learning_rate": 0.01, "generator__epochs": 20} | changes)).fit(X, votes)
+    method(**({"generator__learning_rate": 0.01, "generator__epochs": 20} | changes)).fit(X, votes)
     (game,) = games
     batch = next(iter(game.crowd.context.batches(batch_size=game.options.batch_size)))
     torch.manual_seed(0)

@@ -21,6 +21,7 @@ LAYERS = [
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix"),
     ("annotations", "estimator", "features", "feature_names"),
+    ("label_splits",),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),
@@ -203,7 +204,7 @@ NOISE_LAYERS = {"crowd-layer", "conal", "spee-lfc", "trace-reg"}
 BUILT_ON = {
     "classifiers.self_crowd.self_crowd": NOISE_LAYERS,
     "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
-    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding-plus"},
+    "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
 }
 
 

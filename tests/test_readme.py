@@ -147,3 +147,16 @@ def test_parts_of_the_package_load_on_first_use():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False", "make_crowd", "check_aggregator"]
+
+
+def test_the_first_commands_run_as_they_stand(tmp_path, monkeypatch):
+    """A newcomer copies them from the first block of the README, in a checkout."""
+    from manyhands.cli.app import run
+
+    block = (ROOT / "README.md").read_text(encoding="utf-8").split("```")[1]
+    commands = [line.split("#")[0].split()[2:] for line in block.splitlines() if line.startswith("$ manyhands ")]
+    assert len(commands) == 3
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert [run(command) for command in commands] == [0, 0, 0]
+    assert (tmp_path / "out" / "labels.csv").is_file()

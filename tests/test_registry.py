@@ -98,11 +98,11 @@ def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
 def test_the_name_of_a_class_is_that_of_its_plain_constructor():
     """Variants with other constructors or fixed parameters share it; a class outside the registry has none."""
     named = {name: registry.name_of(registry.get(name)) for name in registry.names()}
-    variants = {name for name in named if name.startswith("crowd-layer-")}  # of one class, which has one name
+    variants = {name for name in named if registry._METHODS[name][1]}  # of a class, which has one name
     plus = {name for name in named if name.endswith("-plus")}
     assert plus == {f"{name}-plus" for name in ("crowding", "difficulty-em", "iced", "neucrowd", "self-crowd")}
     assert all(name == known for name, known in named.items() if name not in variants | plus)
-    assert {named[name] for name in variants} == {"crowd-layer-gan"}
+    assert {named[name] for name in variants} == {"crowd-layer-gan", "doctor-net", "spee-lfc", "contrastive"}
     assert all(named[name] == name.removesuffix("-plus") for name in plus)
     assert registry.name_of(type("Other", (registry.get("raykar"),), {})) is None
 

@@ -2,6 +2,7 @@
 
 ManyhandsError
 ├── AnnotationError       the labels cannot be used                     (also a ValueError)
+│   └── SeveralQuestionsError   the export answers several questions, and none was chosen
 ├── AlignmentError        two inputs do not describe the same items     (also a ValueError)
 ├── ParameterError        a parameter is out of its range               (also a ValueError)
 ├── NotFittedError        results were requested before `fit`           (also an AttributeError)
@@ -14,6 +15,8 @@ ManyhandsError
 CrowdWarning              the result is valid, but the labels limit its meaning, or an input could not be checked
 """
 
+from collections.abc import Sequence
+
 
 class ManyhandsError(Exception):
     """Base class of all errors that manyhands raises on purpose; `except ManyhandsError` catches them all."""
@@ -21,6 +24,22 @@ class ManyhandsError(Exception):
 
 class AnnotationError(ManyhandsError, ValueError):
     """The labels cannot be used; the message names the row and what to do."""
+
+
+class SeveralQuestionsError(AnnotationError):
+    """The export holds answers to several questions, and none was chosen.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+    questions : sequence of str, default=()
+        Names of the questions.
+    """
+
+    def __init__(self, message: str, questions: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.questions = tuple(questions)
 
 
 class AlignmentError(ManyhandsError, ValueError):

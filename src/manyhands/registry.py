@@ -31,6 +31,7 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),
 }
 
+_DOCTOR_NET = "manyhands.classifiers.doctor_net:DoctorNet"  # three ways to weight the heads
 _IMPUTED = "manyhands.classifiers.imputation.imputed_crowd_layer:ImputedCrowdLayer"  # four models that impute
 _NEUCROWD = "manyhands.representation.neucrowd.neucrowd:NeuCrowd"  # a representation learner that classifies too
 
@@ -40,16 +41,18 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "conal": ("manyhands.classifiers.conal:CoNAL", {}),
     "cpc": ("manyhands.classifiers.cpc.cpc:CPC", {}),
     "crowd-layer": ("manyhands.classifiers.crowd_layer:CrowdLayer", {}),
-    "crowd-layer-gan": (_IMPUTED, {"imputer": "gan", "most_likely": False}),
-    "crowd-layer-generator": (_IMPUTED, {"imputer": "generator", "most_likely": False}),
-    "crowd-layer-graph": (_IMPUTED, {"imputer": "graph"}),
-    "crowd-layer-self": (_IMPUTED, {"imputer": "self"}),
+    "crowd-layer-gan": (_IMPUTED, {"imputer": "gan"}),
+    "crowd-layer-generator": (_IMPUTED, {"imputer": "generator"}),
+    "crowd-layer-graph": (_IMPUTED, {"imputer": "graph", "most_likely": True}),
+    "crowd-layer-self": (_IMPUTED, {"imputer": "self", "most_likely": True}),
     "crowding": ("manyhands.classifiers.crowding.crowding:CrowdInG", {}),
     "crowding-plus": ("manyhands.classifiers.crowding.crowding:CrowdInG.plus", {}),
     "difficulty-em": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM", {}),
     "difficulty-em-plus": ("manyhands.classifiers.difficulty.difficulty_em:DifficultyEM.plus", {}),
     "difficulty-network": ("manyhands.classifiers.difficulty.difficulty_network:DifficultyNetwork", {}),
-    "doctor-net": ("manyhands.classifiers.doctor_net:DoctorNet", {}),
+    "doctor-net": (_DOCTOR_NET, {}),
+    "doctor-net-biwdn": (_DOCTOR_NET, {"weights": "item-bottleneck"}),
+    "doctor-net-iwdn": (_DOCTOR_NET, {"weights": "item"}),
     "fixed-difficulty-em": ("manyhands.classifiers.difficulty.fixed_difficulty_em:FixedDifficultyEM", {}),
     "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
     "iced-plus": ("manyhands.classifiers.iced.iced:ICED.plus", {}),
@@ -61,6 +64,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "self-crowd": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd", {}),
     "self-crowd-plus": ("manyhands.classifiers.self_crowd.self_crowd:SelfCrowd.plus", {}),
     "spee-lfc": ("manyhands.classifiers.spee_lfc:SpeeLFC", {}),
+    "spee-lfc-d": ("manyhands.classifiers.spee_lfc:SpeeLFC", {"difficulty": True}),
     "trace-reg": ("manyhands.classifiers.trace_reg:TraceReg", {}),
     "two-stage": ("manyhands.classifiers.two_stage:TwoStage", {}),
 }
@@ -72,6 +76,7 @@ _REPRESENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "neucrowd": (_NEUCROWD, {}),
     "neucrowd-plus": (f"{_NEUCROWD}.plus", {}),
     "rll": ("manyhands.representation.rll:RLL", {}),
+    "siamese": ("manyhands.representation.contrastive:Contrastive", {"loss": "koch"}),
     "triplet": ("manyhands.representation.triplet:Triplet", {}),
 }
 

@@ -1,13 +1,17 @@
-"""SpeeLFC: limit cases, initial matrices and loss."""
+"""SpeeLFC: limit cases, initial matrices and loss; SpeeLFC-D: what the difficulty is and what it explains."""
 
 import numpy as np
 import pytest
+import torch
 
-from manyhands import SpeeLFC, TraceReg, TwoStage
+from manyhands import Annotations, SelfCrowd, SpeeLFC, TraceReg, TwoStage, load_model
 from manyhands.classifiers import spee_lfc, trace_reg
+from manyhands.features import as_rows
+from manyhands.nn.inference import outputs
 from manyhands.nn.worker_layers import Confusion
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd, with_unlabelled
+from reference.slow_networks import slow_softmax
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -75,3 +79,81 @@ def test_the_loss_is_the_negative_log_likelihood_of_the_labels():
         for i, w, label in zip(votes.item, votes.worker, votes.label)
     ]
     assert model.history_[0]["loss"] == pytest.approx(np.mean(terms), rel=1e-5)
+
+
+def test_the_loss_with_difficulty_is_the_negative_log_likelihood_of_the_labels():
+    """In an epoch of almost no change, by loops; before training all difficulties are 1 and it is the loss without."""
+    X, votes, _ = feature_crowd(3)
+    still = {"learning_rate": 1e-9, "max_epochs": 1, "batch_size": 60, "patience": None}
+    model, plain = quick(difficulty=True, **still).fit(X, votes), quick(**still).fit(X, votes)
+    np.testing.assert_allclose(model.difficulty_, 1, rtol=1e-5)
+    np.testing.assert_allclose(model.confusion_, plain.confusion_, rtol=1e-5)
+    proba = model.predict_proba(X)
+    terms = [
+        -np.log(sum(proba[i, k] * model.confusion_[w, k, label] for k in range(3)))
+        for i, w, label in zip(votes.item, votes.worker, votes.label)
+    ]
+    assert model.history_[0]["loss"] == pytest.approx(np.mean(terms), rel=1e-5)
+    assert not hasattr(plain, "difficulty_")
+
+
+def crowd_with_hard_items():
+    """Three classes; on items with a negative last feature labels are drawn at random."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(300) % 3
+    hard = rng.random(300) < 0.5
+    X = np.column_stack([4 * np.eye(3)[truth] + rng.normal(size=(300, 3)), np.where(hard, -1, 1)])
+    label = np.where(hard[:, None], rng.integers(0, 3, (300, 4)), truth[:, None])
+    return X, Annotations.from_matrix(label), hard
+
+
+def test_items_on_which_workers_guess_are_difficult():
+    """Also new ones."""
+    X, votes, hard = crowd_with_hard_items()
+    model = quick(difficulty=True, max_epochs=60, patience=None).fit(X, votes)
+    assert np.median(model.difficulty_[hard]) > 2 * np.median(model.difficulty_[~hard])
+    scale = outputs(model.module_.scale, as_rows(X[::-1])).squeeze(1).numpy()
+    np.testing.assert_allclose(1 / scale[::-1], model.difficulty_, rtol=1e-6)
+
+
+def test_confusions_with_difficulty_are_means_over_the_items_of_a_worker():
+    """By loops over the labels, from the parameters of the layer; rows sum to 1."""
+    X, votes, _ = crowd_with_hard_items()
+    layer = []
+
+    class Kept(spee_lfc.ScaledConfusionNoise):
+        def new_layer(self, context):
+            layer.append(super().new_layer(context))
+            return layer[-1]
+
+    model = quick(difficulty=True, max_epochs=10)
+    model.noise_model = lambda: Kept(0.8, 32)
+    model.fit(X, with_unlabelled(votes)[:300])
+    free = layer[0].own.weight.detach().view(5, 3, 3).transpose(1, 2).double().numpy()  # stored with the label first
+    for w in range(4):
+        each = [
+            [slow_softmax((free[w, k] / model.difficulty_[i]).tolist()) for k in range(3)]
+            for i in votes.item[votes.worker == w]
+        ]
+        np.testing.assert_allclose(model.confusion_[w], np.mean(each, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(model.confusion_[4].diagonal(), 0.8, rtol=1e-5)  # no labels
+    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1, rtol=1e-12)
+
+
+def test_a_saved_model_keeps_the_difficulty_of_new_items(tmp_path):
+    """The network of d is stored with the classifier."""
+    X, votes, _ = crowd_with_hard_items()
+    model = quick(difficulty=True, difficulty_hidden=5).fit(X, votes)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    new = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    assert again.module_.scale.layers[1].out_features == 5
+    np.testing.assert_array_equal(again.module_.scale(new).detach(), model.module_.scale(new).detach())
+    np.testing.assert_array_equal(again.difficulty_, model.difficulty_)
+
+
+def test_other_methods_can_be_built_on_it():
+    """Self-Crowd predicts pseudo-annotations with the label distribution of each worker on each item."""
+    X, votes, truth = feature_crowd(3)
+    model = SelfCrowd(SpeeLFC(difficulty=True), rounds=1, random_state=0, **QUICK).fit(X, votes)
+    assert np.mean(model.predict(X) == votes.classes[truth]) > 0.8

@@ -88,8 +88,12 @@ def test_words_go_to_stderr(sample, capsys):
     ],
 )
 def test_several_questions_are_listed(name, questions, capsys):
-    """The sentence names them, on stderr and as an object for --json."""
-    assert run(["inspect", str(SAMPLES / name), "--json"]) == 3
+    """All are described, on the screen and as an object for --json; other commands ask for one of them."""
+    assert run(["inspect", str(SAMPLES / name), "--json"]) == 0
+    assert [row["question"] for row in json.loads(capsys.readouterr().out)["questions"]] == questions
+    assert run(["inspect", str(SAMPLES / name)]) == 0
+    assert "--question NAME" in capsys.readouterr().err
+    assert run(["aggregate", str(SAMPLES / name), "--json"]) == 3
     out, err = capsys.readouterr()
     assert all(question in err for question in questions) and "--question NAME" in err
     assert json.loads(out)["error"]["code"] == 3 and questions[0] in json.loads(out)["error"]["message"]

@@ -49,10 +49,18 @@ def test_the_generator_equals_the_reference(x, pairs):
     torch.testing.assert_close(one, generated(generator, x, pairs, noise[:1].expand(4, -1)))
 
 
+@pytest.mark.parametrize("perceptron", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("spread", [None, torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])])
 @torch.no_grad()
-def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, spread):
-    discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, spread=spread, size=5).eval()
+def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, spread, residual, perceptron):
+    """In the printed form (linear v, a trainable W) and in that of the authors' code."""
+    how = {"residual": residual, "perceptron": perceptron}
+    discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, spread=spread, size=5, **how).eval()
+    assert (discriminator.mix is None) == (spread is None or residual)
+    if discriminator.mix is not None:
+        torch.testing.assert_close(discriminator.mix, torch.eye(5))
+        discriminator.mix += torch.randn(5, 5)
     seen, label = discriminator.inputs(x), torch.tensor(LABEL)
     triples = [(x[i].tolist(), w, y) for i, w, y in zip(ROW, WORKER, LABEL)]
     expected = [slow_logit(discriminator, *triple) for triple in triples]
@@ -66,7 +74,16 @@ def test_discriminator_and_auxiliary_network_equal_the_reference(x, pairs, sprea
 @settings(max_examples=40)
 @given(annotations(n_classes=3))
 def test_label_adjacency_equals_the_reference(votes):
-    np.testing.assert_allclose(label_adjacency(votes), slow_adjacency(votes, votes.n_classes), atol=1e-12)
+    for symmetric in (True, False):
+        found = label_adjacency(votes, symmetric=symmetric)
+        np.testing.assert_allclose(found, slow_adjacency(votes, votes.n_classes, symmetric), atol=1e-12)
+    np.testing.assert_allclose(label_adjacency(votes, symmetric=False).sum(axis=1), 1.0)
+
+
+def test_the_weight_of_label_correlation_is_trained(x, pairs):
+    discriminator = Discriminator(N_FEATURES, N_CLASSES, N_WORKERS, spread=torch.eye(N_CLASSES), size=5)
+    discriminator.logits(discriminator.inputs(x), pairs).sum().backward()
+    assert discriminator.mix.grad.abs().sum() > 0
 
 
 @torch.no_grad()

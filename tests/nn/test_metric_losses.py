@@ -12,6 +12,7 @@ from manyhands.nn.metric_losses import (
     contrastive_loss,
     lifted_loss,
     semi_hard_loss,
+    siamese_loss,
     squared_distances,
     triplet_center_loss,
     triplet_loss,
@@ -21,6 +22,7 @@ from reference.slow_metric_losses import (
     slow_contrastive,
     slow_lifted,
     slow_semi_hard,
+    slow_siamese,
     slow_triplet,
     slow_triplet_center,
     slow_tuplet,
@@ -49,6 +51,27 @@ def test_losses_of_a_batch_equal_the_reference(name, seed):
         points, target = batch(seed, n_classes)
         expected = reference(points.tolist(), target.tolist(), margin)
         assert loss(points, target, margin).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(seeds())
+def test_the_siamese_loss_equals_the_reference(seed):
+    """With three classes, with a single one, and with as many classes as points."""
+    weight, bias = torch.tensor([-0.7, 0.4], dtype=torch.float64), torch.tensor(0.3, dtype=torch.float64)
+    for n_classes in (1, 3):
+        points, target = batch(seed, n_classes)
+        for classes in (target, torch.arange(9)):
+            expected = slow_siamese(points.tolist(), classes.tolist(), weight.tolist(), bias.item())
+            assert siamese_loss(points, classes, weight, bias).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_siamese_loss_is_low_for_separated_classes():
+    """Unlike the losses with a margin it never reaches 0; at identical points its gradient is finite."""
+    weight, bias = torch.tensor([-5.0, -5.0]), torch.tensor(10.0)
+    points = torch.tensor([[0.0, 0.0], [0.0, 0.0], [9.0, 0.0], [9.0, 0.0]], requires_grad=True)
+    loss = siamese_loss(points, torch.tensor([0, 0, 1, 1]), weight, bias)
+    loss.backward()
+    assert 0 < loss.item() < 1e-4 and torch.isfinite(points.grad).all()
+    assert siamese_loss(points, torch.tensor([0, 1, 0, 1]), weight, bias).item() > 5
 
 
 @given(seeds())

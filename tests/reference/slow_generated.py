@@ -49,16 +49,18 @@ def slow_matrices(discriminator):
         return matrix
     size, labels = range(len(matrix[0])), range(len(matrix))
     rows = spread.tolist()
-    return [
-        [[matrix[c][i][j] + sum(rows[c][d] * matrix[d][i][j] for d in labels) for j in size] for i in size]
-        for c in labels
-    ]
+    smoothed = [[[sum(rows[c][d] * matrix[d][i][j] for d in labels) for j in size] for i in size] for c in labels]
+    if discriminator.mix is None:
+        return [[[matrix[c][i][j] + smoothed[c][i][j] for j in size] for i in size] for c in labels]
+    w = discriminator.mix.tolist()
+    return [[[sum(smoothed[c][i][k] * w[k][j] for k in size) for j in size] for i in size] for c in labels]
 
 
 def slow_codes(discriminator, x, worker):
     """Embeddings u of the worker and v of the item."""
-    _, first, _, second = discriminator.item
-    return discriminator.codes.free[worker].tolist(), linear(second, relu(linear(first, x)))
+    _, *hidden, last = discriminator.item
+    v = relu(linear(hidden[0], x)) if hidden else x
+    return discriminator.codes.free[worker].tolist(), linear(last, v)
 
 
 def slow_logit(discriminator, x, worker, label):
@@ -81,14 +83,20 @@ def slow_log_truth(discriminator, x, worker, label):
     return log_softmax(linear(discriminator.out, relu([sum(column) for column in zip(*parts)])))
 
 
-def slow_adjacency(votes, n_classes):
-    """(A + I) / 2 by comparing every two labels of every item."""
+def slow_adjacency(votes, n_classes, symmetric):
+    """Normalised A + I by comparing every two labels of every item: D^-1/2 (A + I) D^-1/2, or rows of sum 1."""
     together = [[0.0] * n_classes for _ in range(n_classes)]
     triples = list(zip(votes.item.tolist(), votes.worker.tolist(), votes.label.tolist()))
     for a, (item, _, label) in enumerate(triples):
         for b, (other_item, _, other) in enumerate(triples):
             if a != b and item == other_item:
                 together[label][other] += 1
+    if symmetric:
+        degree = [sum(row) + 1 for row in together]
+        return [
+            [(together[c][d] + (c == d)) / math.sqrt(degree[c] * degree[d]) for d in range(n_classes)]
+            for c in range(n_classes)
+        ]
     for c, row in enumerate(together):
         total = sum(row)
         together[c] = [n / total for n in row] if total else [float(c == d) for d in range(n_classes)]

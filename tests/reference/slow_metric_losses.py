@@ -28,6 +28,18 @@ def slow_contrastive(points, target, margin):
     return slow_mean(losses)
 
 
+def slow_siamese(points, target, weight, bias):
+    """Half the mean cross-entropy of "one class" over the pairs of one class, and half that over the others."""
+    losses = {True: [], False: []}
+    for i in range(len(points)):
+        for j in range(i + 1, len(points)):
+            logit = bias + math.fsum(w * abs(a - b) for w, a, b in zip(weight, points[i], points[j]))
+            p_same = 1 / (1 + math.exp(-logit))
+            same = target[i] == target[j]
+            losses[same].append(-math.log(p_same if same else 1 - p_same))
+    return (slow_mean(losses[True]) + slow_mean(losses[False])) / 2
+
+
 def slow_triplet(anchors, positives, negatives, margin):
     """Mean over triplets of max(0, D(a, p)^2 - D(a, n)^2 + m)."""
     return slow_mean(

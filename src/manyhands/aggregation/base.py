@@ -22,7 +22,7 @@ from manyhands.em.priors import gold_codes
 from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
-from manyhands.heldout import align, heldout_log_likelihood
+from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
 from manyhands.validation import check_annotations
 
 
@@ -169,9 +169,7 @@ class Aggregator(BaseEstimator, ABC):
     def score(self, annotations: Annotations) -> float:
         """Mean held-out log-likelihood of labels that `fit` did not see; no truth is needed.
 
-        The computation is the same for every method, so that scores are comparable: confusion matrices are estimated
-        from the training posterior and shrunk toward the pooled one, then each label has the likelihood sum_k p(k | the
-        other labels of the item) confusion[worker, k, label]. See `manyhands.heldout`.
+        The mean of `score_labels`; `score_kind` says which likelihood a label has.
 
         Parameters
         ----------
@@ -183,9 +181,41 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
+        return mean_score(self.score_labels(annotations))
+
+    def score_labels(self, annotations: Annotations) -> Array:
+        """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
+
+        p(label | k, ...) is the confusion matrix of the worker, estimated from the training posterior and shrunk
+        toward the pooled one, or that of the method where it models the difficulty of items (`score_kind`). Both sum
+        to 1 over the labels, so that scores are comparable. See `manyhands.heldout`.
+
+        Parameters
+        ----------
+        annotations : Annotations
+            Held-out labels.
+
+        Returns
+        -------
+        ndarray of shape (n_annotations,)
+            In the order of the annotations.
+        """
         self._check_fitted()
         check_annotations(annotations)
-        return heldout_log_likelihood(self._training, self.posterior_, self._align(annotations))
+        aligned = self._align(annotations)
+        own = self._label_given_truth(aligned)
+        return leave_one_out_log_likelihoods(self._training, self.posterior_, aligned, own)
+
+    @property
+    def score_kind(self) -> str:
+        """Likelihood of a label in `score`: "own" (of the method), or "confusion matrices" (the common recipe)."""
+        self._check_fitted()
+        is_own = type(self)._label_given_truth is not Aggregator._label_given_truth
+        return OWN if is_own else COMMON
+
+    def _label_given_truth(self, annotations: Annotations) -> Array | None:
+        """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""
+        return None
 
     @abstractmethod
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:

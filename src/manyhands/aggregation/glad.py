@@ -23,6 +23,7 @@ from manyhands.annotations import Annotations
 from manyhands.em.driver import run_em
 from manyhands.em.kernels import Array
 from manyhands.em.priors import FixedPrior, class_prior
+from manyhands.noise.label_scores import right_or_wrong
 from manyhands.validation import Constraint, Number, Probabilities
 
 
@@ -136,8 +137,17 @@ class GLAD(Aggregator):
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items of `fit` keep their difficulty, others have the prior mean."""
-        row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
-        row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
-        params = GLADParams(self._ability, np.where(row >= 0, self._ease[row], PRIOR_MEAN), self._log_prior)
+        params = GLADParams(self._ability, self._ease_of(annotations), self._log_prior)
         steps = GLADSteps.of(annotations, FixedPrior(self._log_prior), gold)
         return steps.e_step(steps.logit(params), self._log_prior)[0].T.copy()
+
+    def _label_given_truth(self, annotations: Annotations) -> Array:
+        """Log p(label | truth, ability, ease); the ease is that of the training labels, or the prior mean."""
+        logit = self._ability[annotations.worker] * elementary.exp(self._ease_of(annotations))[annotations.item]
+        return right_or_wrong(annotations, np.repeat(logit[:, None], annotations.n_classes, axis=1))
+
+    def _ease_of(self, annotations: Annotations) -> Array:
+        """Ease of these items as estimated by `fit`; the prior mean of others."""
+        row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
+        row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
+        return np.where(row >= 0, self._ease[row], PRIOR_MEAN)

@@ -25,6 +25,7 @@ from manyhands.em.kernels import Array
 from manyhands.em.priors import ClassPrior, class_prior
 from manyhands.em.starts import initial_posterior
 from manyhands.noise.difficulty import EASIEST, Abilities, log_votes, vote_easiness, with_floor
+from manyhands.noise.label_scores import label_given_truth, other_votes_easiness
 from manyhands.validation import Constraint, Number, OneOf, Probabilities
 
 
@@ -198,12 +199,26 @@ class VoteDifficultyEM(Aggregator):
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items of `fit` keep their difficulty, that of others follows from their labels."""
-        row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
-        row = np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()])
+        row = self._row_of(annotations)
         new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
         new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
         return posterior_from_joint(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
+
+    def _label_given_truth(self, annotations: Annotations) -> Array:
+        """Log p(label | truth, ability, d); d comes from the training labels, of new items from their other labels."""
+        average = EASIEST if self.difficulty == "constant" else float(self._d.mean())
+        new = np.full(annotations.n_annotations, average)
+        if self.difficulty == "votes":
+            bare = other_votes_easiness(annotations, without=np.nan)
+            new = np.where(np.isnan(bare), average, with_floor(bare, self.floor_))
+        row = self._row_of(annotations)[annotations.item]
+        return label_given_truth(annotations, self._workers, np.where(row >= 0, self._d[row], new))
+
+    def _row_of(self, annotations: Annotations) -> npt.NDArray[np.intp]:
+        """Position of these items in `fit`, -1 for those that it did not see."""
+        row_of = {item: i for i, item in enumerate(self.item_ids_.tolist())}
+        return np.array([row_of.get(item, -1) for item in annotations.item_ids.tolist()], np.intp)
 
 
 @dataclass(frozen=True)

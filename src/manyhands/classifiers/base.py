@@ -21,8 +21,17 @@ from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError
 from manyhands.feature_names import Names
-from manyhands.features import Rows
-from manyhands.heldout import align, class_shares, predictive_log_likelihood, worker_confusions
+from manyhands.features import Rows, as_rows
+from manyhands.heldout import (
+    COMMON,
+    OWN,
+    align,
+    class_shares,
+    known_workers,
+    label_log_likelihoods,
+    mean_score,
+    worker_confusions,
+)
 from manyhands.validation import check_annotations
 
 if TYPE_CHECKING:
@@ -73,6 +82,7 @@ class CrowdClassifier(BaseEstimator, ABC):
     _row_shape: tuple[int, ...]
     _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`; the last is that of an unseen worker
     _shares: Array  # (n_classes,) for `score`
+    _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
     def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
         """Learn from features and labels.
@@ -129,10 +139,7 @@ class CrowdClassifier(BaseEstimator, ABC):
     def score(self, X: Any, annotations: Annotations) -> float:
         """Return the mean log-likelihood of held-out annotations; no truth is needed.
 
-        The formula is the same for every method, so that scores can be compared: the mean over labels of
-        log sum_k p(k | x) confusion[worker, k, label], with confusion matrices from the training posterior, shrunk
-        toward the mean confusion matrix of the crowd. p(k | x) is taken under the class frequencies of the training
-        items, even where `predict_proba` assumes a uniform class prior.
+        The mean of `score_labels`; `score_kind` says which likelihood a label has.
 
         Parameters
         ----------
@@ -144,7 +151,31 @@ class CrowdClassifier(BaseEstimator, ABC):
         Returns
         -------
         float
-            The higher, the better.
+            The higher, the better; NaN without labels.
+        """
+        return mean_score(self.score_labels(X, annotations))
+
+    def score_labels(self, X: Any, annotations: Annotations) -> Array:
+        """Return the log-likelihood of each held-out label given the features of its item.
+
+        A method whose noise depends on the item (difficulty, instance-dependent noise) has a likelihood of its own,
+        p(label | x, worker). For all others it is log sum_k p(k | x) confusion[worker, k, label], with confusion
+        matrices from the training posterior, shrunk toward the mean confusion matrix of the crowd; so it is for workers
+        of whom a method with a likelihood of its own has no model. Both sum to 1 over the labels, so that scores are
+        comparable. p(k | x) is taken under the class frequencies of the training items, even where `predict_proba`
+        assumes a uniform class prior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, ...)
+            Features of the held-out items.
+        annotations : Annotations
+            Labels of these items.
+
+        Returns
+        -------
+        ndarray of shape (n_annotations,)
+            In the order of the annotations.
         """
         self._check_fitted()
         check_annotations(annotations)
@@ -154,7 +185,17 @@ class CrowdClassifier(BaseEstimator, ABC):
             raise AlignmentError(
                 f"X has {len(proba)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
             )
-        return predictive_log_likelihood(self._training_prior_proba(proba), self._confusions, self._shares, aligned)
+        proba = self._training_prior_proba(proba)
+        common = label_log_likelihoods(proba, self._confusions, self._shares, aligned)
+        if aligned.n_annotations == 0 or not self._has_own_likelihood():
+            return common
+        return self._own_log_likelihoods(as_rows(X), proba, aligned, common)
+
+    @property
+    def score_kind(self) -> str:
+        """Likelihood of a label in `score`: "own" (of the method), or "confusion matrices" (the common recipe)."""
+        self._check_fitted()
+        return OWN if self._has_own_likelihood() else COMMON
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.
@@ -203,10 +244,30 @@ class CrowdClassifier(BaseEstimator, ABC):
         """Return `predict_proba` under the class frequencies of the training items, where it assumes other ones."""
         return proba
 
+    def _has_own_likelihood(self) -> bool:
+        """Whether the fitted method has a likelihood of labels that depends on the item beyond p(k | x)."""
+        return self._noise_layer is not None or hasattr(self.module_, "label_log_likelihoods")
+
+    def _own_log_likelihoods(self, rows: Rows, proba: Array, annotations: Annotations, common: Array) -> Array:
+        """Return log p(label | x, worker) of aligned labels by the method, (n_annotations,).
+
+        `proba` is p(k | x); `common` is the common recipe, for labels of workers of whom the method has no model.
+        """
+        from manyhands.classifiers.noise_layer import layer_log_likelihoods
+
+        known = known_workers(self._confusions)[annotations.worker]
+        labels, found = annotations.keep(known), common.copy()
+        by_layer = self._noise_layer is not None
+        found[known] = (
+            layer_log_likelihoods(self, rows, labels) if by_layer else self.module_.label_log_likelihoods(rows, labels)
+        )
+        return found
+
     def _store(self, data: TrainingData, result: FitResult) -> None:
         if result.posterior is None:
             proba = self._proba(result.module, data.rows)
             result = replace(result, posterior=combine(proba, data.annotations, data.gold))
         store_results(self, data, result)
+        self._noise_layer = result.noise_layer
         self._confusions = worker_confusions(data.annotations, self.posterior_)
         self._shares = class_shares(data.annotations, self.posterior_)

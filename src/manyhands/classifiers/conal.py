@@ -11,6 +11,7 @@ and 0.73.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,11 +208,19 @@ class CommonNoise(NoiseModel):
     embedding_hidden: int
     unit_items: bool
     penalty: float
+    sees_features: ClassVar[bool] = True  # omega
 
     def new_layer(self, context: TrainingContext) -> CommonNoiseLayer:
         """Return the layer with all matrices at twice the identity."""
-        sizes = int(np.prod(context.data.rows.shape)), self.embedding_hidden, self.embedding
-        return CommonNoiseLayer(_worker_vectors(context, self.embedding), context.n_classes, sizes, self.unit_items)
+        return self._layer(_worker_vectors(context, self.embedding), context.data.rows.shape, context.n_classes)
+
+    def empty_layer(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> CommonNoiseLayer:
+        """Return a layer of these sizes, for `load_model`."""
+        return self._layer(torch.zeros(n_workers, self.embedding), row_shape, n_classes)
+
+    def _layer(self, vectors: torch.Tensor, row_shape: tuple[int, ...], n_classes: int) -> CommonNoiseLayer:
+        sizes = math.prod(row_shape), self.embedding_hidden, self.embedding
+        return CommonNoiseLayer(vectors, n_classes, sizes, self.unit_items)
 
     def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the log-probability of each label; omega depends on the features."""

@@ -1,9 +1,9 @@
 """Doctor Net: each worker is modelled by a head of one network, and the heads' predictions are averaged.
 
 p_w(x) = softmax(V_w trunk(x) + b_w),   first training: mean over observed labels of -log p_w(x)[label]
-p(x) = sum_w s_w p_w(x),   s uniform (DN) or s = softmax(a) (WDN)
-second training, trunk and heads fixed: min over a of the mean over items of -sum_k t_ik log p(x_i)[k], where t_i is
-the vote and the average of item i leaves out the heads of the workers who labelled it
+p(x) = sum_w s_w(x) p_w(x),   s uniform (DN) or the softmax of a (WDN), a + C h (IWDN), a + C B h (BIWDN), h = trunk(x)
+second training, trunk and heads fixed: min over a, B, C of the mean over items of -sum_k t_ik log p(x_i)[k], where t_i
+is the vote and the average of item i leaves out the heads of the workers who labelled it
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.nn.backbones import build
-from manyhands.nn.batches import Batch, Codes
+from manyhands.nn.batches import Batch
 from manyhands.nn.losses import gold_cross_entropy, negative_log_likelihood
 from manyhands.nn.train import descend
+from manyhands.nn.worker_heads import Heads, HeadsWeightedByItem, labellers, mean_weight
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number, OneOf
 
 _WIDTH = 128  # inputs of the heads where `hidden` is empty
-_NUMBERS = 1 << 22  # probabilities of heads held at a time in prediction
 
 
 class DoctorNet(CrowdClassifier):
@@ -40,12 +38,19 @@ class DoctorNet(CrowdClassifier):
     the weights stay at their initial values, proportional to the number of labels. Use it where each worker has many
     labels.
 
+    The weights that depend on the item have a (n_workers), C (n_workers x width) and, with a bottleneck, B (bottleneck
+    x width) as parameters, without an activation between B and C. The second training starts with C = 0, and thus at
+    the weights of WDN.
+
     Parameters
     ----------
-    weights : {"learned", "uniform"}, default="learned"
-        Weights of the heads: learned in a second training (WDN), or uniform (DN).
+    weights : {"learned", "uniform", "item", "item-bottleneck"}, default="learned"
+        Weights of the heads: learned in a second training (WDN), uniform (DN), or learned as a linear function of the
+        last hidden layer, so that they differ between items (IWDN), possibly of low rank (BIWDN).
     weight_learning_rate : float, default=0.03
         Step size of Adam in that second training.
+    bottleneck : int, default=3
+        Rank of that linear function with "item-bottleneck"; not used otherwise.
     backbone : {"mlp", "convnet"} or callable, default="mlp"
         Trunk of the network: a multi-layer perceptron, a small convolutional network, or a function
         (n_features or row shape, hidden[-1]) -> torch.nn.Module: the heads read the last hidden layer.
@@ -58,8 +63,8 @@ class DoctorNet(CrowdClassifier):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights, those of noise layers included: `weight_decay` times the weights is added to
-        their gradient.
+        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient. In the second
+        training, a is drawn to its initial value instead of 0.
     batch_size : int, default=64
         Items per mini-batch.
     max_epochs : int, default=50
@@ -79,7 +84,8 @@ class DoctorNet(CrowdClassifier):
     Attributes
     ----------
     worker_weight_ : ndarray of shape (n_workers,)
-        Weight of each head in the average; they sum to 1.
+        Weight of each head in the average; they sum to 1. Where weights depend on the item, their mean over the
+        training items.
     classes_ : ndarray of shape (n_classes,)
         The classes, as in the annotations.
     worker_ids_ : ndarray of shape (n_workers,)
@@ -116,14 +122,16 @@ class DoctorNet(CrowdClassifier):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
-        "weights": OneOf(("learned", "uniform")),
+        "weights": OneOf(("learned", "uniform", "item", "item-bottleneck")),
         "weight_learning_rate": Number(above=0),
+        "bottleneck": Number(whole=True, least=1),
     }
 
     def __init__(
         self,
         weights: str = "learned",
         weight_learning_rate: float = 3e-2,
+        bottleneck: int = 3,
         *,
         backbone: Any = "mlp",
         hidden: tuple[int, ...] = (128,),
@@ -141,6 +149,7 @@ class DoctorNet(CrowdClassifier):
     ) -> None:
         self.weights = weights
         self.weight_learning_rate = weight_learning_rate
+        self.bottleneck = bottleneck
         self.backbone = backbone
         self.hidden = hidden
         self.dropout = dropout
@@ -161,20 +170,21 @@ class DoctorNet(CrowdClassifier):
             build(self.backbone, row_shape, width, hidden=first, dropout=self.dropout, batch_norm=self.batch_norm)
         ]
         trunk += [nn.BatchNorm1d(width)] if self.batch_norm else []
-        return Heads(nn.Sequential(*trunk, nn.ReLU(), nn.Dropout(self.dropout)), width, n_classes, n_workers)
+        heads = nn.Sequential(*trunk, nn.ReLU(), nn.Dropout(self.dropout)), width, n_classes, n_workers
+        rank = {"item": None, "item-bottleneck": self.bottleneck}
+        return HeadsWeightedByItem(*heads, rank[self.weights]) if self.weights in rank else Heads(*heads)
 
     def _learn(self, context: TrainingContext) -> FitResult:
         network = context.network()
         assert isinstance(network, Heads)
         n_labels = np.bincount(context.annotations.worker, minlength=context.n_workers)
         with np.errstate(divide="ignore"):
-            start = np.log(n_labels if self.weights == "learned" else np.minimum(n_labels, 1))
+            start = np.log(n_labels if self.weights != "uniform" else np.minimum(n_labels, 1))
         network.log_weight.data = torch.from_numpy(start).float().to(context.device)
         history = self._learn_heads(context, network)
-        if self.weights == "learned":
+        if self.weights != "uniform":
             history = history + self._learn_weights(context, network)
-        weight = network.log_weight.detach().double().softmax(0).cpu().numpy()
-        return FitResult(network, history, results={"worker_weight_": weight})
+        return FitResult(network, history, results={"worker_weight_": mean_weight(network, context.data.rows)})
 
     def _learn_heads(self, context: TrainingContext, network: Heads) -> list[dict[str, float]]:
         weights = [*network.trunk.parameters(), network.head]
@@ -197,7 +207,8 @@ class DoctorNet(CrowdClassifier):
 
     def _learn_weights(self, context: TrainingContext, network: Heads) -> list[dict[str, float]]:
         network.head.requires_grad_(False)
-        optimizer = torch.optim.Adam([network.log_weight], lr=self.weight_learning_rate)
+        optimizer = torch.optim.Adam(network.weight_groups(self.weight_decay), lr=self.weight_learning_rate)
+        start = network.log_weight.detach().clone()
         target = torch.from_numpy(initial_posterior(context.annotations, context.data.gold)).float().to(context.device)
 
         def average(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -214,6 +225,9 @@ class DoctorNet(CrowdClassifier):
         def step(batch: Batch) -> dict[str, torch.Tensor]:
             log_proba, left = average(batch)
             loss = -(target[batch.item] * log_proba).sum(1)[left].sum() / left.sum().clamp(min=1)
+            if self.weight_decay > 0:
+                active = start > -torch.inf
+                loss = loss + self.weight_decay / 2 * (network.log_weight - start)[active].square().sum()
             return {"weights": descend(optimizer, loss)}
 
         def log_label(batch: Batch) -> torch.Tensor:
@@ -223,69 +237,3 @@ class DoctorNet(CrowdClassifier):
         history = context.train(step, {"network": network}, {"adam": optimizer}, evaluate=evaluate, name="weights")
         network.head.requires_grad_(True)
         return history
-
-
-class Heads(nn.Module):
-    """A trunk and a softmax head per worker; called with features, it returns the log of the heads' average.
-
-    Parameters
-    ----------
-    trunk : torch.nn.Module
-        From features to `width` numbers.
-    width : int
-        Inputs of a head.
-    n_classes : int
-        Outputs of a head.
-    n_workers : int
-        Number of heads.
-    """
-
-    def __init__(self, trunk: nn.Module, width: int, n_classes: int, n_workers: int) -> None:
-        super().__init__()
-        self.trunk, self.width, self.n_classes = trunk, width, n_classes
-        one = nn.Linear(width, n_classes)  # equal initial heads: a worker without labels changes nothing
-        start = torch.cat([one.weight.detach().T, one.bias.detach().unsqueeze(0)])
-        self.head = nn.Parameter(start.flatten().repeat(n_workers, 1))  # (n_workers, (width + 1) * n_classes)
-        self.log_weight = nn.Parameter(torch.zeros(n_workers))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return log p(x), (n_rows, n_classes)."""
-        return self.average(self.trunk(x))
-
-    def log_label(self, seen: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return log p_w(x)[label] of each label of a mini-batch, (n_labels,); only its heads are used."""
-        head = F.embedding(batch.worker, self.head).view(-1, self.width + 1, self.n_classes)
-        logits = torch.baddbmm(head[:, -1:], seen[batch.row].unsqueeze(1), head[:, :-1]).squeeze(1)
-        return -F.cross_entropy(logits, batch.label, reduction="none")
-
-    def average(self, seen: torch.Tensor, away: torch.Tensor | None = None) -> torch.Tensor:
-        """Return log sum_w s_w p_w.
-
-        Parameters
-        ----------
-        seen : torch.Tensor of shape (n_rows, width)
-            Outputs of the trunk.
-        away : torch.Tensor of bool of shape (n_rows, n_workers), default=None
-            Heads that are left out of a row.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_rows, n_classes)
-        """
-        weight = self.log_weight.expand(len(seen), -1)
-        weight = (weight if away is None else weight.masked_fill(away, -torch.inf)).softmax(1)
-        total = seen.new_zeros(len(seen), self.n_classes)
-        chunk = max(1, _NUMBERS // max(1, len(seen) * self.n_classes))
-        for heads, share in zip(torch.split(self.head, chunk), torch.split(weight, chunk, dim=1)):
-            table = heads.view(-1, self.width + 1, self.n_classes)
-            proba = (torch.einsum("rd,wdk->rwk", seen, table[:, :-1]) + table[:, -1]).softmax(2)
-            total = total + torch.einsum("rw,rwk->rk", share, proba)
-        return total.clamp(min=1e-30).log()
-
-
-def labellers(annotations: Annotations, item: Codes) -> tuple[Codes, Codes]:
-    """Return the workers who labelled these items, as pairs of a position in `item` and a worker."""
-    size = annotations.n_labels[item]
-    place = np.repeat(np.arange(len(item)), size)
-    position = np.arange(len(place)) - np.repeat(np.cumsum(size) - size, size) + annotations.start[item][place]
-    return place, annotations.worker[position].astype(np.intp)

@@ -15,14 +15,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
 
 from manyhands import registry
+from manyhands.annotations import Annotations
 from manyhands.classifiers.fitting import infer_truth
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
+from manyhands.features import Rows
 from manyhands.heldout import worker_confusions
 from manyhands.validation import Constraint, NameOr
 
@@ -48,7 +52,12 @@ class NoiseModel(ABC):
 
     A method implements `new_layer`; it overrides the others where more than log p(k | x) enters its layer, or more
     than the log-likelihood its loss. Instances hold the method's own parameters and no tensors.
+
+    A model whose noise depends on the features of the item other than through p(k | x) sets `sees_features` and
+    implements `empty_layer`: then its layer is kept, saved with the classifier and used by `score`.
     """
+
+    sees_features: ClassVar[bool] = False
 
     @abstractmethod
     def new_layer(self, context: TrainingContext) -> Any:
@@ -65,6 +74,24 @@ class NoiseModel(ABC):
             With `initialise_at(confusion)` and `confusion()`; called with log p(k | x) and a mini-batch it returns the
             log-probability of each label.
         """
+
+    def empty_layer(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> Any:
+        """Return a layer of these sizes whose weights `load_model` then sets; only where `sees_features`.
+
+        Parameters
+        ----------
+        row_shape : tuple of int
+            Shape of a row of X.
+        n_classes : int
+            Number of classes.
+        n_workers : int
+            Number of workers.
+
+        Returns
+        -------
+        torch.nn.Module
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no layer that depends on the features.")
 
     def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the log-probability of each label of a mini-batch.
@@ -189,7 +216,8 @@ def fit_noise_model(context: TrainingContext, model: NoiseModel, init: Any) -> F
     """
     network, layer = context.network(), initial_layer(context, model, init)
     history = model.train(context, network, layer)
-    return FitResult(network, history, results=model.results(layer, context))
+    kept = layer if model.sees_features else None
+    return FitResult(network, history, results=model.results(layer, context), noise_layer=kept)
 
 
 def initial_layer(context: TrainingContext, model: NoiseModel, init: Any) -> Any:
@@ -239,3 +267,34 @@ def heldout_metric(context: TrainingContext, model: NoiseModel, network: nn.Modu
         return model.log_label(layer, network(x).log_softmax(1), x, batch)
 
     return context.heldout_score(log_label, network, layer)
+
+
+def layer_log_likelihoods(method: Any, rows: Rows, annotations: Annotations) -> Array:
+    """Return log p(label | x, worker) of labels by the noise layer of a fitted method.
+
+    Parameters
+    ----------
+    method : CrowdClassifier
+        A fitted noise-layer method whose layer was kept.
+    rows : Rows
+        Features of the items.
+    annotations : Annotations
+        Labels of these items, by workers of the fit and in its codes.
+
+    Returns
+    -------
+    ndarray of shape (n_annotations,)
+    """
+    import torch
+
+    from manyhands.nn.batches import AnnotationBatches
+    from manyhands.nn.inference import as_tensor
+
+    model, network, layer = method.noise_model(), method.module_.eval(), method._noise_layer.eval()
+    device, found = next(layer.parameters()).device, [np.zeros(0)]
+    with torch.no_grad():
+        for batch in AnnotationBatches(annotations, 1024, device=device):
+            x = as_tensor(rows, batch.item, device)
+            log_label = model.log_label(layer, network(x).log_softmax(1), x, batch)
+            found.append(log_label.double().cpu().numpy())
+    return np.concatenate(found)

@@ -3,34 +3,60 @@
     f = softmax(network(x)),   Pi_w[k, .] = softmax(A_w[k, .]),   p(label | x, w) = sum_k f_k(x) Pi_w[k, label]
     loss = mean over observed labels of -log p(label | x, w)
 
+    SpeeLFC-D:   Pi_w(x)[k, .] = softmax(d(x) A_w[k, .]) in place of Pi_w,   d(x) > 0,   1 / d(x) the difficulty of x
+
 Unlike the crowd layer's logits, f and Pi are probabilities: no second softmax follows.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import nn
 
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model, initial_layer
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
+from manyhands.em.kernels import Array
+from manyhands.nn.batches import AnnotationBatches, Batch
+from manyhands.nn.inference import outputs
+from manyhands.nn.item_difficulty import ItemScale, NetworkWithScale, ScaledConfusion
 from manyhands.nn.worker_layers import Confusion
 from manyhands.randomness import Seed
-from manyhands.validation import Constraint, Number
+from manyhands.validation import Boolean, Constraint, Number
+
+if TYPE_CHECKING:
+    from manyhands.classifiers.noise_layer import LabelDistribution
+
+_CHUNK = 256  # items of which confusion matrices are held at a time
 
 
 class SpeeLFC(CrowdClassifier):
     """Neural network with one confusion matrix per worker, trained jointly by the likelihood of the labels.
 
     The probabilistic form of the crowd layer: the confusion matrices are proper, which makes them easy to interpret.
-    The paper's variant with a difficulty for each item (SpeeLFC-D) is not implemented.
+
+    The paper's variant with a difficulty for each item (SpeeLFC-D) is ``difficulty=True``. The text with its formula
+    was not available, so this is a reading of it: the logits A_w[k, .] of each row are multiplied by d(x) > 0, which a
+    small network of its own predicts from the features. d is 1 at the beginning and between exp(-2) and exp(2); at
+    d = 0 all labels would be equally probable, and the larger d is, the nearer a row is to its most probable label.
+    The difficulty of an item is 1 / d(x): it is the same for all workers, and also known for new items. Only products
+    of d and A matter, so that a common factor of all difficulties means nothing; and an item whose labels disagree may
+    be difficult or of uncertain class, which p(k | x) explains as well.
 
     Parameters
     ----------
     diagonal : float, default=0.8
         Initial diagonal of every confusion matrix where `init` is "identity".
+    difficulty : bool, default=False
+        Whether confusion matrices depend on the item's difficulty (SpeeLFC-D).
+    difficulty_hidden : int, default=32
+        Size of the hidden layer of the network that predicts d(x); not used without `difficulty`.
     init : str or Aggregator, default="identity"
         Initial confusion matrices: `diagonal` for every worker, or those estimated by this aggregator.
     backbone : {"mlp", "convnet"} or callable, default="mlp"
@@ -66,7 +92,10 @@ class SpeeLFC(CrowdClassifier):
     Attributes
     ----------
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
-        Pi: label distribution of each worker given the true class; rows sum to 1.
+        Pi: label distribution of each worker given the true class; rows sum to 1. With `difficulty` its mean over the
+        items that the worker labelled.
+    difficulty_ : ndarray of shape (n_items,)
+        1 / d(x) of the training items; only with `difficulty`.
     classes_ : ndarray of shape (n_classes,)
         The classes, as in the annotations.
     worker_ids_ : ndarray of shape (n_workers,)
@@ -102,11 +131,17 @@ class SpeeLFC(CrowdClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {"diagonal": Number(above=0, most=0.999)}
+    _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
+        "diagonal": Number(above=0, most=0.999),
+        "difficulty": Boolean(),
+        "difficulty_hidden": Number(whole=True, least=1),
+    }
 
     def __init__(
         self,
         diagonal: float = 0.8,
+        difficulty: bool = False,
+        difficulty_hidden: int = 32,
         *,
         init: Any = "identity",
         backbone: Any = "mlp",
@@ -124,6 +159,8 @@ class SpeeLFC(CrowdClassifier):
         random_state: Seed = None,
     ) -> None:
         self.diagonal = diagonal
+        self.difficulty = difficulty
+        self.difficulty_hidden = difficulty_hidden
         self.init = init
         self.backbone = backbone
         self.hidden = hidden
@@ -146,10 +183,24 @@ class SpeeLFC(CrowdClassifier):
         -------
         NoiseModel
         """
-        return SoftmaxConfusionNoise(self.diagonal)
+        scaled = ScaledConfusionNoise(self.diagonal, self.difficulty_hidden)
+        return scaled if self.difficulty else SoftmaxConfusionNoise(self.diagonal)
+
+    def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
+        network = super()._new_module(row_shape, n_classes, n_workers)
+        if not self.difficulty:
+            return network
+        return NetworkWithScale(network, ItemScale(math.prod(row_shape), self.difficulty_hidden))
 
     def _learn(self, context: TrainingContext) -> FitResult:
-        return fit_noise_model(context, self.noise_model(), self.init)
+        model = self.noise_model()
+        if not self.difficulty:
+            return fit_noise_model(context, model, self.init)
+        network, layer = context.network(), initial_layer(context, model, self.init)
+        assert isinstance(network, NetworkWithScale)
+        history = model.train(context, network.classifier, layer)
+        network.scale = layer.scale  # kept with the network, for new items
+        return FitResult(network, history, results=model.results(layer, context))
 
 
 @dataclass(frozen=True)
@@ -167,3 +218,41 @@ class SoftmaxConfusionNoise(NoiseModel):
     def new_layer(self, context: TrainingContext) -> Confusion:
         """Return the matrices of all workers with the initial diagonal."""
         return Confusion(context.n_workers, context.n_classes, "softmax", self.diagonal)
+
+
+@dataclass(frozen=True)
+class ScaledConfusionNoise(NoiseModel):
+    """A confusion matrix per worker, the logits of which are multiplied by d(x).
+
+    Attributes
+    ----------
+    diagonal : float
+        Initial diagonal of every matrix.
+    hidden : int
+        Size of the hidden layer of d.
+    """
+
+    diagonal: float
+    hidden: int
+
+    def new_layer(self, context: TrainingContext) -> ScaledConfusion:
+        """Return the matrices of all workers with the initial diagonal, and d = 1 for all items."""
+        own = Confusion(context.n_workers, context.n_classes, "softmax", self.diagonal)
+        return ScaledConfusion(own, ItemScale(math.prod(context.data.rows.shape), self.hidden))
+
+    def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the log-probability of each label; the matrices depend on the features."""
+        found: torch.Tensor = layer(log_proba, x, batch)
+        return found
+
+    def label_distribution(self, layer: Any, worker: torch.Tensor) -> LabelDistribution:
+        """Return the label distribution of these workers as a function of log p(k | x) and x."""
+        distribution = layer.label_distribution(worker)
+        return lambda log_proba, x: distribution(log_proba, x())
+
+    def results(self, layer: Any, context: TrainingContext) -> dict[str, Array]:
+        """Return `confusion_` and `difficulty_`."""
+        batches = AnnotationBatches(context.data.annotations, _CHUNK, device=context.device)
+        scale = outputs(layer.scale, context.data.rows).squeeze(1).numpy()
+        confusion = layer.mean_confusion((context.x(batch), batch) for batch in batches)
+        return {"confusion_": confusion, "difficulty_": 1 / scale}

@@ -66,6 +66,8 @@ class FitResult:
         Further fitted attributes; each name ends in an underscore.
     notes : mapping of str to str
         What the data do not allow to conclude, by code; each becomes a `CrowdWarning`.
+    noise_layer : object or None
+        The trained noise layer, if its label noise depends on the features of the item: `score` uses it.
     """
 
     module: Any
@@ -73,6 +75,7 @@ class FitResult:
     posterior: Array | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    noise_layer: Any = None
 
 
 def check_training_data(

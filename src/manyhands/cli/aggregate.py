@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ from manyhands.cli.printing import echo_stale, print_data, print_json, require_s
 from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.write.result_files import KINDS
-from manyhands.workflows import AggregationRun, ExportOptions
+from manyhands.workflows import AggregationRun, ExportOptions, QuestionRuns
 
 BELOW_THRESHOLD = 4  # exit code
 _ON_SCREEN = (  # columns of methods.csv that fit on a screen
@@ -58,6 +59,11 @@ _FailUnder = Annotated[
 ]
 
 
+_AllQuestions = Annotated[
+    bool, typer.Option("--all-questions", help="Aggregate every question of the export into a folder of its own.")
+]
+
+
 @takes_export
 def aggregate(
     files: list[str],
@@ -72,6 +78,7 @@ def aggregate(
     key: Key = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     fail_under: _FailUnder = None,
+    all_questions: _AllQuestions = False,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -86,27 +93,37 @@ def aggregate(
       manyhands aggregate export.json --question sentiment -o out/
       manyhands aggregate ratings.csv --item clip --worker rater --label answer --compare -o out/
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
+      manyhands aggregate export.json --all-questions -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise ParameterError(f"--fail-under is {fail_under:g}; it must be a share, from 0 to 1.")
+    run_one = partial(
+        workflows.aggregate,
+        files,
+        method=method,
+        gold=gold,
+        use_gold=use_gold,
+        compare=compare,
+        pseudonyms=pseudonyms,
+        key=key,
+        spreadsheet_safe=spreadsheet_safe,
+        random_state=seed,
+        write=write or (),
+        force=force,
+    )
+    if all_questions:
+        if fail_under is not None:
+            raise ParameterError("--fail-under is about one question: name it with --question.")
+        with progress_bar(quiet or as_json):
+            runs = workflows.aggregate_questions(
+                files, export, lambda one, folder: run_one(export=one, out=folder), out=out, force=force
+            )
+        _show_all(runs, out, as_json, quiet)
+        return
     if out is None:
         require_stdout()
     with progress_bar(quiet or as_json):
-        run = workflows.aggregate(
-            files,
-            export,
-            method=method,
-            gold=gold,
-            use_gold=use_gold,
-            compare=compare,
-            pseudonyms=pseudonyms,
-            key=key,
-            spreadsheet_safe=spreadsheet_safe,
-            random_state=seed,
-            out=out,
-            write=write or (),
-            force=force,
-        )
+        run = run_one(export=export, out=out)
     echo_stale(run.written)
     if as_json:
         print_json(run.summary)
@@ -117,6 +134,19 @@ def aggregate(
     if "label-studio" in (write or ()) and run.reading.format != "label-studio":
         echo(f"note: {_NEW_TASKS}")
     _end_below(fail_under, run.confident_share)
+
+
+def _show_all(runs: QuestionRuns, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """Print the overview of all questions."""
+    if as_json:
+        print_json({"schema": 1, "questions": runs.table.to_dicts()})
+    elif not quiet:
+        shown = [name for name in runs.table.columns if name != "reason"]
+        show_table(runs.table.filter(pl.col("folder").is_not_null()).select(shown), "All questions")
+        if "reason" in runs.table.columns:
+            for name, reason in runs.table.select("question", "reason").drop_nulls("reason").iter_rows():
+                echo(f"{name} was left out: {reason}")
+        echo(f"Written to {out}: a folder for each question, and {runs.written}")
 
 
 def _on_screen(column: str) -> str:
@@ -131,6 +161,9 @@ def _show(run: AggregationRun, out: Path | None) -> None:
         columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
         show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")
         echo("held-out log likelihood: mean over held-out labels, five-fold cross-validation; higher is better")
+        own = run.tables["methods.csv"].filter(pl.col("likelihood") == "own")["method"].to_list()
+        if own:
+            echo(f"By a likelihood of their own, with the difficulty of items: {', '.join(sorted(own))}.")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
     if out is not None:

@@ -10,6 +10,7 @@ from manyhands import workflows
 from manyhands.cli.options import AsJson, Quiet, takes_export
 from manyhands.cli.printing import print_json
 from manyhands.cli.show import echo, show_ledger, show_table
+from manyhands.exceptions import SeveralQuestionsError
 from manyhands.io.messages import counted
 from manyhands.io.read.reading import Reading
 from manyhands.workflows import ExportOptions
@@ -19,17 +20,40 @@ from manyhands.workflows import ExportOptions
 def inspect(files: list[str], export: ExportOptions, as_json: AsJson = False, quiet: Quiet = False) -> None:
     r"""Show what an export contains: format, columns, rows left out and why, coverage and agreement.
 
+    If it holds answers to several questions and none is chosen, all of them are described in a table.
+
     \b
     Examples:
       manyhands inspect export.json
       manyhands inspect export.json --question sentiment --json
       manyhands inspect batch1.csv batch2.csv --item Input.url
     """
-    reading, figures = workflows.inspect_export(files, export)
+    try:
+        reading, figures = workflows.inspect_export(files, export)
+    except SeveralQuestionsError as several:
+        if export.question is not None or "-" in files:  # standard input cannot be read again
+            raise
+        _show_questions(files, workflows.describe_questions(files, export, several.questions), as_json, quiet)
+        return
     if as_json:
         print_json(figures)
     elif not quiet:
         _show(reading, figures)
+
+
+def _show_questions(files: list[str], questions: list[dict[str, Any]], as_json: bool, quiet: bool) -> None:
+    """Print one row per question, and what to type next."""
+    if as_json:
+        print_json({"schema": 1, "files": files, "questions": questions})
+    if as_json or quiet:
+        return
+    readable = [row for row in questions if "reason" not in row]
+    if readable:
+        show_table(pl.DataFrame(readable), f"{counted(len(questions), 'question')} in {', '.join(files)}")
+    for row in questions:
+        if "reason" in row:
+            echo(f"{row['question']}: {row['reason']}")
+    echo("--question NAME reads one of them; aggregate --all-questions -o FOLDER writes a folder for each.")
 
 
 def _show(reading: Reading, figures: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Options that several commands share, each defined once as an `Annotated` type.
 
-Reading an export  Files, Item, Worker, Label, Question, Format, Duplicates, Missing, Combinations, Encoding; added to
-                   a command by `takes_export`, which collects them in an `ExportOptions`
+Reading an export  Files, Item, Worker, Label, Question, Format, Duplicates, Missing, Combinations, Encoding,
+                   MergeSpellings, LabelMap, RareClasses; added to a command by `takes_export`, which collects them in
+                   an `ExportOptions`
 Known answers      Gold, UseGold
 Privacy            Pseudonyms, Key
 Output             SpreadsheetSafe, Force, AsJson, Quiet
@@ -54,6 +55,23 @@ Combinations = Annotated[
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", help="Encoding of text that is not UTF-8, such as cp1252.")
 ]
+MergeSpellings = Annotated[
+    bool,
+    typer.Option(
+        "--merge-spellings", help="Merge classes and worker ids that differ in case, spaces or Unicode form only."
+    ),
+]
+LabelMap = Annotated[
+    Path | None,
+    typer.Option("--map", metavar="FILE", help="Table of labels to rename, with columns from,to; empty: no label."),
+]
+RareClasses = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        help="Labels so rare that they may be typing errors: drop (the item stays), keep, merge:LABEL or error.",
+    ),
+]
 
 Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose class is known: item, label.")]
 UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the known answers that the export contains.")]
@@ -80,6 +98,9 @@ _EXPORT_OPTIONS: dict[str, tuple[Any, Any]] = {  # field of ExportOptions -> (ty
     "missing": (Missing, []),
     "combinations": (Combinations, False),
     "encoding": (Encoding, None),
+    "merge_spellings": (MergeSpellings, False),
+    "label_map": (LabelMap, None),
+    "rare_classes": (RareClasses, "drop"),
 }
 _COLLECTED = ("files", "export")
 

@@ -123,7 +123,8 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     """Print the ranking, what was trained, and the files to standard error."""
     for row in summary.get("methods", []):
         score = f"{row['heldout_log_likelihood']:.4f} ± {row['standard_error']:.4f}"
-        echo(f"{row['rank']:>3}  {row['method']}: {score}")
+        kind = " (own likelihood)" if row["likelihood"] == "own" else ""
+        echo(f"{row['rank']:>3}  {row['method']}: {score}{kind}")
     if "methods" in summary:
         echo("mean log-likelihood of held-out labels ± standard error, five-fold cross-validation, higher is better")
     shape = " x ".join(map(str, summary["n_features"]))

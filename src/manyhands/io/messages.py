@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, SeveralQuestionsError
 
 _MAX_NAME = 40  # characters of a name in a message
 _MAX_NAMES = 10
@@ -126,12 +126,16 @@ def find_question(question: str | None, names: Sequence[str], source: str) -> tu
 
     Raises
     ------
+    SeveralQuestionsError
+        If no question was given.
     AnnotationError
-        If no question was given, or there is none of this name; the message lists the questions.
+        If there is none of this name; the message lists the questions.
     """
     if question is None:
-        raise AnnotationError(
-            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME."
+        raise SeveralQuestionsError(
+            f"{source} holds answers to several questions: {listed(names)}. Pick one with --question NAME; inspect "
+            f"describes them all, and aggregate --all-questions takes each in turn.",
+            names,
         )
     found = split_question(question, names)
     if found is None:

@@ -5,6 +5,8 @@ not comparable with each other, so a comparison is among aggregators or among cl
 
     aggregators   folds of annotations: p(label | the other labels of the item, the worker's confusion matrix)
     classifiers   folds of items: p(label | the features of the item, the worker's confusion matrix)
+
+A method whose noise depends on the item is scored by its own p(label | ...) (`score_kind` is "own").
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.feature_names import feature_names_of
 from manyhands.features import as_rows, check_rows
+from manyhands.heldout import COMMON, OWN
 from manyhands.model_selection.folds import Fold, item_folds, label_folds
 from manyhands.progress import report
 from manyhands.randomness import Seed, make_generator, seed_unset
@@ -47,6 +50,9 @@ class Comparison:
         Number of held-out annotations of each fold.
     estimators : tuple of estimators
         Unfitted copies of the methods.
+    kinds : tuple of str
+        Likelihood by which each method is scored, its `score_kind`: "own", or "confusion matrices" (the common
+        recipe).
 
     Attributes
     ----------
@@ -71,6 +77,7 @@ class Comparison:
     scores: Array
     n_heldout: npt.NDArray[np.int64]
     estimators: tuple[Any, ...] = field(repr=False)
+    kinds: tuple[str, ...]
 
     @property
     def mean(self) -> Array:
@@ -120,7 +127,7 @@ class Comparison:
         -------
         list of dict
             Keys ``method``, ``rank``, ``heldout_log_likelihood`` (the `mean`), ``standard_error``,
-            ``difference_to_best`` and ``difference_standard_error``.
+            ``difference_to_best``, ``difference_standard_error`` and ``likelihood`` (one of `kinds`).
         """
         columns = {
             "rank": self.rank,
@@ -130,8 +137,8 @@ class Comparison:
             "difference_standard_error": self.difference_standard_error,
         }
         rows = [
-            {"method": name} | {column: values[m].item() for column, values in columns.items()}
-            for m, name in enumerate(self.names)
+            {"method": name} | {column: values[m].item() for column, values in columns.items()} | {"likelihood": kind}
+            for m, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         ]
         return sorted(rows, key=lambda row: row["rank"])
 
@@ -144,6 +151,7 @@ class Comparison:
             difference = f"{row['difference_to_best']:.4f} ± {row['difference_standard_error']:.4f} below the best"
             score = f"{row['heldout_log_likelihood']:8.4f} ± {row['standard_error']:.4f}"
             remark = "best" if row["rank"] == 1 else difference
+            remark += ", own likelihood" if row["likelihood"] == OWN else ""
             lines.append(f"{row['rank']:>3}  {row['method']:<{width}}  {score}  {remark}")
         return "\n".join(lines)
 
@@ -215,15 +223,16 @@ def compare(
     rng = make_generator(random_state)
     folds = _make_folds(annotations, X, gold or {}, n_folds, rng)
     seeds = rng.integers(2**31, size=len(folds)).tolist()
-    scores = np.empty((len(estimators), len(folds)))
+    scores, kinds = np.empty((len(estimators), len(folds))), []
     for m, (name, estimator) in enumerate(estimators.items()):
         for f, fold in enumerate(folds):
-            scores[m, f] = _score(estimator, fold, seeds[f])
+            scores[m, f], kind = _score(estimator, fold, seeds[f])
             report(m * len(folds) + f + 1, scores.size, f"comparing {len(estimators)} methods")
         if not np.isfinite(scores[m]).all():
             raise ParameterError(f"{name} gives held-out labels no finite likelihood, so it cannot be compared.")
+        kinds.append(kind)
     n_heldout = np.array([fold.n_heldout for fold in folds])
-    return Comparison(tuple(estimators), scores, n_heldout, tuple(estimators.values()))
+    return Comparison(tuple(estimators), scores, n_heldout, tuple(estimators.values()), tuple(kinds))
 
 
 def _check_order(annotations: Any, X: Any) -> None:
@@ -250,12 +259,14 @@ def _make_folds(
     return folds
 
 
-def _score(estimator: Any, fold: Fold, seed: int) -> float:
-    """Fit a copy on the training part and return the mean log-likelihood of the held-out part."""
+def _score(estimator: Any, fold: Fold, seed: int) -> tuple[float, str]:
+    """Fit a copy on the training part; return the mean log-likelihood of the held-out part and its kind."""
     model = seed_unset(_copy(estimator), make_generator(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # notes on a part of the labels are not about all of them
-        return float(model.fit(*fold.training, **_gold_arguments(model, fold.gold)).score(*fold.heldout))
+        score = float(model.fit(*fold.training, **_gold_arguments(model, fold.gold)).score(*fold.heldout))
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    return score, getattr(last, "score_kind", COMMON)
 
 
 def _gold_arguments(model: Any, gold: Mapping[Any, Any]) -> dict[str, Any]:

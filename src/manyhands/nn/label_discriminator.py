@@ -7,6 +7,11 @@ The auxiliary network gives the mutual-information term: E log q(k | x, w, label
 information of a generated annotation and the true class. It shares the embeddings u and v and the matrices M with the
 discriminator. With label correlation the matrices are smoothed over labels that occur together (`label_adjacency`).
 
+As printed, u and v are linear functions of worker and item, and the smoothed matrices are D^-1/2 (A + I) D^-1/2 M W.
+The authors' code has a perceptron for v, rows of A + I that sum to 1, a residual M, and no W; both forms are here. W is
+read as one matrix of the size of an M_c, which multiplies each of them: over flattened matrices it would have the
+square of as many entries.
+
 References
 ----------
 Z. Chu and H. Wang (2021), Improve learning from crowds via generative augmentation, KDD.
@@ -65,8 +70,11 @@ class Discriminator(nn.Module):
     known : tensor of shape (n_workers, n) or None, default=None
         Features of the workers, or None.
     spread : tensor of shape (n_classes, n_classes) or None, default=None
-        Normalised adjacency of labels (see `label_adjacency`): the matrices become M + spread M. None leaves them as
-        they are.
+        Normalised adjacency of labels (see `label_adjacency`). None leaves the matrices as they are.
+    residual : bool, default=False
+        Whether the smoothed matrices are M + spread M; otherwise they are (spread M) W, where W begins as the identity.
+    perceptron : bool, default=False
+        Whether the item embedding v is a perceptron with one hidden layer; otherwise it is linear.
     size : int, default=60
         Size of the embeddings u and v.
     """
@@ -79,15 +87,19 @@ class Discriminator(nn.Module):
         known: torch.Tensor | None = None,
         *,
         spread: torch.Tensor | None = None,
+        residual: bool = False,
+        perceptron: bool = False,
         size: int = 60,
     ) -> None:
         super().__init__()
         self.codes = WorkerEmbedding(n_workers, size, known)
-        self.item = nn.Sequential(nn.Flatten(), nn.Linear(n_features, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, size))
+        hidden = (nn.Linear(n_features, HIDDEN), nn.ReLU()) if perceptron else ()
+        self.item = nn.Sequential(nn.Flatten(), *hidden, nn.Linear(HIDDEN if perceptron else n_features, size))
         self.dropout = nn.Dropout(DROPOUT)
         self.matrix = nn.Parameter(torch.randn(n_classes, size, size) / size)
         self.spread: torch.Tensor | None
         self.register_buffer("spread", spread, persistent=False)
+        self.mix = None if spread is None or residual else nn.Parameter(torch.eye(size))
         self.from_worker = nn.Sequential(*into_hidden(size))
         self.from_item = nn.Sequential(*into_hidden(size))
         self.from_label = nn.Sequential(nn.Flatten(), nn.Linear(size * size, size), nn.ReLU(), *into_hidden(size))
@@ -107,10 +119,15 @@ class Discriminator(nn.Module):
             Of these rows, all workers and all labels.
         """
         worker, item = self.dropout(self.codes()), self.dropout(self.item(x))
-        label: torch.Tensor = self.matrix
-        if self.spread is not None:
-            label = label + torch.einsum("cd,dij->cij", self.spread, label)
+        label = self._matrices()
         return DiscriminatorInputs(worker, item, label, torch.einsum("cij,nj->nci", label, item))
+
+    def _matrices(self) -> torch.Tensor:
+        """(n_classes, size, size) the matrices M of the labels, smoothed by label correlation."""
+        if self.spread is None:
+            return self.matrix
+        smoothed = torch.einsum("cd,dij->cij", self.spread, self.matrix)
+        return self.matrix + smoothed if self.mix is None else smoothed @ self.mix
 
     def logits(self, seen: DiscriminatorInputs, pairs: Pairs) -> torch.Tensor:
         """Logits of D for every label of each pair.
@@ -174,20 +191,24 @@ class Discriminator(nn.Module):
         return logits.log_softmax(1)
 
 
-def label_adjacency(annotations: Annotations) -> npt.NDArray[np.float64]:
-    """Normalised adjacency (A + I) / 2 of labels, from their co-occurrence on items.
+def label_adjacency(annotations: Annotations, *, symmetric: bool = True) -> npt.NDArray[np.float64]:
+    """Normalised adjacency of labels, from their co-occurrence on items.
 
-    A_cd is the share of label d among the other labels of items that have a label c.
+    A_cd is the number of pairs of labels c and d on the same item; two equal labels of an item are such a pair too.
 
     Parameters
     ----------
     annotations : Annotations
         The labels.
+    symmetric : bool, default=True
+        Whether A + I is normalised as D^-1/2 (A + I) D^-1/2, where D has its row sums. Otherwise the rows of A are
+        divided by their sums first, and those of A + I by 2.
 
     Returns
     -------
     array of shape (n_classes, n_classes)
-        Rows sum to 1. A label that never occurs together with another one has a row of the identity.
+        A symmetric matrix, or one whose rows sum to 1. A label that never occurs together with another one has a row
+        of the identity.
     """
     n_classes = annotations.n_classes
     votes = np.zeros((annotations.n_items, n_classes))
@@ -195,5 +216,8 @@ def label_adjacency(annotations: Annotations) -> npt.NDArray[np.float64]:
     together = votes.T @ votes
     np.fill_diagonal(together, together.diagonal() - votes.sum(axis=0))  # without pairs of a label with itself
     total = together.sum(axis=1, keepdims=True)
+    if symmetric:
+        scale = 1 / np.sqrt(total + 1)
+        return np.asarray(scale * (together + np.eye(n_classes)) * scale.T)
     share = np.divide(together, total, out=np.eye(n_classes), where=total > 0)
     return np.asarray((share + np.eye(n_classes)) / 2)

@@ -13,18 +13,26 @@ Z. Chu and H. Wang (2021), Improve learning from crowds via generative augmentat
 from __future__ import annotations
 
 import copy
+import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from manyhands.annotations import Annotations
+from manyhands.features import Rows
+from manyhands.nn.batches import AnnotationBatches
+from manyhands.nn.inference import as_tensor
 from manyhands.nn.item_worker_pairs import Pairs
 
 EMBEDDING_SIZE = 20  # of a worker and of an item in the generator
 HIDDEN = 128  # units of hidden layers
 DROPOUT = 0.5
 _ITEM_HIDDEN = 64
+_DRAWS = 8  # draws of the noise over which the likelihood of a label is averaged
 
 
 class WorkerEmbedding(nn.Module):
@@ -218,6 +226,32 @@ class ClassifierWithGenerator(nn.Module):
     def proba(self, x: torch.Tensor) -> torch.Tensor:
         """(n_rows, n_classes) the classifier's probabilities z, an input of the generator."""
         return self(x).softmax(1)
+
+    @torch.no_grad()
+    def label_log_likelihoods(self, rows: Rows, annotations: Annotations) -> npt.NDArray[np.float64]:
+        """Log p_G(label | x, worker, z) of labels, averaged over the generator's noise; `score` uses it.
+
+        Parameters
+        ----------
+        rows : Rows
+            Features of the items.
+        annotations : Annotations
+            Labels of these items, by workers of the generator and in its codes.
+
+        Returns
+        -------
+        array of shape (n_annotations,)
+        """
+        self.eval()
+        drawn = torch.randn(_DRAWS, self.generator.n_classes, generator=torch.Generator().manual_seed(0))
+        found = [np.zeros(0)]
+        for batch in AnnotationBatches(annotations, 1024, device=self.device):
+            x, pairs = as_tensor(rows, batch.item, self.device), Pairs(batch.row, batch.worker)
+            inputs, z, label = self.generator.inputs(x), self.proba(x), batch.label.unsqueeze(1)
+            each = [self.generator(inputs, z, pairs, noise).gather(1, label) for noise in drawn.to(self.device)]
+            log_p = torch.logsumexp(torch.cat(each, 1).double(), 1) - math.log(_DRAWS)
+            found.append(log_p.cpu().numpy())
+        return np.concatenate(found)
 
     @property
     def device(self) -> torch.device:

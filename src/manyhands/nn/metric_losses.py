@@ -16,6 +16,7 @@ confidences nor two networks.
 from __future__ import annotations
 
 import torch
+from torch.nn.functional import softplus
 
 _TINY = 1e-12
 _NEVER = -1e30  # stands for log 0; finite, so that no gradient depends on how infinities cancel
@@ -80,6 +81,39 @@ def contrastive_loss(embedding: torch.Tensor, target: torch.Tensor, margin: floa
     apart = (margin - safe_sqrt(squared)).clamp(min=0).square()
     each = torch.where(_same(target), squared, apart)
     return _mean(each, torch.ones_like(each, dtype=torch.bool).triu(1))
+
+
+def siamese_loss(
+    embedding: torch.Tensor, target: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+) -> torch.Tensor:
+    """Cross-entropy of whether two items are of one class, p(same) = sigmoid(bias + sum_d weight_d |e_id - e_jd|).
+
+    The mean over the pairs i < j of one class and the mean over the other pairs count the same.
+
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings e.
+    target : tensor of int64 of shape (n,)
+        Classes.
+    weight : tensor of shape (d,)
+        Weight of each dimension, learnt together with the embedding.
+    bias : tensor of shape ()
+        Logit of p(same) for identical points.
+
+    Returns
+    -------
+    tensor of shape ()
+        The loss.
+
+    References
+    ----------
+    G. Koch, R. Zemel and R. Salakhutdinov (2015), Siamese neural networks for one-shot image recognition, ICML Deep
+    Learning Workshop.
+    """
+    logit = bias + (embedding.unsqueeze(1) - embedding.unsqueeze(0)).abs() @ weight
+    once, same = torch.ones_like(logit, dtype=torch.bool).triu(1), _same(target)
+    return (_mean(softplus(-logit), once & same) + _mean(softplus(logit), once & ~same)) / 2
 
 
 def triplet_loss(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float) -> torch.Tensor:

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     from safetensors.numpy import save
 
     module, arrays = _module_state(model)
+    if getattr(model, "_noise_layer", None) is not None:
+        arrays |= _weights("noise/", model._noise_layer)
     results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
     arrays |= {f"result/{name}": value for name, value in results.items() if _is_numeric(name, value)}
     arrays |= {f"result/{name}": getattr(model, name) for name in parts.COUNTED if hasattr(model, name)}
@@ -205,9 +208,12 @@ def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
     if description["module"]["kind"] == "scikit-learn":
         model.module_ = _classifier(model, description["module"], arrays)
     elif description["module"]["kind"] == "network":
-        model.module_ = _network(model, parts.below("module/", arrays))
+        model.module_ = _network(model, model._new_module, parts.below("module/", arrays))
     else:
         raise ValueError("it is neither a network nor a scikit-learn classifier")
+    noise = parts.below("noise/", arrays)
+    if noise:
+        model._noise_layer = _network(model, model.noise_model().empty_layer, noise)
     return model
 
 
@@ -221,16 +227,21 @@ def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:
         raise ParameterError(
             "A network made by a function of yours cannot be made again from a file; save module_.state_dict()."
         )
-    return {"kind": "network"}, {f"module/{n}": t.detach().cpu().numpy() for n, t in module.state_dict().items()}
+    return {"kind": "network"}, _weights("module/", module)
 
 
-def _network(model: Any, state: Arrays) -> Any:
-    """Create the network and set its weights, after their names, shapes and types were checked."""
+def _weights(prefix: str, module: Any) -> Arrays:
+    """Return the weights of a network or a noise layer, by their names after a prefix."""
+    return {f"{prefix}{name}": tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}
+
+
+def _network(model: Any, make: Callable[..., Any], state: Arrays) -> Any:
+    """Make a network or a noise layer and set its weights, after their names, shapes and types were checked."""
     import torch
 
     sizes = (model._row_shape, len(model.classes_), len(model.worker_ids_))
     with torch.device("meta"):  # shapes without memory, so that a wrong size in the file allocates nothing
-        wanted = {name: (tuple(t.shape), t.dtype) for name, t in model._new_module(*sizes).state_dict().items()}
+        wanted = {name: (tuple(t.shape), t.dtype) for name, t in make(*sizes).state_dict().items()}
     tensors = {name: torch.from_numpy(array.copy()) for name, array in state.items()}
     found = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
     if wanted != found:
@@ -239,7 +250,7 @@ def _network(model: Any, state: Arrays) -> Any:
     for name, array in state.items():
         parts.check_weights(name, array)
     with torch.random.fork_rng(devices=()):  # the initial weights are drawn, and then replaced
-        module = model._new_module(*sizes)
+        module = make(*sizes)
     module.load_state_dict(tensors)
     return module.eval()
 

@@ -40,6 +40,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "selected_counts_": ("any", "classes"),
     "combined_counts_": ("any", "classes"),
     "centers_": ("classes", "any"),
+    "distance_weight_": ("any",),
     "objective_": ("any",),
     "log_likelihood_": ("any",),
     "best_round_": (),

@@ -56,7 +56,7 @@ class Center(RepresentationLearner):
     learning_rate : float, default=0.001
         Step size of Adam.
     weight_decay : float, default=0.0
-        L2 penalty of Adam on all weights: `weight_decay` times the weights is added to their gradient.
+        L2 penalty on all weights and on the centres: `weight_decay` times them is added to their gradient.
     batch_size : int, default=64
         Approximate number of items per mini-batch, in equal shares of its classes.
     max_epochs : int, default=50
@@ -170,7 +170,9 @@ class Center(RepresentationLearner):
         index[torch.from_numpy(present).long()] = torch.arange(len(present), device=context.device)
         optimizers = {
             "adam": context.adam(network),
-            "centres": torch.optim.SGD(centres.parameters(), lr=self.center_learning_rate),
+            "centres": torch.optim.SGD(
+                centres.parameters(), lr=self.center_learning_rate, weight_decay=self.weight_decay
+            ),
         }
         margin = (1.0 if self.normalise else 5.0) if self.margin is None else self.margin
 

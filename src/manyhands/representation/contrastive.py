@@ -1,6 +1,7 @@
-"""Contrastive embedding (Siamese networks): pairs of one class are attracted, other pairs repelled up to a margin.
+"""Contrastive embedding (Siamese networks): pairs of one class are attracted, other pairs repelled.
 
-loss = mean over the pairs of a mini-batch of  s D^2 + (1 - s) max(0, m - D)^2,   s = 1 for two items of a class
+hadsell   mean over the pairs of a mini-batch of  s D^2 + (1 - s) max(0, m - D)^2,   s = 1 for two items of a class
+koch      cross-entropy of s with  p(s = 1) = sigmoid(b + sum_d a_d |e_d - e'_d|),   e = sigmoid(network(x))
 """
 
 from __future__ import annotations
@@ -8,26 +9,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+import torch
+from torch import nn
+
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
-from manyhands.nn.metric_losses import contrastive_loss
+from manyhands.em.kernels import Array
+from manyhands.nn.class_batches import ClassBatch
+from manyhands.nn.metric_losses import contrastive_loss, siamese_loss
+from manyhands.nn.train import descend
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
 from manyhands.representation.training_set import TrainingSet
-from manyhands.validation import Constraint, Number
+from manyhands.validation import Constraint, Number, OneOf
 
 
 class Contrastive(RepresentationLearner):
-    """Embedding learned from pairs: items of one class are near, items of two classes at least a margin apart.
+    """Embedding learned from pairs: items of one class are near each other, items of two classes apart.
 
     Items have the class that an aggregator infers from the labels. Use it as a simple baseline; with noisy labels `RLL`
     or `NeuCrowd`, which weight items by the agreement of their labels, are usually better. The ContrastiveLoss of
     pytorch-metric-learning is another loss: it has D and m - D without the squares.
 
+    With the loss of Koch et al., the baseline that NeuCrowd's paper cites, embeddings are the outputs of sigmoid units,
+    as in the paper, and the weighted L1 distance of two embeddings predicts whether the items are of one class. Weights
+    start at -1. There is a bias b, without which two identical items would be of one class with probability 1/2. Pairs
+    of one class and other pairs count the same, as in the paper, which draws equally many of both.
+
     Parameters
     ----------
     margin : float, default=1.0
-        Euclidean distance from which on two items of different classes no longer repel each other.
+        Euclidean distance from which on two items of different classes no longer repel each other; not used by
+        "koch".
+    loss : {"hadsell", "koch"}, default="hadsell"
+        The contrastive loss of Hadsell et al., or the cross-entropy of Koch et al.
     labels : str or Aggregator, default="majority-vote"
         The aggregator that gives items their classes, by its registry name or as an instance.
     embedding_size : int, default=32
@@ -63,6 +79,8 @@ class Contrastive(RepresentationLearner):
 
     Attributes
     ----------
+    distance_weight_ : ndarray of shape (embedding_size,)
+        Weight a of each dimension in the distance; only with "koch".
     aggregator_ : Aggregator
         The aggregator that gave items their classes, fitted to all labels; not kept by `save`.
     classes_ : ndarray of shape (n_classes,)
@@ -87,6 +105,8 @@ class Contrastive(RepresentationLearner):
     References
     ----------
     R. Hadsell, S. Chopra and Y. LeCun (2006), Dimensionality reduction by learning an invariant mapping, CVPR.
+    G. Koch, R. Zemel and R. Salakhutdinov (2015), Siamese neural networks for one-shot image recognition, ICML Deep
+    Learning Workshop.
 
     Examples
     --------
@@ -98,11 +118,15 @@ class Contrastive(RepresentationLearner):
     (40, 2)
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {"margin": Number(above=0)}
+    _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
+        "margin": Number(above=0),
+        "loss": OneOf(("hadsell", "koch")),
+    }
 
     def __init__(
         self,
         margin: float = 1.0,
+        loss: str = "hadsell",
         *,
         labels: Any = "majority-vote",
         embedding_size: int = 32,
@@ -121,6 +145,7 @@ class Contrastive(RepresentationLearner):
         random_state: Seed = None,
     ) -> None:
         self.margin = margin
+        self.loss = loss
         self.labels = labels
         self.embedding_size = embedding_size
         self.backbone = backbone
@@ -137,6 +162,28 @@ class Contrastive(RepresentationLearner):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
+    def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
+        network = super()._new_module(row_shape, n_classes, n_workers)
+        return nn.Sequential(network, nn.Sigmoid()) if self.loss == "koch" else network
+
     def _learn(self, context: TrainingContext) -> FitResult:
-        training_set = TrainingSet(context, self.labels)
-        return training_set.fit_embedding(lambda e, batch: contrastive_loss(e, batch.target, self.margin))
+        training_set, margin = TrainingSet(context, self.labels), self.margin
+        if self.loss == "koch":
+            return self._learn_distance(context, training_set)
+        return training_set.fit_embedding(lambda e, batch: contrastive_loss(e, batch.target, margin))
+
+    def _learn_distance(self, context: TrainingContext, training_set: TrainingSet) -> FitResult:
+        network, distance = context.network(), nn.Linear(self.embedding_size, 1).to(context.device)
+        nn.init.constant_(distance.weight, -1.0)  # the farther, the less probably of one class
+        nn.init.zeros_(distance.bias)
+        optimizer = context.adam(network, distance)
+
+        def step(batch: ClassBatch) -> torch.Tensor:
+            embedding = network(training_set.x(batch))
+            return descend(optimizer, siamese_loss(embedding, batch.target, distance.weight[0], distance.bias[0]))
+
+        def weight() -> Array:
+            return np.asarray(distance.weight[0].detach().double().cpu().numpy())
+
+        modules = {"network": network, "distance": distance}
+        return training_set.train(step, modules, {"adam": optimizer}, {"distance_weight_": weight})

@@ -20,6 +20,7 @@ from manyhands.reproduce.crowd_figures import crowd_figures
 from manyhands.reproduce.estimators import is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
 from manyhands.reproduce.metric_names import OF_CROWD
+from manyhands.reproduce.requested_measures import requested_figures
 from manyhands.reproduce.revisions import revisions_of
 from manyhands.reproduce.series import Series, series_of
 from manyhands.reproduce.splits import Part, make_part
@@ -296,6 +297,8 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     figures |= recorded_figures(model, part) | planted_figures(model, part) | {"fit_seconds": round(seconds, 4)}
     if any(name.startswith(OF_CROWD) for name in cell.table.metrics):
         figures |= crowd_figures(part)
+    if not aggregates:
+        figures |= requested_figures(model, part, cell.table.metrics)
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     return Outcome(metrics, chosen, n_test, series_of(model, part, cell.table.series))
 

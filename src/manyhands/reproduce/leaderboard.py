@@ -12,10 +12,11 @@ from typing import Any
 from manyhands import registry
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.cells import Cell, narrowed
+from manyhands.reproduce.formatting import figure, title
 from manyhands.reproduce.markdown import bullets, grid
 from manyhands.reproduce.pages import Page, page
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.rendering import failures, figure, notes, title
+from manyhands.reproduce.rendering import failures, notes
 from manyhands.reproduce.standings import standings
 from manyhands.reproduce.tables import DataSet, Row, Table
 from manyhands.reproduce.verdicts import Entry, entries

@@ -6,8 +6,9 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
+from manyhands.reproduce.formatting import title
 from manyhands.reproduce.pages import Page
-from manyhands.reproduce.rendering import SIGNIFICANT, differing, failures, notes, sections, title, unmeasured
+from manyhands.reproduce.rendering import SIGNIFICANT, differing, failures, notes, sections, unmeasured
 
 _MEASURED = ("dataset", "row", "x", "metric", "n", "mean", "sd")
 _CSV_COLUMNS = (*_MEASURED, "published", "published_sd", "difference", "margin", "verdict")

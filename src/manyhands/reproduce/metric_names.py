@@ -19,6 +19,8 @@ SHIFTED = tuple(name + UNIFORM_PRIOR for name in ("accuracy", "balanced_accuracy
 PLANTED = ("expertise_error", "difficulty_rank", "difficulty_error")  # of methods and data that have these parameters
 OF_ROUND = "round."  # a figure of the method's last round, such as round.heldout
 OF_HISTORY = "history."  # the last value of a figure in the method's training history
+OF_CLASS = "recall."  # recall of one class on the test items: recall.opencountry
+TRAINING = "training_accuracy"  # of the classifier's predictions for its training items
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
 OF_CROWD = "crowd."  # a figure of the data, such as crowd.worker_accuracy
 
@@ -43,6 +45,8 @@ def is_metric(name: str) -> bool:
     >>> is_metric("accuracy"), is_metric("round.heldout"), is_metric("label_accuracy.first"), is_metric("luck")
     (True, True, True, False)
     """
+    if name == TRAINING or (name.startswith(OF_CLASS) and name != OF_CLASS):
+        return True
     of_method = name.startswith((OF_ROUND, OF_HISTORY, OF_LABELS, OF_CROWD)) and name.partition(".")[2].isidentifier()
     return name in METRICS + SHIFTED + PLANTED or of_method
 
@@ -60,9 +64,11 @@ def is_share(metric: str) -> bool:
     bool
         False for log loss, seconds, rank correlation and unknown figures.
     """
+    if metric == TRAINING or metric.startswith((OF_LABELS, OF_CLASS)):
+        return True
     if metric.startswith((OF_CROWD, OF_ROUND)):
         return is_spread(metric) or metric == OF_CROWD + "worker_accuracy"
-    return metric.startswith(OF_LABELS) or (metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES)
+    return metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES
 
 
 def is_spread(metric: str) -> bool:

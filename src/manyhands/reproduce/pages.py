@@ -8,7 +8,7 @@ from typing import Any
 
 from manyhands.reproduce.cells import Cell
 from manyhands.reproduce.records import Records
-from manyhands.reproduce.significance import Pair, pairs
+from manyhands.reproduce.significance import FEWEST_SEEDS, Pair, half_width, pairs
 from manyhands.reproduce.tables import Table
 from manyhands.reproduce.verdicts import Entry, entries
 
@@ -36,8 +36,8 @@ def page(table: Table, cells: Sequence[Cell], records: Records, command: str, st
     Returns
     -------
     dict
-        What JSON can hold: ``entries`` with one object per metric, data set and row, ``pairs`` with one per test, and
-        the provenance of all.
+        What JSON can hold: ``entries`` with one object per metric, data set and row, ``pairs`` with one per test,
+        ``series`` with the lists of each seed, and the provenance of all.
     """
     found = [record for cell in cells if (record := records.find(cell.key)) is not None]
     quick = any(cell.quick for cell in cells)
@@ -68,7 +68,8 @@ def page(table: Table, cells: Sequence[Cell], records: Records, command: str, st
         "n_torn_lines": records.n_torn,
         "stale": list(stale),
         "seconds": round(sum(record.get("seconds") or 0 for record in found), 1),
-        "entries": [_describe_entry(entry, quick) for entry in results],
+        "entries": [_describe_entry(table, entry, quick) for entry in results],
+        "series": _describe_series(table, cells, records),
         "pairs": [_describe_pair(pair) for pair in pairs(table, results)],
     }
 
@@ -78,7 +79,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     return [json.loads(text) for text in dict.fromkeys(json.dumps(value, sort_keys=True) for value in values)]
 
 
-def _describe_entry(entry: Entry, quick: bool) -> dict[str, Any]:
+def _describe_entry(table: Table, entry: Entry, quick: bool) -> dict[str, Any]:
     """Return one metric of one row on one data set as JSON can hold it."""
     published = entry.published
     return {
@@ -89,6 +90,7 @@ def _describe_entry(entry: Entry, quick: bool) -> dict[str, Any]:
         "n": entry.n,
         "mean": entry.mean,
         "sd": entry.deviation,
+        "interval": _interval(table, entry),
         "published": None if published is None else published.value,
         "published_sd": None if published is None else published.deviation,
         "difference": entry.difference,
@@ -99,6 +101,34 @@ def _describe_entry(entry: Entry, quick: bool) -> dict[str, Any]:
         "errors": list(entry.errors),
         "why": entry.why,
     }
+
+
+def _interval(table: Table, entry: Entry) -> float | None:
+    """Return half of the 95% interval of the mean over seeds, or over folds; None for fewer than three."""
+    if entry.n < FEWEST_SEEDS:
+        return None
+    folds = table.dataset(entry.dataset).folds
+    return half_width(list(entry.values.values()), 1 / (folds - 1) if folds else 0.0)
+
+
+def _describe_series(table: Table, cells: Sequence[Cell], records: Records) -> list[dict[str, Any]]:
+    """Return one object per series, data set and row, with the numbers of each seed that has them."""
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for name in table.series:
+        for cell in cells:
+            x = table.place(cell.dataset, cell.row)
+            empty: dict[str, Any] = {
+                "dataset": cell.dataset.name,
+                "row": cell.row.name,
+                "x": x,
+                "series": name,
+                "values": {},
+            }
+            own = found.setdefault((name, cell.dataset.name, cell.row.name, x), empty)
+            numbers = ((records.find(cell.key) or {}).get("series") or {}).get(name)
+            if numbers is not None:
+                own["values"][str(cell.seed)] = numbers
+    return list(found.values())
 
 
 def _describe_pair(pair: Pair) -> dict[str, Any]:

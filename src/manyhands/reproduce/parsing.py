@@ -11,9 +11,10 @@ from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keyed, Keys, ListOf, Text
 from manyhands.reproduce.metric_names import METRICS, SHIFTED, is_metric
 from manyhands.reproduce.parsing_datasets import parse_dataset
+from manyhands.reproduce.parsing_figures import FigureContext, parse_figures
 from manyhands.reproduce.parsing_rows import RowContext, parse_rows
 from manyhands.reproduce.series import SERIES, is_series
-from manyhands.reproduce.tables import CHOOSE_FOLDS, FIRST_SEED, DataSet, Row, Table
+from manyhands.reproduce.tables import CHOOSE_FOLDS, FIRST_SEED, Row, Table
 from manyhands.validation import Boolean, Number
 
 Piece = TypeVar("Piece")
@@ -60,6 +61,8 @@ def parse_table(text: str, name: str) -> Table:
         keys.refuse(
             "validation_truth is true, but settings can only be chosen by held-out annotations yet; leave it out"
         )
+    series = _series(keys)
+    figure, pictures = parse_figures(keys, FigureContext(sets, rows, metrics, series))
     table = Table(
         name,
         keys.take("title", Text()),
@@ -72,10 +75,11 @@ def parse_table(text: str, name: str) -> Table:
         metrics,
         points,
         tuple(keys.take("deviations", ListOf(Text()), [])),
-        figure=_figure(keys, sets, rows, metrics),
+        figure=figure,
         focus=_focus(keys, rows, metrics),
         choose_folds=keys.take("choose_folds", Number(whole=True, least=2), CHOOSE_FOLDS),
-        series=_series(keys),
+        series=series,
+        figures=pictures,
     )
     keys.finish()
     return table
@@ -102,27 +106,6 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
     if level:
         raise ParameterError(f"The table {name} is nested too deep. {_FLATTER}")
     return found
-
-
-def _figure(keys: Keys, sets: Sequence[DataSet], rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any] | None:
-    """Return the axis of a plot, a number in which data sets or points of a sweep differ, and its metrics."""
-    part = Keys(keys.take("figure", Keyed(), {}), keys.table, "figure")
-    x, drawn = part.take("x", Text(), None), part.take("metrics", ListOf(Text(), least=1), None)
-    part.finish()
-    for metric in drawn or ():
-        part.check_known(metric, metrics, "metric in this table called")
-    swept = list(dict.fromkeys(parameter for row in rows for parameter in row.at))
-    if any(parameter != x for parameter in swept):
-        part.refuse(f"rows have a sweep over {' and '.join(swept)}; sweep over one parameter and let x name it")
-    if x is not None and not swept:
-        common = set.intersection(*(set(dataset.arguments) for dataset in sets))
-        part.check_known(x, ["remove", "items", *sorted(common)], "number that all data sets have called")
-    found: dict[str, Any] = (
-        ({} if x is None else {"x": x})
-        | ({"sweeps": True} if swept else {})
-        | ({} if drawn is None else {"metrics": tuple(drawn)})
-    )
-    return found or None
 
 
 def _series(keys: Keys) -> tuple[str, ...]:

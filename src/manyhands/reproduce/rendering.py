@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manyhands.reproduce.metric_names import (
-    OF_CROWD,
-    OF_HISTORY,
-    OF_LABELS,
-    OF_ROUND,
-    UNIFORM_PRIOR,
-    is_share,
-    is_spread,
-)
+from manyhands.reproduce.formatting import figure, title
 from manyhands.reproduce.pages import Page
 
 COLUMNS = ("data set", "method", "measured", "published", "verdict", "seeds")
 SIGNIFICANT = 0.05
 
-_TITLES = {"macro_f1": "macro F1", "ece": "ECE", "auc": "AUC"}
-_LARGE = 100  # from here on, values that are no shares are shown without decimals
 _MOST_PAIRS = 20
 _NO_TRUTH = "No fit, early stopping or choice of settings uses ground truth: held-out labels of workers decide."
 _WITH_TRUTH = "As in the paper, settings are chosen by the truth of validation items, which a real crowd does not have."
@@ -195,63 +185,6 @@ def further(shown: Page) -> tuple[list[str], list[list[str]]]:
 def _measured(entry: dict[str, Any], points: bool) -> str:
     """Return the measured mean with its standard deviation."""
     return figure(entry["mean"], entry["sd"], entry["metric"], points)
-
-
-def figure(value: float | None, deviation: float | None, metric: str, points: bool) -> str:
-    """Format a value with its deviation, with as many decimals as are meaningful.
-
-    Parameters
-    ----------
-    value : float or None
-        The value; None gives an empty text.
-    deviation : float or None
-        Its deviation.
-    metric : str
-        Name of the metric.
-    points : bool
-        Whether shares are per cent.
-
-    Returns
-    -------
-    str
-        Such as ``85.2 ± 0.3``.
-    """
-    if value is None:
-        return ""
-    form = ".3f"
-    if points and is_share(metric):
-        form = ".2f" if is_spread(metric) else ".1f"
-    if metric == "fit_seconds":
-        form = ".0f" if value >= 10 else ".2g"
-    elif form == ".3f" and abs(value) >= _LARGE:
-        form = ".0f"
-    return f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
-
-
-def title(metric: str) -> str:
-    """Return the name of a metric, or of a swept parameter, for people.
-
-    Parameters
-    ----------
-    metric : str
-        Name in the table.
-
-    Returns
-    -------
-    str
-        The name with spaces.
-
-    Examples
-    --------
-    >>> title("round.combined_imbalance"), title("label_accuracy.first"), title("macro_f1")
-    ('combined imbalance', 'label accuracy (first)', 'macro F1')
-    """
-    if metric.endswith(UNIFORM_PRIOR):
-        return f"{title(metric.removesuffix(UNIFORM_PRIOR))} (uniform prior)"
-    if metric.startswith(OF_LABELS):
-        return f"label accuracy ({title(metric.removeprefix(OF_LABELS))})"
-    name = metric.removeprefix(OF_ROUND).removeprefix(OF_HISTORY).removeprefix(OF_CROWD)
-    return _TITLES.get(name, name.replace("_", " "))
 
 
 def notes(shown: Page) -> list[str]:

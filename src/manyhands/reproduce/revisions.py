@@ -18,6 +18,11 @@ from manyhands.reproduce.tables import Row
 
 # Registry name -> revision, from 2 on.
 REVISIONS: dict[str, int] = {
+    "crowd-layer-gan": 2,  # the printed discriminator, all pairs
+    "crowd-layer-generator": 2,  # the published CrowdInG imputes, all pairs
+    "crowd-layer-graph": 2,  # all pairs
+    "crowd-layer-self": 2,  # all pairs
+    "crowding": 2,  # the printed discriminator, label correlation and generator loss
     "neucrowd": 2,  # weight decay by the optimizer, on biases too
     "neucrowd-plus": 2,
     "self-crowd": 2,  # the paper's settings are the defaults

@@ -24,6 +24,7 @@ OF_FITTED = "fitted."  # fitted.difficulty: the fitted attribute `difficulty_`
 
 _PREFIXES = (OF_HISTORY, OF_ROUNDS, OF_FITTED)
 _GRID = 101  # points of a ROC curve
+_GROUPS = 10  # groups of test items by the entropy of their prediction
 _MOST_NUMBERS = 20_000  # of one series; a row is one line of text
 _DIGITS = 6  # significant ones, which no picture shows in full
 
@@ -165,6 +166,35 @@ def _recall(model: Any, last: Any, part: Part) -> list[float] | None:
     return [metrics.accuracy(part.y_test[own], label[own]) if own.any() else math.nan for own in of_class]
 
 
+def _accuracy_by_entropy(model: Any, last: Any, part: Part) -> list[float] | None:
+    """Return the accuracy in ten groups of test items, from the lowest to the highest entropy of the prediction."""
+    if part.X_test is None or part.y_test is None or not hasattr(model, "predict_proba"):
+        return None
+    proba = np.asarray(model.predict_proba(part.X_test))
+    entropy = -(proba * np.log(np.maximum(proba, 1e-12))).sum(axis=1)
+    groups = np.array_split(np.argsort(entropy, kind="stable"), _GROUPS)
+    label = last.classes_[proba.argmax(axis=1)]
+    return [metrics.accuracy(part.y_test[own], label[own]) if len(own) else math.nan for own in groups]
+
+
+def _labels_by_worker(_: Any, __: Any, part: Part) -> npt.NDArray[np.int64]:
+    """Return the number of labels of every worker who has one."""
+    counts = np.bincount(part.annotations.worker, minlength=part.annotations.n_workers)
+    return counts[counts > 0]
+
+
+def _accuracy_by_worker(_: Any, __: Any, part: Part) -> npt.NDArray[np.float64] | None:
+    """Return the share of correct labels of every worker with a label on an item of known truth."""
+    votes, known = part.annotations, part.has_truth
+    if part.y_train is None or not known.any():
+        return None
+    seen = known[votes.item]
+    right = np.array([a == b for a, b in zip(votes.classes[votes.label].tolist(), part.y_train[votes.item].tolist())])
+    total = np.bincount(votes.worker[seen], minlength=votes.n_workers)
+    correct = np.bincount(votes.worker[seen], weights=right[seen], minlength=votes.n_workers)
+    return correct[total > 0] / total[total > 0]
+
+
 def _true_shares(_: Any, last: Any, part: Part) -> list[float] | None:
     """Return the share of each class in the ground truth of the training items."""
     known = part.has_truth
@@ -190,6 +220,9 @@ _SERIES: dict[str, Callable[[Any, Any, Part], Any]] = {
     "expertise": _expertise,
     "difficulty": _difficulty,
     "recall": _recall,
+    "accuracy.by_entropy": _accuracy_by_entropy,
+    "workers.n_labels": _labels_by_worker,
+    "workers.accuracy": _accuracy_by_worker,
     "class_shares": lambda _, last, __: getattr(last, "class_shares_", None),
     "shares.truth": _true_shares,
     "shares.annotations": _annotated_shares,

@@ -23,7 +23,7 @@ from typing import Any
 from manyhands.reproduce.tables import DataSet, Table
 from manyhands.reproduce.verdicts import Entry
 
-_FEWEST_SEEDS = 3  # for a test
+FEWEST_SEEDS = 3  # for a test
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def paired_t(differences: Sequence[float], overlap: float = 0.0) -> float | None
     """
     n = len(differences)
     deviation = stdev(differences) if n > 1 else 0.0
-    if n < _FEWEST_SEEDS or deviation <= 1e-12 * max(map(abs, differences)):
+    if n < FEWEST_SEEDS or deviation <= 1e-12 * max(map(abs, differences)):
         return None
     from scipy.stats import t
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.keys import Keys
+from manyhands.reproduce.pictures import Picture
 
 STAGES = ("aggregator__", "classifier__")  # prefixes of the parameters of both stages of two-stage
 FEATURES = ("raw", "standardised")
@@ -189,12 +190,14 @@ class Table:
     validation_truth : bool, default=False
         Whether settings are chosen by the truth of validation items; not supported.
     figure : mapping or None, default=None
-        What a plot shows, None for bars of the first metric. "x": the number along the axis, in which data sets or
+        The axis of plots, None for a plot of the first metric. "x": the number along the axis, in which data sets or
         points of a sweep differ. "sweeps": whether it is a parameter of rows. "metrics": one plot for each.
     choose_folds : int, default=5
         Number of folds of the held-out annotations by which rows choose a setting.
     series : tuple of str, default=()
         Names of series that rows store beside the metrics.
+    figures : tuple of Picture, default=()
+        The plots; empty for dots, or lines if there is an "x", of the metrics in `figure`.
     focus : mapping or None, default=None
         ``{"row": name, "metrics": names}`` if one row is compared with the others, all pairs otherwise; "beside" names
         the others, if not all. Fewer comparisons need a smaller correction for multiple tests.
@@ -216,6 +219,7 @@ class Table:
     focus: Mapping[str, Any] | None = None
     choose_folds: int = CHOOSE_FOLDS
     series: tuple[str, ...] = ()
+    figures: tuple[Picture, ...] = ()
 
     @property
     def seed_list(self) -> range:
@@ -229,7 +233,7 @@ class Table:
 
     @property
     def x(self) -> str | None:
-        """What is along the axis of a line plot; None for bars."""
+        """What is along the axis of a line plot; None for a plot of methods."""
         return (self.figure or {}).get("x")
 
     @property

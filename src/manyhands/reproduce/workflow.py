@@ -16,6 +16,7 @@ from manyhands.reproduce import leaderboard
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.data_builder import DataBuilder
 from manyhands.reproduce.pages import Page, page
+from manyhands.reproduce.pictures import Picture
 from manyhands.reproduce.plots import file_names, to_svg
 from manyhands.reproduce.records import Records, read_records
 from manyhands.reproduce.row_folders import figures_folder, rows_file
@@ -162,7 +163,7 @@ def reproduce_tables(
             command = options.command(f"manyhands reproduce {shlex.quote(called)}")
             pages[table.name] = page(table, cells, records, command, describe_stale(whole[name], records))
     for folder, files in figures.items():
-        drawn = {file: to_svg(table, pages[table.name], metric) for file, (table, metric) in files.items()}
+        drawn = {file: to_svg(table, pages[table.name], picture) for file, (table, picture) in files.items()}
         write_files(folder, drawn, force=force)
     return list(pages.values())
 
@@ -227,12 +228,12 @@ def require_results(pages: Sequence[Page]) -> None:
         raise ParameterError("Every cell failed; the reasons are in the table above, and --retry tries again.")
 
 
-def _figure_files(tables: Sequence[Table], options: RunOptions) -> dict[Path, dict[str, tuple[Table, str]]]:
+def _figure_files(tables: Sequence[Table], options: RunOptions) -> dict[Path, dict[str, tuple[Table, Picture]]]:
     """Return folder -> file name -> what the figure shows."""
-    found: dict[Path, dict[str, tuple[Table, str]]] = {}
+    found: dict[Path, dict[str, tuple[Table, Picture]]] = {}
     for table in tables:
         folder = figures_folder(table, quick=options.quick) if options.out is None else options.out
-        found.setdefault(folder, {}).update({file: (table, metric) for file, metric in file_names(table).items()})
+        found.setdefault(folder, {}).update({file: (table, picture) for file, picture in file_names(table).items()})
     return found
 
 

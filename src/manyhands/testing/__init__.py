@@ -32,6 +32,7 @@ from manyhands.testing import (
     learner_invariances,
     representation_estimator_checks,
     representation_invariances,
+    score_checks,
     training_invariances,
 )
 from manyhands.testing.docstring_checks import check_docstring, check_function_docstring
@@ -172,6 +173,7 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     aggregator_results.check_many_classes_are_accepted_or_refused_with_a_reason,
     aggregator_results.check_one_more_label_does_not_lower_its_class,
     aggregator_results.check_score_is_higher_for_better_posteriors,
+    score_checks.check_scores_of_aggregators_are_probabilities,
     aggregator_results.check_degenerate_crowds_give_finite_results,
     aggregator_results.check_single_labels_are_kept,
     aggregator_results.check_unlabelled_items_get_no_label,
@@ -209,6 +211,7 @@ _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     training_invariances.check_resumed_fit_equals_uninterrupted_fit,
     training_invariances.check_workers_without_labels_change_nothing,
     training_invariances.check_perfect_workers_equal_supervised_training,
+    training_invariances.check_weight_decay_makes_weights_smaller,
     training_invariances.check_prediction_is_deterministic,
     training_invariances.check_wrapped_estimators_are_seeded,
     learner_estimator_checks.check_clone_and_repr_round_trip,
@@ -229,6 +232,7 @@ _CLASSIFIER_CHECKS: tuple[ClassifierCheck, ...] = (
     classifier_invariances.check_unseen_workers_and_unused_classes_are_accepted,
     classifier_invariances.check_gold_is_used_for_training,
     classifier_invariances.check_score_is_higher_for_matching_features,
+    score_checks.check_scores_of_labels_are_probabilities,
     classifier_estimator_checks.check_grid_search_and_pipeline,
 )
 

@@ -165,6 +165,33 @@ def check_perfect_workers_equal_supervised_training(method: BaseEstimator) -> No
     )
 
 
+def check_weight_decay_makes_weights_smaller(method: BaseEstimator) -> None:
+    """Every network method has `weight_decay`, and a strong one makes the weights of its networks smaller.
+
+    Parameters
+    ----------
+    method : BaseEstimator
+        An unfitted classifier or representation learner; small copies of it are fitted.
+    """
+    X, votes, _ = feature_crowd(3)
+    settings = known_to(method, {"patience": None, "round_patience": None, "max_epochs": EPOCHS})
+    plain = fit_quickly(method, X, votes, **settings)
+    if not is_network(plain):
+        return
+    assert "weight_decay" in method.get_params(deep=False), "a network method has no weight_decay"
+    decayed = fit_quickly(method, X, votes, **settings, weight_decay=1.0)
+    sizes = [_size_of_weights(fitted.module_) for fitted in (plain, decayed)]
+    assert sizes[1] < 0.95 * sizes[0], (
+        f"with a strong weight_decay the squared weights sum to {sizes[1]}, not {sizes[0]}"
+    )
+
+
+def _size_of_weights(module: Any) -> float:
+    """Sum of squared weights, without linear heads that are fitted after the training and have another penalty."""
+    weights = [weight.detach() for name, weight in module.named_parameters() if ".head." not in name]
+    return float(sum(weight[weight.isfinite()].square().sum() for weight in weights))
+
+
 def check_prediction_is_deterministic(method: BaseEstimator) -> None:
     """With dropout, repeated predictions are equal, and the mode of the module is left as it was.
 

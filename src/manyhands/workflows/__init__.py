@@ -11,6 +11,7 @@ comparison        all aggregators on the same annotations: scores, and the items
 agreement_report  `measure_agreement`: inter-annotator agreement, overall and by class, pair and item
 conversion        `convert`: any export as a table of item, worker and label
 inspection        `inspect_export`: what an export contains, without fitting anything
+questions         `describe_questions`, `aggregate_questions`: exports with several questions
 model_training    `train`: a classifier from annotations and features, as a folder
 prediction        `predict`: class probabilities of new features
 evaluation        `evaluate`: a trained classifier compared with ground truth
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from manyhands.workflows.options import FeatureOptions as FeatureOptions
     from manyhands.workflows.prediction import PredictionRun as PredictionRun
     from manyhands.workflows.prediction import predict as predict
+    from manyhands.workflows.questions import QuestionRuns as QuestionRuns
+    from manyhands.workflows.questions import aggregate_questions as aggregate_questions
+    from manyhands.workflows.questions import describe_questions as describe_questions
     from manyhands.workflows.simulation import DemonstrationRun as DemonstrationRun
     from manyhands.workflows.simulation import SimulationRun as SimulationRun
     from manyhands.workflows.simulation import demonstrate as demonstrate
@@ -60,11 +64,14 @@ _HOMES = {  # public name -> module of this package
     "FeatureOptions": "options",
     "Finding": "finding",
     "PredictionRun": "prediction",
+    "QuestionRuns": "questions",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",
+    "aggregate_questions": "questions",
     "convert": "conversion",
     "demonstrate": "simulation",
+    "describe_questions": "questions",
     "diagnose": "diagnosis",
     "evaluate": "evaluation",
     "inspect_export": "inspection",

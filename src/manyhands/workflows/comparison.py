@@ -21,6 +21,7 @@ _SCORES = {  # columns of `Comparison.table`, and their types where nothing coul
     "standard_error": pl.Float64,
     "difference_to_best": pl.Float64,
     "difference_standard_error": pl.Float64,
+    "likelihood": pl.String,
 }
 
 
@@ -46,8 +47,9 @@ def compare_aggregators(
     -------
     methods : polars.DataFrame
         One row per method, the highest held-out log-likelihood first: ``method``, ``rank``,
-        ``heldout_log_likelihood``, ``standard_error``, ``difference_to_best``, ``difference_standard_error`` (empty
-        where there are too few labels for cross-validation), ``mean_confidence``, ``agreement_with_chosen`` (share of
+        ``heldout_log_likelihood``, ``standard_error``, ``difference_to_best``, ``difference_standard_error``,
+        ``likelihood`` ("own" or "confusion matrices"; these are empty where there are too few labels for
+        cross-validation), ``mean_confidence``, ``agreement_with_chosen`` (share of
         items with the same label), ``n_tied``, ``converged`` and, with gold, ``gold_accuracy`` of a fit without gold.
     differences : polars.DataFrame
         One row per item on which the methods' labels differ: ``item``, ``votes`` and a column per method.

@@ -46,7 +46,7 @@ def collect_gold(reading: Reading, file: str | Path | None, use_own: bool) -> di
     if use_own and len(own) < len(reading.gold):
         left_out = counted(len(reading.gold) - len(own), "known answer")
         _warn(f"gold_left_out: {left_out} of the export name classes that no worker used, and were left out.")
-    given = read_gold(file, reading.annotations) if file is not None else {}
+    given = read_gold(file, reading.annotations, reading.renamed.get("label")) if file is not None else {}
     contradicted = [item for item in given if reading.gold.get(item, given[item]) != given[item]]
     if contradicted:
         items = counted(len(contradicted), "item")

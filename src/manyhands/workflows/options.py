@@ -11,8 +11,10 @@ from typing import Any
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.features.feature_loading import Features, read_features
 from manyhands.io.formats import NAMES
+from manyhands.io.read.label_map import read_label_map
 from manyhands.io.read.reading import Reading, read_export
 from manyhands.io.read.row_filtering import DUPLICATES
+from manyhands.io.read.stray_classes import check_policy
 from manyhands.validation import RandomState
 
 
@@ -41,6 +43,12 @@ class ExportOptions:
         Treat every combination of choices of a multiple choice question as a class.
     encoding : str or None, default=None
         Encoding of text that is not UTF-8.
+    merge_spellings : bool, default=False
+        Merge classes and worker ids that differ in case, spaces or Unicode form only.
+    label_map : Path or None, default=None
+        Table with columns "from" and "to": labels to rename; an empty "to" means that there is no label.
+    rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
+        What is done with labels of stray classes (`manyhands.io.read_export`).
     """
 
     item: str | None = None
@@ -52,6 +60,9 @@ class ExportOptions:
     missing: Sequence[str] = ()
     combinations: bool = False
     encoding: str | None = None
+    merge_spellings: bool = False
+    label_map: str | Path | None = None
+    rare_classes: str = "drop"
 
     def check(self) -> None:
         """Refuse options that no export can satisfy; no file is opened.
@@ -59,8 +70,9 @@ class ExportOptions:
         Raises
         ------
         ParameterError
-            If the format, the treatment of duplicates or the encoding is unknown.
+            If the format, the treatment of duplicates or rare classes, or the encoding is unknown.
         """
+        check_policy(self.rare_classes)
         if self.format is not None and self.format not in NAMES:
             raise ParameterError(f"There is no format called {self.format!r}. There are: {', '.join(sorted(NAMES))}.")
         if self.duplicates not in DUPLICATES:
@@ -88,7 +100,8 @@ class ExportOptions:
         """
         self.check()
         given = [files] if isinstance(files, str | Path) else list(files)
-        return read_export(given[0] if len(given) == 1 else given, **asdict(self))
+        options = asdict(self) | {"label_map": None if self.label_map is None else read_label_map(self.label_map)}
+        return read_export(given[0] if len(given) == 1 else given, **options)
 
 
 @dataclass(frozen=True)

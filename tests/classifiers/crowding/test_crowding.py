@@ -98,6 +98,27 @@ def test_adversarial_training_that_lowers_the_score_is_undone(monkeypatch):
     assert not np.allclose(quick(**fast).fit(X, votes).predict_proba(X), start, atol=1e-3)  # its first epoch is best
 
 
+def test_without_early_stopping_the_last_epoch_of_adversarial_training_is_kept(monkeypatch):
+    """Pre-trainings still stop early, so that the start is the same with and without it."""
+    X, votes, _ = sparse_crowd(n_items=100, noise=3.0)
+    monkeypatch.setattr(HeldoutMetric, "measure", lambda self, network, rows: 1 / 0)
+    model = quick(validation=0.2, adversarial__epochs=4, adversarial__early_stopping=False, patience=1).fit(X, votes)
+    assert sum("classifier" in epoch for epoch in model.history_) == 4
+    assert "heldout" not in model.history_[-1] and "heldout" in model.history_[0]
+
+
+def test_the_defaults_are_the_print_and_plus_keeps_the_forms_of_the_code():
+    printed, plus = CrowdInG(), CrowdInG.plus()
+    forms = [
+        (m.discriminator.item_embedding, m.discriminator.correlation, m.discriminator.generated_weight,
+         m.discriminator.sparsity_on, m.adversarial.generator_loss, m.adversarial.pairs_per_label)
+        for m in (printed, plus)
+    ]  # fmt: skip
+    assert forms[0] == ("linear", "symmetric", 1.0, "all", "saturating", None)
+    assert forms[1] == ("perceptron", "residual", 0.9, "authentic", "non-saturating", 4)
+    assert printed.adversarial.epochs == 40 and printed.adversarial.threshold_is == "nats"
+
+
 @pytest.mark.parametrize("part", ["sees_items", "sees_workers"])
 def test_the_generator_can_ignore_items_or_workers(part):
     X, votes, _ = sparse_crowd()

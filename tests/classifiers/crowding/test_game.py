@@ -1,5 +1,7 @@
 """The adversarial training of CrowdInG: which network each step trains, on what, and its loss."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,10 @@ import torch
 from manyhands.classifiers.crowding import adversarial_training as training
 from manyhands.classifiers.crowding import game as game_module
 from manyhands.classifiers.crowding.game import Game
+from manyhands.exceptions import LimitError
 from manyhands.nn.item_worker_pairs import select
 from manyhands.nn.losses import entropy
-from small_crowding import game_of, games_of, quick, sparse_crowd
+from small_crowding import game_of, games_of, published, quick, sparse_crowd
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -62,14 +65,24 @@ def test_gold_is_used_in_adversarial_training(monkeypatch):
         assert after > before + 0.2
 
 
-def test_the_loss_of_the_discriminator(monkeypatch):
-    """Authentic against generated labels (weight 0.9), squared outputs (0.01), and the information term."""
+CODE = {"generated_weight": 0.9, "sparsity": 0.01, "sparsity_on": "authentic"}  # of the authors' code
+
+
+@pytest.mark.parametrize("how", [{}, {"sparsity": 0.5}, {"generated_weight": 0.3}, CODE])
+def test_the_loss_of_the_discriminator(monkeypatch, how):
+    """By loops over labels: authentic against generated ones, squared outputs, and the information term."""
+    options = {f"discriminator__{name}": value for name, value in how.items()}
     game, batch = game_of(
-        monkeypatch, adversarial__information=0.3, adversarial__inner_steps=1, discriminator__weight_decay=0.2
+        monkeypatch,
+        published,
+        adversarial__information=0.3,
+        adversarial__inner_steps=1,
+        discriminator__weight_decay=0.2,
+        **options,
     )
     game.discriminator.dropout.p = 0.0
     draw, seen = game.draw(batch), {}
-    monkeypatch.setattr(game_module, "descend", lambda adam, loss: seen.update(adam=adam, loss=loss.detach()))
+    monkeypatch.setattr(game_module, "descend", lambda adam, loss: seen.update(adam=adam, loss=loss.item()))
     choose = game_module.choose_pairs
 
     def chosen(*arguments):
@@ -79,16 +92,73 @@ def test_the_loss_of_the_discriminator(monkeypatch):
     monkeypatch.setattr(game_module, "choose_pairs", chosen)
     game.train_discriminator(draw)
     assert seen["adam"] is game.discriminator_adam and seen["adam"].param_groups[0]["weight_decay"] == 0.2
-    inputs = game.discriminator.inputs(draw.x)
+    with torch.no_grad():
+        inputs = game.discriminator.inputs(draw.x)
+    real, information, squares = [], [], []
     fake, fake_label = draw.pairs.select(seen["chosen"]), draw.label[seen["chosen"]]
-    outputs = game.discriminator.logits(inputs, draw.authentic).sigmoid()
-    real = outputs.gather(1, draw.authentic_label.unsqueeze(1))
-    drawn = game.discriminator.logit(inputs, fake, fake_label).sigmoid()
-    both = [(draw.authentic, draw.authentic_label), (fake, fake_label)]
-    log_truth = [draw.log_z.exp()[p.row] * game.discriminator.log_truth(inputs, p, y) for p, y in both]
-    inform = -torch.cat(log_truth).sum(1).mean()
-    expected = (-real.log().mean() - 0.9 * (1 - drawn).log().mean()) / 2 + 0.01 * (outputs**2).mean() + 0.3 * inform
-    torch.testing.assert_close(seen["loss"], expected.detach())
+    losses = {"real": real, "fake": []}
+    for name, pairs, labels in (("real", draw.authentic, draw.authentic_label), ("fake", fake, fake_label)):
+        outputs = game.discriminator.logits(inputs, pairs).sigmoid().tolist()
+        log_truth = game.discriminator.log_truth(inputs, pairs, labels).tolist()
+        for n, label in enumerate(labels.tolist()):
+            d = outputs[n][label]
+            losses[name].append(-math.log(d if name == "real" else 1 - d))
+            z = draw.log_z[pairs.row[n]].exp().tolist()
+            information.append(-sum(p * log_q for p, log_q in zip(z, log_truth[n])))
+            if name == "real" or how.get("sparsity_on") != "authentic":
+                squares += [output**2 for output in outputs[n]]
+    adversarial = (np.mean(real) + how.get("generated_weight", 1.0) * np.mean(losses["fake"])) / 2
+    expected = adversarial + how.get("sparsity", 0.01) * np.mean(squares) + 0.3 * np.mean(information)
+    assert seen["loss"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["saturating", "non-saturating"])
+def test_the_cost_of_a_generated_label(monkeypatch, loss):
+    """log(1 - D) as printed, or the form of the authors' code, and -sum_k z_k log q(k | x, w, y); label by label."""
+    game, batch = game_of(monkeypatch, published, adversarial__generator_loss=loss)
+    draw = game.draw(batch)
+    authenticity, inform = game.costs(draw)
+    inputs = game.discriminator.inputs(draw.x)
+    outputs = game.discriminator.logits(inputs, draw.pairs).sigmoid().tolist()
+    log_truth = game.discriminator.log_truth(inputs, draw.pairs, draw.label).tolist()
+    for n in range(0, len(draw.label), 7):
+        d = outputs[n][draw.label[n]]
+        expected = math.log(1 - d) if loss == "saturating" else -math.log((d + 0.001) / 1.001)
+        assert authenticity[n].item() == pytest.approx(expected, abs=1e-4)
+        z = draw.log_z[draw.pairs.row[n]].exp().tolist()
+        assert inform[n].item() == pytest.approx(-sum(p * q for p, q in zip(z, log_truth[n])), abs=1e-4)
+    assert (authenticity.max() <= 0) == (loss == "saturating")
+
+
+def test_all_pairs_of_items_and_workers_are_drawn_by_default(monkeypatch):
+    game, batch = game_of(monkeypatch, published)
+    pairs = game.draw(batch).pairs
+    assert len(pairs.row) == len(batch.item) * game.generator.n_workers
+    assert len(set(zip(pairs.row.tolist(), pairs.worker.tolist()))) == len(pairs.row)
+
+
+def test_all_pairs_are_refused_where_they_do_not_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(training, "_BYTES", 1e15)
+    X, votes, _ = sparse_crowd()
+    with pytest.raises(LimitError, match=r"All pairs of the items .* Give a number for adversarial__pairs_per_label"):
+        published().fit(X, votes)
+    for few in ({"adversarial__pairs_per_label": 2}, {"adversarial__epochs": 0}):
+        published(**few).fit(X, votes)
+
+
+def test_weight_decay_reaches_every_optimizer(monkeypatch):
+    game, _ = game_of(monkeypatch, published, weight_decay=0.03, discriminator__weight_decay=0.2)
+    optimizers = game.network_adam, game.generator_adam, game.discriminator_adam
+    assert [adam.param_groups[0]["weight_decay"] for adam in optimizers] == [0.03, 0.03, 0.2]
+
+
+def test_with_the_mean_cost_as_baseline_a_common_factor_of_the_ratios_has_no_gradient(monkeypatch):
+    """The self-normaliser, the mean ratio, therefore stays at 1 to first order, though all printed costs are <= 0."""
+    game, batch = game_of(monkeypatch, published)
+    cost = game.costs(game.draw(batch))[0]
+    factor = torch.zeros((), requires_grad=True)
+    game._bandit(cost, factor.expand(len(cost))).backward()
+    assert factor.grad.item() == pytest.approx(0, abs=1e-6) and cost.mean() < -0.1
 
 
 def test_the_discriminator_has_label_adjacency_and_worker_features(monkeypatch):
@@ -96,19 +166,27 @@ def test_the_discriminator_has_label_adjacency_and_worker_features(monkeypatch):
     made = {}
     real = training.Discriminator
 
-    def recorded(*sizes, spread):
-        made["known"], made["spread"] = sizes[3], spread
-        return real(*sizes, spread=spread)
+    def recorded(*sizes, **how):
+        made.update(how, known=sizes[3])
+        return real(*sizes, **how)
 
     monkeypatch.setattr(training, "Discriminator", recorded)
     learnt = {}
-    monkeypatch.setattr(training, "label_adjacency", lambda votes: learnt.setdefault("votes", votes) and np.eye(3))
+
+    def adjacency(votes, symmetric):
+        learnt.update(votes=votes, symmetric=symmetric)
+        return np.eye(3)
+
+    monkeypatch.setattr(training, "label_adjacency", adjacency)
     X, votes, _ = sparse_crowd()
-    quick(validation=0.2).fit(X, votes, worker_features=np.arange(votes.n_workers)[:, None] * 1e5)
+    published(validation=0.2).fit(X, votes, worker_features=np.arange(votes.n_workers)[:, None] * 1e5)
     torch.testing.assert_close(made["spread"], torch.eye(3))
     assert learnt["votes"].n_annotations == round(0.8 * votes.n_annotations)
     assert made["known"].mean().abs() < 1e-6 and made["known"].std() == pytest.approx(1, abs=0.2)
-    quick(discriminator__label_correlation=False).fit(X, votes)
+    assert learnt["symmetric"] and not made["residual"] and not made["perceptron"]
+    published(discriminator__correlation="residual", discriminator__item_embedding="perceptron").fit(X, votes)
+    assert not learnt["symmetric"] and made["residual"] and made["perceptron"]
+    published(discriminator__label_correlation=False).fit(X, votes)
     assert made["spread"] is None and made["known"] is None
 
 

@@ -28,7 +28,7 @@ IMPUTERS = ("self", "graph", "gan", "generator")
 
 
 def quick(imputer="self", **changes):
-    return ImputedCrowdLayer(**(NETWORK | FEW | {"imputer": imputer, "per_label": None} | changes))
+    return ImputedCrowdLayer(**(NETWORK | FEW | {"imputer": imputer, "most_likely": True} | changes))
 
 
 def sparse_crowd():
@@ -257,16 +257,25 @@ def test_the_graph_is_stopped_by_the_held_out_log_likelihood(graph):
 
 def test_a_crowding_instance_can_impute():
     few = {f"{name.removesuffix('_epochs')}__epochs": epochs for name, epochs in FEW.items()}
-    plus = CrowdInG.plus(pretraining="crowd-layer", members=1).set_params(**few)
+    printed = CrowdInG().set_params(**few)
     X, votes = sparse_crowd()
     named, given, other = (
         quick(imputer, most_likely=False).fit(X, votes).predict_proba(X)
-        for imputer in ("generator", plus, clone(plus).set_params(generator__sees_items=False))
+        for imputer in ("generator", printed, clone(printed).set_params(generator__sees_items=False))
     )
     np.testing.assert_array_equal(named, given)
     assert not np.array_equal(named, other)
     with pytest.raises(ParameterError, match="The imputer of a ImputedCrowdLayer has hidden="):
         quick(CrowdInG(hidden=(3,))).fit(X, votes)
+
+
+def test_weight_decay_reaches_the_optimizers_of_the_imputers(adversaries, graph):
+    """Of the crowd layer against its discriminator, and of the graph."""
+    crowd = graph[0].crowd
+    decayed = replace(crowd, context=crowd.context.with_options(weight_decay=0.03))
+    game = AdversarialImputer(replace(adversaries[0].layer, crowd=decayed))
+    for adam in (game.layer_adam, game.discriminator_adam, GraphImputer(decayed).adam):
+        assert adam.param_groups[0]["weight_decay"] == 0.03
 
 
 @pytest.mark.parametrize("imputer", ["graph", CrowdInG(adversarial=Adversarial(clip=2.0))])
@@ -283,6 +292,7 @@ def test_the_four_names_of_the_registry_have_different_imputers():
     made = [registry.create(f"crowd-layer-{imputer}") for imputer in IMPUTERS]
     assert [model.imputer for model in made] == [*IMPUTERS]
     assert [model.most_likely for model in made] == [True, True, False, False]
+    assert not ImputedCrowdLayer("generator").most_likely and {model.per_label for model in made} == {None}
 
 
 def test_invalid_parameters_are_refused(monkeypatch):

@@ -37,6 +37,14 @@ def sparse_crowd(n_classes=3, n_items=60):
     return X, thin(votes, 0.6, random_state=0), truth
 
 
+def uneven_crowd():
+    """Three classes of 80, 20 and 20 items, with about two correct labels each."""
+    truth = np.repeat([0, 0, 0, 0, 1, 2], 20)
+    X, label = features_of(truth, seed=3), np.tile(truth[:, None], (1, 6))
+    label[np.random.default_rng(0).random(label.shape) < 0.7] = -1
+    return X, Annotations.from_matrix(label)
+
+
 def pairs_of(votes):
     return set(zip(votes.item.tolist(), votes.worker.tolist()))
 
@@ -130,6 +138,28 @@ def test_weight_decay_acts_on_the_crowd_layer_too():
     decayed = SelfCrowd(weight_decay=10.0, **settings).fit(X, votes)
     np.testing.assert_allclose(decayed.confusion_, 1 / 3, atol=0.02)
     assert np.abs(SelfCrowd(**settings).fit(X, votes).confusion_ - 1 / 3).max() > 0.2
+
+
+def test_quotas_are_inverse_to_the_pool(monkeypatch):
+    """Eq. 4 and 5 in every round: M_c = M (1 / N'_c) / sum_c' (1 / N'_c'), with N'_c counted one by one."""
+    pools = []
+    predict = self_crowd.predict_pseudo_annotations
+
+    def recorded(log_labels, workers, n_classes, taken):
+        with torch.no_grad():
+            logs = log_labels(np.arange(120)).double().tolist()
+        found = slow_pseudo_annotations(logs, 120, workers.tolist(), set.union(*map(pairs_of, taken)))
+        pools.append([sum(one[2] == k for one in found) for k in range(n_classes)])
+        return predict(log_labels, workers, n_classes, taken)
+
+    monkeypatch.setattr(self_crowd, "predict_pseudo_annotations", recorded)
+    X, votes = uneven_crowd()
+    model = quick(rounds=2, per_round=40, validation=0.0, evidence="features").fit(X, votes)
+    pools = [pools[0], pools[-1]]  # the stream is read more than once in a round
+    for pool, selected in zip(pools, model.selected_counts_[1:].tolist()):
+        assert max(pool) > 2 * min(pool)  # so that equal quotas would differ
+        expected = [40 / n / sum(1 / other for other in pool) for n in pool]
+        assert np.abs(np.subtract(selected, expected)).max() < 1 and sum(selected) == 40
 
 
 def test_each_round_is_recorded():
@@ -255,10 +285,7 @@ def test_few_labels_give_finite_results_and_all_classes():
 
 def test_combined_quotas_balance_labels_and_pseudo_annotations():
     """Pseudo-annotations are of the classes that are small among the labels."""
-    truth = np.repeat([0, 0, 0, 0, 1, 2], 20)
-    X, label = features_of(truth, seed=3), np.tile(truth[:, None], (1, 6))
-    label[np.random.default_rng(0).random(label.shape) < 0.7] = -1
-    votes = Annotations.from_matrix(label)
+    X, votes = uneven_crowd()
     model = quick(quota="combined", rounds=1, per_round=60, validation=0.0).fit(X, votes)
     before, after = model.combined_counts_
     assert imbalance(after) < imbalance(before) and model.selected_counts_[1, 0] == 0

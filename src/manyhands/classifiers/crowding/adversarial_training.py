@@ -17,6 +17,9 @@ from manyhands.nn.batches import Batch
 from manyhands.nn.label_discriminator import Discriminator, label_adjacency
 from manyhands.nn.label_generator import Generator
 from manyhands.nn.train import History
+from manyhands.validation import check_memory
+
+_BYTES = 5000  # memory of a pair in a step of the generator: about nine arrays of 128 numbers, and its distribution
 
 
 def new_game(
@@ -49,13 +52,34 @@ def new_game(
     features = standardised_features(crowd)
     known = None if features is None else features[crowd.active]
     sizes = math.prod(context.data.rows.shape), context.n_classes, len(crowd.active)
-    spread = None
-    if discriminator.label_correlation:
-        spread = torch.from_numpy(label_adjacency(context.annotations)).float()
+    if adversarial.epochs > 0:
+        _check_pairs(context, len(crowd.active), adversarial)
     made = Generator(*sizes, known, sees_items=generator.sees_items, sees_workers=generator.sees_workers)
-    critic = Discriminator(*sizes, known, spread=spread)
+    critic = _new_discriminator(context, sizes, known, discriminator)
     networks = network, made.to(context.device), critic.to(context.device)
     return Game(crowd, *networks, adversarial, discriminator, generator.learning_rate)
+
+
+def _new_discriminator(
+    context: TrainingContext,
+    sizes: tuple[int, int, int],
+    known: torch.Tensor | None,
+    options: DiscriminatorTraining,
+) -> Discriminator:
+    """Return the untrained discriminator; label correlation is that of the training labels."""
+    residual, spread = options.correlation == "residual", None
+    if options.label_correlation:
+        spread = torch.from_numpy(label_adjacency(context.annotations, symmetric=not residual)).float()
+    perceptron = options.item_embedding == "perceptron"
+    return Discriminator(*sizes, known, spread=spread, residual=residual, perceptron=perceptron)
+
+
+def _check_pairs(context: TrainingContext, n_workers: int, options: Adversarial) -> None:
+    """Refuse all pairs of item and worker where a mini-batch of them does not fit into memory."""
+    if options.pairs_per_label is None:
+        n_pairs = min(options.batch_size, context.annotations.n_items) * n_workers
+        remedy = "Give a number for adversarial__pairs_per_label, or a smaller adversarial__batch_size."
+        check_memory(_BYTES * n_pairs, "All pairs of the items of a mini-batch with all workers", remedy)
 
 
 def pretrain_generator(game: Game, max_epochs: int) -> History:
@@ -89,7 +113,8 @@ def play(game: Game, context: TrainingContext) -> History:
     """Train the discriminator, then all three networks in turns.
 
     Early stopping compares the classifier by its class-balanced held-out log-likelihood; the pre-trained classifier
-    itself is a candidate, so that the adversarial training can end where it began.
+    itself is a candidate, so that the adversarial training can end where it began. Without it (`early_stopping`) the
+    last epoch is kept.
 
     Parameters
     ----------
@@ -120,7 +145,7 @@ def play(game: Game, context: TrainingContext) -> History:
     )
     metric = HeldoutMetric.from_network(context, game.network)
     evaluate = None
-    if metric is not None:
+    if metric is not None and game.options.early_stopping:
         rows = context.data.rows
 
         def evaluate() -> float:

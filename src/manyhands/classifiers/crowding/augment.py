@@ -52,7 +52,7 @@ class FittedGenerator(NamedTuple):
 
     Attributes
     ----------
-    module : GeneratorBehind
+    module : ClassifierWithGenerator
         Classifier and generator.
     worker_ids : ndarray
         Workers of the fit.

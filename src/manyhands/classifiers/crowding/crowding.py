@@ -52,11 +52,14 @@ _PRETRAININGS = ("crowd-layer", "conal", "spee-lfc", "trace-reg", "max-mig", "ag
 class CrowdInG(CrowdClassifier):
     """CrowdInG: a classifier trained further on annotations that an adversarial generator imputes.
 
-    `CrowdInG()` has the settings of the paper and, where it is silent, of its published code. On real crowds the
-    adversarial training adds little to the classifier it starts from, so `CrowdInG.plus()` starts from a better one
-    (docs/results/crowding.md).
+    `CrowdInG()` is the method as printed and, where the paper is silent, its published code; where the two differ, the
+    form of the code is an option. `CrowdInG.plus()` starts from a better classifier and keeps the forms of the code. On
+    real crowds the adversarial training adds little to the classifier that it starts from (docs/results/crowding.md).
 
-    Use it where each item has few labels and workers overlap. Workers without labels are left out.
+    The paper selects the epoch, mu and the learning rates on validation items. Here held-out annotations select the
+    epoch (`adversarial__early_stopping`), mu is the mean cost, and learning rates are from the paper's grid.
+
+    Workers without labels are left out. Generator and discriminator read X as vectors: images are flattened to pixels.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ default="crowd-layer"
         "seen_as_authentic" and "seen_as_generated" (shares that it classifies correctly), "information" (lower bound
         of the mutual information of label and truth, in nats), "generator" and "classifier" (losses),
         "generator_ratio" and "classifier_ratio" (mean importance ratios after the last step, before clipping).
-    module_ : GeneratorBehind
+    module_ : ClassifierWithGenerator
         The classifier, with the generator behind it.
     classes_ : ndarray of shape (n_classes,)
         The classes, as in the annotations.
@@ -342,7 +345,6 @@ default="crowd-layer"
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> ClassifierWithGenerator:
         made = [super(CrowdInG, self)._new_module(row_shape, n_classes, n_workers) for _ in range(self.members)]
-        network = made[0] if self.members == 1 else Ensemble(made)
         sizes, sees = (math.prod(row_shape), n_classes, n_workers), self.generator
         generator = Generator(*sizes, sees_items=sees.sees_items, sees_workers=sees.sees_workers)
-        return ClassifierWithGenerator(network, generator)
+        return ClassifierWithGenerator(made[0] if self.members == 1 else Ensemble(made), generator)

@@ -1,13 +1,18 @@
 """The adversarial training of CrowdInG: discriminator, generator and classifier learn in turns.
 
     draw              y ~ p0 = G(. | x, w, z, noise) on pairs (x, w), with and without a label;  z = C(x)
-    discriminator     min L_D = 1/2 (mean_R -log D(y) + 0.9 mean_S -log(1 - D(y))) + 0.01 mean_R D^2 + lambda mean L_Q
+    discriminator     min L_D = 1/2 (mean_R -log D(y) + g mean_S -log(1 - D(y))) + s mean D^2 + lambda mean L_Q
                       R: authentic labels; S: as many generated ones of each worker, confident ones more probably
-    cost of y         authenticity L_G = -log D(y),  information L_Q = -sum_k z_k log q(k | x, w, y)
+    cost of y         authenticity L_G = log(1 - D(y)),  information L_Q = -sum_k z_k log q(k | x, w, y)
     generator         min mean (L_G + lambda L_Q - mu) G(y) / p0(y)    on items with entropy H(z) <= t
     classifier        min mean (L_G - mu') G(y; C(x)) / p0(y)          on the others, with G fixed
 
-In the options of CrowdInG, lambda is `information`, mu is `multiplier` (None: the mean cost) and t is `threshold`.
+In the options of CrowdInG, lambda is `information`, mu is `multiplier` (None: the mean cost), t is `threshold`, g is
+`generated_weight`, and s is `sparsity`; D^2 is the mean over all classes and the pairs of R and S (`sparsity_on`).
+L_G may be -log D(y) instead (`generator_loss`), as in the authors' code, which also has g = 0.9. L_G = log(1 - D) is
+never positive, so that with mu = 0 every generated label would become more probable; with the mean cost as mu, a common
+factor of all ratios has no gradient, and their mean stays near 1.
+
 Costs are those of the labels drawn before any step, so that several steps share one draw; an importance ratio beyond
 `clip` has no gradient. Dropout is off in all networks but the discriminator while it is trained, so that an importance
 ratio other than 1 comes from training and not from dropout.
@@ -31,9 +36,7 @@ from manyhands.nn.label_generator import Generator
 from manyhands.nn.losses import bandit_loss, entropy
 from manyhands.nn.train import descend
 
-_GENERATED = 0.9  # weight of a generated label in the discriminator's loss; an authentic one has 1
-_SPARSITY = 0.01  # weight of the discriminator's squared outputs
-_FLOOR = 1e-3  # added to D before its logarithm
+_FLOOR = 1e-3  # added to D before its logarithm in the non-saturating cost
 
 Figures = dict[str, torch.Tensor]
 
@@ -69,8 +72,13 @@ class Game:
     generator_learning_rate: float
 
     def __post_init__(self) -> None:
-        self.network_adam = torch.optim.Adam(self.network.parameters(), lr=self.options.learning_rate)
-        self.generator_adam = torch.optim.Adam(self.generator.parameters(), lr=self.generator_learning_rate)
+        decay = self.crowd.context.options.weight_decay
+        self.network_adam = torch.optim.Adam(
+            self.network.parameters(), lr=self.options.learning_rate, weight_decay=decay
+        )
+        self.generator_adam = torch.optim.Adam(
+            self.generator.parameters(), lr=self.generator_learning_rate, weight_decay=decay
+        )
         self.discriminator_adam = torch.optim.Adam(
             self.discriminator.parameters(),
             lr=self.discriminator_options.learning_rate,
@@ -126,15 +134,17 @@ class Game:
         label = torch.cat([draw.authentic_label, draw.label[chosen]])
         is_real = torch.arange(len(label), device=label.device) < len(draw.authentic_label)
         z = draw.log_z.exp().index_select(0, both.row)
+        how = self.discriminator_options
         self.discriminator.train()
         for _ in range(self.options.inner_steps):
             seen = self.discriminator.inputs(draw.x)
             logits = self.discriminator.logits(seen, both)
             logit = logits.gather(1, label.unsqueeze(1)).squeeze(1)
-            adversarial = _mean(F.softplus(-logit[is_real])) + _GENERATED * _mean(F.softplus(logit[~is_real]))
+            real, generated = _mean(F.softplus(-logit[is_real])), _mean(F.softplus(logit[~is_real]))
+            adversarial = real + how.generated_weight * generated
             inform = -_mean((z * self.discriminator.log_truth(seen, both, label)).sum(1))
-            sparse = logits[is_real].sigmoid().square().sum() / max(logits[is_real].numel(), 1)
-            loss = adversarial / 2 + _SPARSITY * sparse + self.options.information * inform
+            sparse = _mean((logits if how.sparsity_on == "all" else logits[is_real]).sigmoid().square())
+            loss = adversarial / 2 + how.sparsity * sparse + self.options.information * inform
             descend(self.discriminator_adam, loss)
         return {
             "discriminator": adversarial.detach() / 2,
@@ -148,8 +158,10 @@ class Game:
         """Return the authenticity and information costs of every label drawn, (n_pairs,) each."""
         self.discriminator.eval()
         seen = self.discriminator.inputs(draw.x)
-        authentic = self.discriminator.logit(seen, draw.pairs, draw.label).sigmoid()
-        authenticity = -((authentic + _FLOOR) / (1 + _FLOOR)).log()
+        logit = self.discriminator.logit(seen, draw.pairs, draw.label)
+        authenticity = F.logsigmoid(-logit)  # log(1 - D)
+        if self.options.generator_loss == "non-saturating":
+            authenticity = -((logit.sigmoid() + _FLOOR) / (1 + _FLOOR)).log()
         z = draw.log_z.exp().index_select(0, draw.pairs.row)
         return authenticity, -(z * self.discriminator.log_truth(seen, draw.pairs, draw.label)).sum(1)
 

@@ -19,7 +19,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.difficulty.difficulty_scores import difficulty_log_likelihoods
 from manyhands.classifiers.epoch_updates import EpochThenUpdate
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS
 from manyhands.classifiers.training_context import TrainingContext
@@ -27,6 +29,7 @@ from manyhands.classifiers.training_data import FitResult
 from manyhands.em.ability_em import ABILITY_CONSTRAINTS, DIFFICULTIES, ability_model, posterior_from_joint, results
 from manyhands.em.classifier_em import initial_posterior
 from manyhands.em.kernels import Array
+from manyhands.features import Rows
 from manyhands.nn.batches import Batch
 from manyhands.nn.inference import probabilities
 from manyhands.nn.losses import log_mixture, soft_cross_entropy
@@ -239,6 +242,12 @@ class DifficultyNetwork(CrowdClassifier):
         posterior, _ = posterior_from_joint(safe_log(proba) + log_votes(votes, workers, d), context.data.gold)
         fitted = results(ability_model(self, votes), workers, posterior, d)
         return posterior, fitted | {"log_likelihood_": state.log_likelihoods(), "floor_": float(state.floor)}
+
+    def _has_own_likelihood(self) -> bool:
+        return True
+
+    def _own_log_likelihoods(self, rows: Rows, proba: Array, annotations: Annotations, common: Array) -> Array:
+        return difficulty_log_likelihoods(self, proba, annotations)
 
 
 class EMState(nn.Module):

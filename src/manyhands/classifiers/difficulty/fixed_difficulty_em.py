@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.difficulty.difficulty_scores import difficulty_log_likelihoods
 from manyhands.classifiers.difficulty.regression_view import DIFFICULTY_CONSTRAINTS, learn_difficulty
 from manyhands.classifiers.regression import module_proba
 from manyhands.classifiers.training_context import TrainingContext
@@ -171,3 +173,9 @@ class FixedDifficultyEM(CrowdClassifier):
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
+
+    def _has_own_likelihood(self) -> bool:
+        return True
+
+    def _own_log_likelihoods(self, rows: Rows, proba: Array, annotations: Annotations, common: Array) -> Array:
+        return difficulty_log_likelihoods(self, proba, annotations)

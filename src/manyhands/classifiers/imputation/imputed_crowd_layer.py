@@ -5,11 +5,12 @@
          graph       a graph network over workers and items, with one edge type per label
          gan         a crowd layer L against a discriminator D, in turns;
                      L follows the gradient of  mean (log(1 + exp D(y)) - its mean) log L(y),  y drawn from L
-         generator   CrowdInG
+         generator   CrowdInG as published
     2. impute missing pairs of an item and a worker with the most probable label, or with one drawn from p
     3. train a new crowd layer on observed and imputed annotations
 
 Step 3 uses no information that step 1 did not have: these baselines of CrowdInG show what imputation alone is worth.
+The network of step 1 is not used in step 3, "gan" included: there too a new network and new layers are trained.
 """
 
 from __future__ import annotations
@@ -73,21 +74,20 @@ class ImputedCrowdLayer(CrowdClassifier):
     imputed. Gold counts where the crowd layers are trained and where labels on gold items are predicted; the graph
     does not use it.
 
-    Use it as a baseline for CrowdInG. The registry has it as "crowd-layer-self", "crowd-layer-graph",
-    "crowd-layer-gan" and "crowd-layer-generator".
+    Use it as a baseline for CrowdInG. The registry has it as "crowd-layer-self", "crowd-layer-graph" (both impute the
+    most probable label), "crowd-layer-gan" and "crowd-layer-generator" (both sample).
 
     Parameters
     ----------
     imputer : {"self", "graph", "gan", "generator"} or CrowdInG, default="self"
         The model that imputes: a crowd layer that is trained first; a graph network on workers and items; that crowd
-        layer after adversarial training; CrowdInG started from a crowd layer, or a `CrowdInG` with parameters and
-        epochs of its own.
-    per_label : int or None, default=1
+        layer after adversarial training; the published CrowdInG, or a `CrowdInG` with parameters and epochs of its own.
+    per_label : int or None, default=None
         Annotations imputed for each label of a worker, on items that they did not label, confident ones more probably.
         None imputes every pair of an item and a worker, as the paper does: an epoch then costs items x workers instead
         of labels, in time and memory (about 100 bytes per pair).
-    most_likely : bool, default=True
-        Impute the most probable label; otherwise one drawn from the distribution.
+    most_likely : bool, default=False
+        Impute the most probable label; otherwise one drawn from the distribution, as the paper does.
     generator_epochs : int, default=50
         Maximal number of epochs of the graph, or of CrowdInG's generator before its adversarial training.
     discriminator_epochs : int, default=10
@@ -164,7 +164,7 @@ class ImputedCrowdLayer(CrowdClassifier):
     >>> from manyhands import Annotations, ImputedCrowdLayer
     >>> X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
     >>> votes = Annotations.from_matrix(np.repeat([[0, 0, -1], [1, -1, 1]], 30, axis=0))
-    >>> model = ImputedCrowdLayer(per_label=None, validation=0, learning_rate=0.01, random_state=0).fit(X, votes)
+    >>> model = ImputedCrowdLayer(validation=0, learning_rate=0.01, random_state=0).fit(X, votes)
     >>> model.predict([[0.0, 1.0], [1.0, 0.0]]).tolist(), model.imputed_annotations_.n_annotations
     ([0, 1], 60)
     """
@@ -181,8 +181,8 @@ class ImputedCrowdLayer(CrowdClassifier):
     def __init__(
         self,
         imputer: Any = "self",
-        per_label: int | None = 1,
-        most_likely: bool = True,
+        per_label: int | None = None,
+        most_likely: bool = False,
         generator_epochs: int = 50,
         discriminator_epochs: int = 10,
         adversarial_epochs: int = 40,
@@ -331,11 +331,10 @@ class ImputedCrowdLayer(CrowdClassifier):
         return log_labels, result.history
 
     def _crowding(self, epochs: Epochs) -> Any:
-        """CrowdInG with the options given here; the generator is compared, so it starts from one crowd layer."""
+        """The published CrowdInG with the options given here."""
         if not isinstance(self.imputer, str):
             return nested_method(self, "imputer")
-        shared = shared_parameters(self, registry.get("crowding-plus"))
-        crowding = registry.create("crowding-plus", pretraining="crowd-layer", members=1, **shared)
+        crowding = registry.create("crowding", **shared_parameters(self, registry.get("crowding")))
         return crowding.set_params(
             generator__epochs=epochs.generator,
             discriminator__epochs=epochs.discriminator,

@@ -108,8 +108,10 @@ class AdversarialImputer:
         self.layer, self.crowd = layer, crowd
         self.discriminator = Discriminator(*sizes).to(crowd.context.device)
         learnt = [*layer.network.parameters(), *layer.noise.parameters()]
-        self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE)
-        self.discriminator_adam = torch.optim.Adam(self.discriminator.parameters(), lr=_DISCRIMINATOR_RATE)
+        decay = crowd.context.options.weight_decay
+        self.layer_adam = torch.optim.Adam(learnt, lr=_GENERATOR_RATE, weight_decay=decay)
+        judging = self.discriminator.parameters()
+        self.discriminator_adam = torch.optim.Adam(judging, lr=_DISCRIMINATOR_RATE, weight_decay=decay)
 
     @torch.no_grad()
     def draw(self, batch: Batch) -> Draw:
@@ -164,7 +166,8 @@ class GraphImputer:
         context = crowd.context
         sizes = math.prod(context.data.rows.shape), context.n_classes, len(crowd.active)
         self.crowd, self.network = crowd, LabelGraph(*sizes).to(context.device)
-        self.adam = torch.optim.Adam(self.network.parameters(), lr=_GRAPH_RATE)
+        decay = context.options.weight_decay
+        self.adam = torch.optim.Adam(self.network.parameters(), lr=_GRAPH_RATE, weight_decay=decay)
 
     def learn(self, batch: Batch) -> Figures:
         """Train on a mini-batch; the labels to be predicted are not in the graph."""

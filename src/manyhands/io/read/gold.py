@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 from manyhands.annotations import Annotations
@@ -11,7 +12,7 @@ from manyhands.io.messages import counted, listed, shorten
 from manyhands.io.read.truth import read_truth
 
 
-def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
+def read_gold(path: str | Path, annotations: Annotations, renamed: Mapping[str, str] | None = None) -> dict[str, str]:
     """Read a table of items and their known labels.
 
     Rows without a label are skipped. Items that are not among the annotations, and classes that no worker used, are
@@ -23,6 +24,8 @@ def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
         A table with a column for the item and one for its label.
     annotations : Annotations
         The labels of the crowd.
+    renamed : mapping of str to str or None, default=None
+        Spelling of a label in the export -> name under which it was read; gold labels follow it.
 
     Returns
     -------
@@ -39,7 +42,8 @@ def read_gold(path: str | Path, annotations: Annotations) -> dict[str, str]:
     CrowdWarning
         If rows were left out.
     """
-    return _usable(path, read_truth(path, what="gold"), annotations)
+    known = read_truth(path, what="gold")
+    return _usable(path, {item: (renamed or {}).get(label, label) for item, label in known.items()}, annotations)
 
 
 def _usable(path: str | Path, known: dict[str, str], annotations: Annotations) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Notes on ids and classes that look alike, and on classes that may mean a missing label."""
+"""Notes on items that look alike, numbers in two notations, and classes that may mean a missing label.
+
+Spellings of classes and workers are compared in `cleaning`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # texts 
 
 
 def notes_on_names(annotations: Annotations) -> dict[str, str]:
-    """Return notes on ids and classes that look alike, and on classes that may mean a missing label.
+    """Return notes on items that look alike, numbers in two notations, and classes that may mean a missing label.
 
     Parameters
     ----------
@@ -23,21 +26,25 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        ``look_alike_ids``, ``look_alike_classes`` and ``class_like_missing``, each if there are such names.
+        ``look_alike_ids``, ``look_alike_numbers`` and ``class_like_missing``, each if there are such names.
     """
     notes = {}
-    ids = (annotations.item_ids, annotations.worker_ids, annotations.classes)
-    texts = [_texts(values.tolist()) for values in ids]
-    pairs = [pair for values in texts if not "".join(values).isascii() for pair in find_look_alikes(values)]
+    items, classes = _texts(annotations.item_ids.tolist()), _texts(annotations.classes.tolist())
+    pairs = [] if "".join(items).isascii() else find_look_alikes(items)
     if pairs:
         notes["look_alike_ids"] = look_alike_note(pairs)
-    folded: dict[str | Decimal, list[str]] = {}
-    for name in texts[-1]:
-        folded.setdefault(_folded(name), []).append(name)
+    folded: dict[Decimal, list[str]] = {}
+    for name in classes:
+        number = _as_number(name)
+        if number is not None:
+            folded.setdefault(number, []).append(name)
     alike = [" and ".join(map(repr, names)) for names in folded.values() if len(names) > 1]
     if alike:
-        notes["look_alike_classes"] = f"Some classes differ in spelling only, and were kept apart: {listed(alike)}."
-    missing_words = [name for name in texts[-1] if name.strip().casefold() in _MISSING_WORDS]
+        notes["look_alike_numbers"] = (
+            f"Some classes are the same number in another notation, and were kept apart: {listed(alike)}. "
+            f"--map FILE with columns from,to renames them (in Python: label_map)."
+        )
+    missing_words = [name for name in classes if name.strip().casefold() in _MISSING_WORDS]
     if missing_words:
         remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in missing_words)
         notes["class_like_missing"] = (
@@ -46,14 +53,13 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
     return notes
 
 
-def _folded(name: str) -> str | Decimal:
-    """Return the same value for names that differ in case, spaces, or the notation of a number only."""
-    plain_name = name.strip().casefold()
+def _as_number(name: str) -> Decimal | None:
+    """Return the number that a class is, in whatever notation; None if it is none."""
     try:
-        number = Decimal(plain_name)  # a float would be the same for different long numbers
+        number = Decimal(name.strip())  # a float would be the same for different long numbers
     except InvalidOperation:
-        return plain_name
-    return number if number.is_finite() else plain_name
+        return None
+    return number if number.is_finite() else None
 
 
 def _texts(values: list[Any]) -> list[str]:

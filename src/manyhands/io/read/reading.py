@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,6 @@ from manyhands.io.formats import read_document
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
 from manyhands.io.read.judgements import ColumnOptions, Judgements
-from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.name_notes import notes_on_names
 from manyhands.io.read.question_selection import (
     describe_questions,
@@ -25,56 +24,11 @@ from manyhands.io.read.question_selection import (
     gold_of_question,
     select_question,
 )
+from manyhands.io.read.reading_result import Reading as Reading
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
 from manyhands.writing import MANIFEST
 
 _RESULTS = {"labels.csv", "workers.csv", "summary.json", MANIFEST}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Result of reading an export.
-
-    Attributes
-    ----------
-    annotations : Annotations
-        The labels that count; empty if there is a `refusal`.
-    columns : dict of str to str
-        Where item, worker, label, time and gold were found in the file.
-    ledger : Ledger
-        Number of rows read, kept, and excluded by reason.
-    notes : dict of str to str
-        Warnings about the file: code -> sentence.
-    source : str, default=""
-        Name of the file.
-    format : str, default="long"
-        Name of the format that was recognised or given (docs/formats.md).
-    question : str, default=""
-        The question whose answers are the labels.
-    questions : dict of str to int
-        Number of rows that answer each question of the file.
-    gold : dict
-        Items whose label is known according to the file: item -> label.
-    workers_known : bool, default=True
-        False if the file counts votes without naming the workers.
-    refusal : str or None, default=None
-        Why no annotations can be read from this file; None if they can.
-    encoding : str or None, default=None
-        The text encoding that the caller named.
-    """
-
-    annotations: Annotations
-    columns: dict[str, str]
-    ledger: Ledger
-    notes: dict[str, str] = field(default_factory=dict)
-    source: str = ""
-    format: str = "long"
-    question: str = ""
-    questions: dict[str, int] = field(default_factory=dict)
-    gold: dict[Any, Any] = field(default_factory=dict)
-    workers_known: bool = True
-    refusal: str | None = None
-    encoding: str | None = None
 
 
 def read_export(
@@ -93,6 +47,9 @@ def read_export(
     worker_ids: Any = None,
     classes: Any = None,
     types: Mapping[str, Callable[[str], Any]] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    merge_spellings: bool = False,
+    rare_classes: str = "drop",
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
 
@@ -131,6 +88,15 @@ def read_export(
         All classes in the wanted order.
     types : mapping of str to callable, default=None
         Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``.
+    label_map : mapping of str to str, default=None
+        Label in the file -> label to read instead, such as ``{"Y": "yes", "n/a": ""}``; an empty text means that there
+        is no label.
+    merge_spellings : bool, default=False
+        Whether classes and worker ids that differ in case, outer space or Unicode form only (classes also: in final
+        punctuation) become one, under the most frequent spelling. A note says what was merged or looks alike.
+    rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
+        What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
+        workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
 
     Returns
     -------
@@ -163,7 +129,8 @@ def read_export(
             f"The name {invalid!r} that was given is not text: it holds an unpaired surrogate. Type it again."
         )
     column_options = ColumnOptions(item, worker, label, question, missing)
-    read_options = ReadOptions(duplicates, missing, {"item": item_ids, "worker": worker_ids, "label": classes}, types)
+    ids = {"item": item_ids, "worker": worker_ids, "label": classes}
+    read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
     several = isinstance(path, list | tuple)
     documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
     parts = [read_document(document, column_options, format) for document in documents]
@@ -193,6 +160,9 @@ def read_annotations(
     worker_ids: Any = None,
     classes: Any = None,
     types: Mapping[str, Callable[[str], Any]] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    merge_spellings: bool = False,
+    rare_classes: str = "drop",
 ) -> Annotations:
     """Read the labels of an export of any supported format.
 
@@ -230,6 +200,15 @@ def read_annotations(
         All classes in the wanted order.
     types : mapping of str to callable, default=None
         Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``.
+    label_map : mapping of str to str, default=None
+        Label in the file -> label to read instead, such as ``{"Y": "yes", "n/a": ""}``; an empty text means that there
+        is no label.
+    merge_spellings : bool, default=False
+        Whether classes and worker ids that differ in case, outer space or Unicode form only (classes also: in final
+        punctuation) become one, under the most frequent spelling. A note says what was merged or looks alike.
+    rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
+        What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
+        workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
 
     Returns
     -------
@@ -267,6 +246,9 @@ def read_annotations(
         worker_ids=worker_ids,
         classes=classes,
         types=types,
+        label_map=label_map,
+        merge_spellings=merge_spellings,
+        rare_classes=rare_classes,
     )
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)
@@ -307,12 +289,14 @@ def _make_reading(
     rows = code_rows(judgements, labels, read_options)
     del labels
     judgements.release()
-    annotations, ledger = filter_rows(judgements, rows, read_options)
+    renamed_labels = rows.renamed.get("label", {})
+    gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
+    annotations, ledger, stray_notes = filter_rows(judgements, rows, read_options, set(gold.values()))
     return Reading(
         annotations,
         judgements.mapping,
         ledger,
-        judgements.notes | notes_on_names(annotations),
+        judgements.notes | rows.notes | stray_notes | notes_on_names(annotations),
         judgements.source,
         judgements.format,
         name,
@@ -320,6 +304,7 @@ def _make_reading(
         _convert_gold(gold, read_options),
         judgements.workers_known,
         judgements.refusal,
+        renamed=rows.renamed,
     )
 
 

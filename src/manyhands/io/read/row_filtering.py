@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from manyhands.annotations import Annotations
 from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.messages import shorten
+from manyhands.io.read.cleaning import Renamed, clean, rename
 from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
+from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, keep_one
 
 DUPLICATES = ("last", "first", "all", "error")
@@ -39,20 +41,30 @@ class ReadOptions:
         Role ("item", "worker", "label") -> all its values in the wanted order; None for those that occur.
     types : mapping of str to callable or None, default=None
         Role -> conversion from text.
+    label_map : mapping of str to str or None, default=None
+        Label in the file -> label to read instead; an empty text means that there is no label.
+    merge_spellings : bool, default=False
+        Whether classes and worker ids that differ in spelling only become one.
+    rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
+        What is done with the labels of stray classes (`manyhands.io.read.stray_classes`).
 
     Raises
     ------
     ParameterError
-        If `duplicates` or a role is not one of those above.
+        If `duplicates`, `rare_classes` or a role is not one of those above.
     """
 
     duplicates: str = "last"
     missing: tuple[str, ...] = ()
     ids: Mapping[str, Any] | None = None
     types: Types | None = None
+    label_map: Mapping[str, str] | None = None
+    merge_spellings: bool = False
+    rare_classes: str = "drop"
 
     def __post_init__(self) -> None:
-        """Check `duplicates` and the roles of `types`."""
+        """Check `duplicates`, `rare_classes` and the roles of `types`."""
+        check_policy(self.rare_classes)
         if self.duplicates not in DUPLICATES:
             raise ParameterError(f"duplicates is {self.duplicates!r}; allowed are {', '.join(DUPLICATES)}.")
         unexpected = set(self.types or ()) - set(ROLES)
@@ -72,11 +84,17 @@ class Rows:
         Role -> where a cell is null, white space, or a word for a missing label.
     blank : ndarray of int
         Numbers of the rows that are blank lines.
+    renamed : dict of str to dict, default={}
+        Role -> {spelling in the file: name}, for the names that changed.
+    notes : dict of str to str, default={}
+        Notes on spellings: code -> sentence.
     """
 
     coded: dict[str, Coded]
     empty: dict[str, Mask]
     blank: npt.NDArray[np.intp]
+    renamed: Renamed = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
 
 def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -> Rows:
@@ -97,19 +115,25 @@ def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -
         Codes, empty cells and blank lines.
     """
     coded = code_columns({"item": judgements.item, "worker": judgements.worker, "label": labels})
+    counting = slice(None) if judgements.reason is None else judgements.reason.is_null().to_numpy()
+    cleaned = clean(coded, counting, options.label_map or {}, options.merge_spellings)
+    coded = cleaned.coded
     missing = {"label": [word.strip() for word in options.missing]}
     empty = {role: _empty(column, missing.get(role, ())) for role, column in coded.items()}
     for role, convert in (options.types or {}).items():
         coded[role] = _merged(coded[role], empty[role], convert, role)
-    return Rows(coded, empty, _blank_lines(judgements, empty["item"] & empty["worker"] & empty["label"]))
+    blank = _blank_lines(judgements, empty["item"] & empty["worker"] & empty["label"])
+    return Rows(coded, empty, blank, cleaned.renamed, cleaned.notes)
 
 
-def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tuple[Annotations, Ledger]:
+def filter_rows(
+    judgements: Judgements, rows: Rows, options: ReadOptions, known_classes: Collection[str] = ()
+) -> tuple[Annotations, Ledger, dict[str, str]]:
     """Return the judgements that count as Annotations, and what became of every row.
 
     A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
-    label, another answer of the same worker to the same item. A label without an item or a worker is an error, not
-    excluded.
+    label, another answer of the same worker to the same item, a stray class. A label without an item or a worker is
+    an error, not excluded.
 
     Parameters
     ----------
@@ -119,6 +143,8 @@ def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tup
         Their codes.
     options : ReadOptions
         Options of the caller.
+    known_classes : collection of str, default=()
+        Classes that are not stray, however rare: those of gold labels.
 
     Returns
     -------
@@ -126,6 +152,8 @@ def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tup
         The labels that count. Items and workers without such a label are kept in the ids.
     ledger : Ledger
         Number of rows read, kept, and excluded by reason.
+    notes : dict of str to str
+        ``stray_classes``, if there are some.
 
     Raises
     ------
@@ -138,6 +166,7 @@ def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tup
     _refuse_nameless(judgements, reason == 0, empty)
     reason[(reason == 0) & empty["label"]] = _CODE["no_label"]
     _drop_repeats(judgements, coded, reason, options.duplicates)
+    notes = _treat_strays(coded, reason, options, known_classes)
     counts = Counter(dict(zip(_NAMES, np.bincount(reason, minlength=len(_NAMES)).tolist())))
     ledger = Ledger(len(reason), counts.pop("kept"), {name: n for name, n in counts.items() if n})
     known = {"item": ~empty["item"], "worker": ~empty["worker"], "label": reason == 0}
@@ -145,10 +174,10 @@ def filter_rows(judgements: Judgements, rows: Rows, options: ReadOptions) -> tup
         known["worker"] &= ~np.isin(reason, [_CODE[name] for name in NON_WORKER_REASONS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
-    return Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts]), ledger
+    return Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts]), ledger, notes
 
 
-_NAMES = ("kept", *REASONS, "no_label", "duplicate")
+_NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")
 _CODE = {name: code for code, name in enumerate(_NAMES)}
 
 
@@ -231,6 +260,27 @@ def _drop_repeats(
 
 
 _LONG_AGO = -(2**62)
+
+
+def _treat_strays(
+    coded: dict[str, Coded], reason: npt.NDArray[np.int8], options: ReadOptions, known: Collection[str]
+) -> dict[str, str]:
+    """Exclude, merge or refuse the labels of stray classes, in place; return the note on them."""
+    if (options.ids or {}).get("label") is not None:  # the caller says what the classes are
+        return {}
+    rows: Any = slice(None) if not reason.any() else np.flatnonzero(reason == 0)
+    is_stray, strays = find_strays(coded, rows, known)
+    if not strays.counts:
+        return {}
+    policy, labels = options.rare_classes, coded["label"]
+    if policy == "error":
+        raise AnnotationError(f"stray_classes: {strays.note(policy)}")
+    if policy.startswith(MERGE):
+        coded["label"] = rename(labels, dict.fromkeys(strays.counts, merge_target(labels, policy, strays)))
+    elif policy == "drop":
+        at = np.arange(len(reason))[rows]
+        reason[at[is_stray[labels.codes[at]]]] = _CODE["stray_class"]
+    return {"stray_classes": strays.note(policy)}
 
 
 def _ids_and_codes(

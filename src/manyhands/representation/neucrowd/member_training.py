@@ -168,8 +168,8 @@ class MemberTraining:
     def _new_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         if self.options.optimizer == "adadelta":
             shared = self.context.options
-            rates = {"lr": shared.learning_rate, "weight_decay": shared.weight_decay}
-            return torch.optim.Adadelta(module.parameters(), **rates, rho=0.95, eps=1e-8)
+            lr, decay = shared.learning_rate, shared.weight_decay
+            return torch.optim.Adadelta(module.parameters(), lr=lr, weight_decay=decay, rho=0.95, eps=1e-8)
         return self.context.adam(module)
 
 

@@ -1,0 +1,58 @@
+"""`Reading`: the result of reading an export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyhands.annotations import Annotations
+from manyhands.io.read.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Result of reading an export.
+
+    Attributes
+    ----------
+    annotations : Annotations
+        The labels that count; empty if there is a `refusal`.
+    columns : dict of str to str
+        Where item, worker, label, time and gold were found in the file.
+    ledger : Ledger
+        Number of rows read, kept, and excluded by reason.
+    notes : dict of str to str
+        Warnings about the file: code -> sentence.
+    source : str, default=""
+        Name of the file.
+    format : str, default="long"
+        Name of the format that was recognised or given (docs/formats.md).
+    question : str, default=""
+        The question whose answers are the labels.
+    questions : dict of str to int
+        Number of rows that answer each question of the file.
+    gold : dict
+        Items whose label is known according to the file: item -> label.
+    workers_known : bool, default=True
+        False if the file counts votes without naming the workers.
+    refusal : str or None, default=None
+        Why no annotations can be read from this file; None if they can.
+    encoding : str or None, default=None
+        The text encoding that the caller named.
+    renamed : dict of str to dict, default={}
+        Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
+    """
+
+    annotations: Annotations
+    columns: dict[str, str]
+    ledger: Ledger
+    notes: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    format: str = "long"
+    question: str = ""
+    questions: dict[str, int] = field(default_factory=dict)
+    gold: dict[Any, Any] = field(default_factory=dict)
+    workers_known: bool = True
+    refusal: str | None = None
+    encoding: str | None = None
+    renamed: dict[str, dict[str, str]] = field(default_factory=dict)
