@@ -64,7 +64,7 @@ def test_unknown_options_are_refused():
         ),
         (
             ICED(inference=TruthInference(em="firm")),
-            r"'inference__em' of ICED must be one of 'soft', 'hard'\. Got 'firm'",
+            r"'inference__em' of ICED must be one of 'hard', 'soft'\. Got 'firm'",
         ),
         (
             ICED(warm_up="grouped"),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.cpc.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding.crowding import CrowdInG as CrowdInG
+    from manyhands.classifiers.deep_ensemble import Ensemble as Ensemble
     from manyhands.classifiers.difficulty.difficulty_em import DifficultyEM as DifficultyEM
     from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.difficulty.fixed_difficulty_em import FixedDifficultyEM as FixedDifficultyEM
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.imputation.imputed_crowd_layer import ImputedCrowdLayer as ImputedCrowdLayer
     from manyhands.classifiers.max_mig import MaxMIG as MaxMIG
     from manyhands.classifiers.mbem import MBEM as MBEM
+    from manyhands.classifiers.prior_adjusted import PriorAdjusted as PriorAdjusted
     from manyhands.classifiers.raykar import Raykar as Raykar
     from manyhands.classifiers.self_crowd.self_crowd import SelfCrowd as SelfCrowd
     from manyhands.classifiers.spee_lfc import SpeeLFC as SpeeLFC
@@ -79,6 +81,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "DifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
     "DifficultyNetwork": "manyhands.classifiers.difficulty.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
+    "Ensemble": "manyhands.classifiers.deep_ensemble",
     "ImputedCrowdLayer": "manyhands.classifiers.imputation.imputed_crowd_layer",
     "FixedDifficultyEM": "manyhands.classifiers.difficulty.fixed_difficulty_em",
     "GLAD": "manyhands.aggregation.glad",
@@ -93,6 +96,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "NeuCrowd": "manyhands.representation.neucrowd.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
+    "PriorAdjusted": "manyhands.classifiers.prior_adjusted",
     "RLL": "manyhands.representation.rll",
     "Raykar": "manyhands.classifiers.raykar",
     "SelfCrowd": "manyhands.classifiers.self_crowd.self_crowd",

@@ -79,6 +79,22 @@ def shift_prior(proba: npt.ArrayLike, shares: npt.ArrayLike, prior: npt.ArrayLik
     return np.where(total > 0, shifted / np.where(total > 0, total, 1.0), wanted)
 
 
+def estimated_shares(posterior: Shares) -> Shares:
+    """Class frequencies of training items by the posterior of a method, at least half an item of each class.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior of the training items.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The `shares` of `shift_prior`; without the floor, a class that nobody named would get all the mass.
+    """
+    return np.maximum(posterior.mean(axis=0), 0.5 / len(posterior))
+
+
 def up_to_largest(counts: npt.ArrayLike) -> Counts:
     """How many items each class lacks to be as frequent as the most frequent one.
 

@@ -71,14 +71,10 @@ def test_workers_err_as_much_as_is_asked_for(folder):
 
 def test_gisette_is_generated(monkeypatch):
     """With the paper's sizes, and without any folder; here with fewer features, as many of which are useless."""
-    from manyhands.datasets import imbalanced
-
     monkeypatch.delenv("MANYHANDS_DATA", raising=False)
-    for name, value in {"_N_FEATURES": 40, "_N_INFORMATIVE": 10, "_N_REDUNDANT": 10}.items():
-        monkeypatch.setattr(imbalanced, name, value)
-    data = make_iced_features("gisette", random_state=0)
+    data = make_iced_features("gisette", random_state=0, n_features=120)
     assert np.bincount(data.y_true).tolist() == [2800, 280] and np.bincount(data.y_test).tolist() == [700, 700]
-    assert data.X.shape == (3080, 40) and data.annotations.n_workers == 7 and data.X.dtype == np.float32
+    assert data.X.shape == (3080, 120) and data.annotations.n_workers == 7 and data.X.dtype == np.float32
 
 
 def test_the_papers_sizes(real_annotations):
@@ -152,6 +148,10 @@ def test_what_cannot_be_is_refused(folder, monkeypatch):
     """One sentence each."""
     with pytest.raises(ParameterError, match="'setting' of make_iced_features"):
         make_iced_features("mnist")
+    with pytest.raises(ParameterError, match="'n_features' of make_iced_features must be None or a whole number at"):
+        make_iced_features("gisette", n_features=99)
+    with pytest.raises(ParameterError, match="n_features cannot be set for usps"):
+        make_iced_features("usps", n_features=200)
     with pytest.raises(
         ParameterError, match=r"The data set usps has no 9000 items with such a long tail; at most about 93\."
     ):

@@ -49,6 +49,24 @@ def test_early_stopping_restores_the_best_weights():
     assert module.weight.item() == 1.0
 
 
+def test_training_stops_when_its_history_says_so():
+    """After the epoch after which `until` is true; with early stopping, the best weights are restored all the same."""
+    losses = iter([3.0, 2.0, 1.0, 0.5])
+    history = train(lambda batch: next(losses), [0], max_epochs=4, until=lambda past: past[-1]["loss"] <= 1)
+    assert [epoch["loss"] for epoch in history] == [3.0, 2.0, 1.0]
+    module, scores = torch.nn.Linear(1, 1, bias=False), iter([0.5, 0.9, 0.1])
+
+    def step(batch):
+        with torch.no_grad():
+            module.weight.fill_(batch["epoch"])
+            batch["epoch"] += 1
+        return 0.0
+
+    stop = EarlyStopping(lambda: next(scores), {"module": module}, patience=5)
+    assert len(train(step, [{"epoch": 0}], max_epochs=9, stop=stop, until=lambda past: len(past) == 3)) == 3
+    assert module.weight.item() == 1.0
+
+
 class Interrupted(Exception):
     """Raised in place of the end of the process."""
 

@@ -40,15 +40,18 @@ def slow_mode(labels):
 def slow_hard_em(matrix, n_classes, smoothing, prior):
     """Classification EM on a full items x workers matrix, from the vote: (classes, confusion[w][k][l]).
 
-    `prior` is "uniform" or "estimated" (with a pseudo-count of `smoothing` items of each class).
+    `prior` is "uniform", "estimated" (with a pseudo-count of `smoothing` items of each class) or "uniform-start", which
+    is uniform in the first pass and estimated in all others.
     """
-    n_workers = len(matrix[0])
+    n_workers, n_passes = len(matrix[0]), 0
     answer = [max(range(n_classes), key=row.count) for row in matrix]
     while True:
+        n_passes += 1
+        estimated = prior == "estimated" or (prior == "uniform-start" and n_passes > 1)
         confusion = [[[smoothing] * n_classes for _ in range(n_classes)] for _ in range(n_workers)]
-        size = [smoothing if prior == "estimated" else 1.0] * n_classes
+        size = [smoothing if estimated else 1.0] * n_classes
         for row, k in zip(matrix, answer):
-            size[k] += prior == "estimated"
+            size[k] += estimated
             for w, label in enumerate(row):
                 confusion[w][k][label] += 1
         confusion = [[[cell / math.fsum(row) for cell in row] for row in table] for table in confusion]
@@ -60,5 +63,5 @@ def slow_hard_em(matrix, n_classes, smoothing, prior):
             )
             for row in matrix
         ]
-        if answer == before:
+        if answer == before and (estimated or prior == "uniform"):
             return answer, confusion

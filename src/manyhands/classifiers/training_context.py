@@ -206,6 +206,7 @@ class TrainingContext:
         optimizers: Mapping[str, torch.optim.Optimizer],
         *,
         evaluate: Callable[[], float] | None = None,
+        until: Callable[[list[dict[str, float]]], bool] | None = None,
         batches: Any = None,
         max_epochs: int | None = None,
         name: str = "training",
@@ -223,6 +224,8 @@ class TrainingContext:
             All optimizers that steps use.
         evaluate : callable () -> float, default=None
             Held-out log-likelihood, by which early stopping decides.
+        until : callable (history) -> bool, default=None
+            Training also stops after the epoch after which this is true of its history.
         batches : iterable of mini-batches, default=None
             None takes `self.batches()`.
         max_epochs : int, default=None
@@ -253,6 +256,7 @@ class TrainingContext:
             self.batches() if batches is None else batches,
             max_epochs=self.options.max_epochs if max_epochs is None else max_epochs,
             stop=stop,
+            until=until,
             checkpoint=checkpoint,
             what=name,
             score_initial_weights=score_initial_weights,

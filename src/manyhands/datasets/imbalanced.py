@@ -31,11 +31,14 @@ _TESTED = {"gisette": 1400, "usps": 332, "gsad": 1170}  # items in the paper's t
 _PAIRS = {"usps": ("usps", 6, 0), "gsad": ("gas_drift", 1, 3)}
 
 # Gisette has 5000 features, half of which are not informative by design; the others are largely redundant.
-_N_FEATURES, _N_INFORMATIVE, _N_REDUNDANT = 5000, 50, 2450
+_N_FEATURES, _N_INFORMATIVE = 5000, 50
 
 
 def make_iced_features(
-    setting: str = "usps", random_state: Seed = None, error: Sequence[float] | None = None
+    setting: str = "usps",
+    random_state: Seed = None,
+    error: Sequence[float] | None = None,
+    n_features: int | None = None,
 ) -> CrowdDataset:
     """Simulate the crowds of the ICED paper: ten items of class 0 to one of class 1, and a balanced test set.
 
@@ -51,6 +54,9 @@ def make_iced_features(
         Decides which items are used, the split, and the errors of the workers: see `simulate.make_iced`.
     error : (float, float) or None, default=None
         Range of the workers' error rates; None for that of the setting.
+    n_features : int or None, default=None
+        Number of generated features of gisette, at least 100; None for Gisette's 5000. Half of them are not
+        informative, whatever the number.
 
     Returns
     -------
@@ -60,7 +66,7 @@ def make_iced_features(
     Raises
     ------
     ParameterError
-        If the setting is unknown.
+        If the setting is unknown, or a number of features is given for real data.
     AnnotationError
         If MANYHANDS_DATA lacks the features.
 
@@ -70,9 +76,13 @@ def make_iced_features(
     2
     """
     constraints: dict[str, Constraint] = {"setting": OneOf(tuple(ICED_SETTINGS)), "random_state": RandomState()}
-    check_parameters("make_iced_features", {"setting": setting, "random_state": random_state}, constraints)
+    constraints["n_features"] = NoneOr(Number(whole=True, least=2 * _N_INFORMATIVE))
+    given = {"setting": setting, "random_state": random_state, "n_features": n_features}
+    check_parameters("make_iced_features", given, constraints)
+    if n_features is not None and setting != "gisette":
+        raise ParameterError(f"Only the features of gisette are generated; n_features cannot be set for {setting}.")
     rng = make_generator(random_state)
-    X, y, names = _generated(rng) if setting == "gisette" else _pair(setting)
+    X, y, names = _generated(n_features or _N_FEATURES, rng) if setting == "gisette" else _pair(setting)
     train, test = _split(y, setting, rng)
     crowd = make_iced(setting, y[train], rng, error)
     X_train, X_test = (X[train], X[test]) if setting == "usps" else _standardised(X[train], X[test])
@@ -93,16 +103,16 @@ def _pair(setting: str) -> tuple[Array, Array, tuple[str, str]]:
     return _as_floats(data.X[rows]), (data.y_true[rows] == small).astype(np.int64), (names[large], names[small])
 
 
-def _generated(rng: np.random.Generator) -> tuple[Array, Array, None]:
+def _generated(n_features: int, rng: np.random.Generator) -> tuple[Array, Array, None]:
     """Generate as many items of two classes as Gisette's training and test sets have together."""
     from sklearn.datasets import make_classification
 
     large, small = (n + _TESTED["gisette"] // 2 for n in ICED_SETTINGS["gisette"].n_of_class)
     X, y = make_classification(
         large + small,
-        _N_FEATURES,
+        n_features,
         n_informative=_N_INFORMATIVE,
-        n_redundant=_N_REDUNDANT,
+        n_redundant=n_features // 2 - _N_INFORMATIVE,
         n_clusters_per_class=2,
         weights=[large / (large + small)],
         flip_y=0,

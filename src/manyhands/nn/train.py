@@ -96,6 +96,7 @@ def train(
     *,
     max_epochs: int,
     stop: EarlyStopping | None = None,
+    until: Callable[[History], bool] | None = None,
     checkpoint: Checkpoint | None = None,
     what: str = "training",
     score_initial_weights: bool = False,
@@ -123,6 +124,9 @@ def train(
         Maximum number of epochs.
     stop : EarlyStopping or None, default=None
         Early stopping; None trains for `max_epochs`.
+    until : callable (history) -> bool or None, default=None
+        Training also stops after the epoch after which this is true of the history so far. It restores no weights
+        itself.
     checkpoint : Checkpoint or None, default=None
         Where to store the state, and from where to resume.
     what : str, default="training"
@@ -156,6 +160,7 @@ def train(
             history[-1]["heldout"] = float(stop.evaluate())
             check_finite(history[-1], len(history))
             finished = stop.should_stop(history[-1]["heldout"])
+        finished = finished or (until is not None and until(history))
         if checkpoint is not None:
             checkpoint.save_if_due(history, stop, finished=finished or len(history) == max_epochs)
         report(len(history), max_epochs, what)

@@ -61,7 +61,17 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     """
     from safetensors.numpy import save
 
-    module, arrays = _module_state(model)
+    description, arrays = _described(model)
+    tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
+    text = json.dumps(description | {"checksum": checksum(description, tensors)}, indent=1, ensure_ascii=False)
+    write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
+
+
+def _described(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return a fitted model as JSON and arrays; the fitted classifier that it wraps is part of it."""
+    wrapped, inside = _described(model.classifier_) if hasattr(model, "classifier_") else (None, {})
+    module, arrays = ({"kind": "wrapped"}, {}) if wrapped else _module_state(model)
+    arrays |= {f"wrapped/{name}": array for name, array in inside.items()}
     if getattr(model, "_noise_layer", None) is not None:
         arrays |= _weights("noise/", model._noise_layer)
     results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
@@ -69,7 +79,6 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
     arrays |= {f"result/{name}": getattr(model, name) for name in parts.COUNTED if hasattr(model, name)}
     given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
     parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
-    tensors = save({name: np.array(array, order="C") for name, array in arrays.items()})
     description = {
         "schema": _SCHEMA,
         "method": _name_of(type(model)),
@@ -83,8 +92,7 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
         "notes": model.notes_,
         "module": module,
     }
-    text = json.dumps(description | {"checksum": checksum(description, tensors)}, indent=1, ensure_ascii=False)
-    write_files(folder, {TENSORS: tensors, JSON: text.encode()}, force=force)
+    return description | ({"wrapped": wrapped} if wrapped else {}), arrays
 
 
 def load_model(folder: str | os.PathLike[str]) -> Any:
@@ -205,7 +213,9 @@ def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
     if description.get("rounds") is not None:
         model.rounds_ = parts.history(description["rounds"])
     model.history_, model.notes_ = parts.history(description["history"]), parts.notes(description["notes"])
-    if description["module"]["kind"] == "scikit-learn":
+    if description["module"]["kind"] == "wrapped":
+        _wrap(model, _restored(description["wrapped"], parts.below("wrapped/", arrays)))
+    elif description["module"]["kind"] == "scikit-learn":
         model.module_ = _classifier(model, description["module"], arrays)
     elif description["module"]["kind"] == "network":
         model.module_ = _network(model, model._new_module, parts.below("module/", arrays))
@@ -215,6 +225,16 @@ def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
     if noise:
         model._noise_layer = _network(model, model.noise_model().empty_layer, noise)
     return model
+
+
+def _wrap(model: Any, inner: Any) -> None:
+    """Set the fitted classifier of a model that wraps one, after a check that both were fitted to the same data."""
+    same = (
+        inner.classes_.tolist() == model.classes_.tolist() and inner.worker_ids_.tolist() == model.worker_ids_.tolist()
+    )
+    if not same or inner._row_shape != model._row_shape or not hasattr(model, "class_shares_"):
+        raise ValueError("the classifier that it wraps was fitted to other data")
+    model.classifier_, model.module_ = inner, inner.module_
 
 
 def _module_state(model: Any) -> tuple[dict[str, Any], Arrays]:

@@ -35,6 +35,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "confidence_": ("items",),
     "safe_": ("items",),
     "class_prior_": ("classes",),
+    "class_shares_": ("classes",),
     "log_shift_": ("classes",),
     "n_synthetic_": ("classes",),
     "selected_counts_": ("any", "classes"),
@@ -53,7 +54,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
 }
 _WHOLE = ("cluster_", "n_synthetic_", "selected_counts_", "combined_counts_", "best_round_")
 _MAY_BE_MISSING = ("confidence_", "centers_")  # NaN for items without labels, and for classes without items
-_SHARES = {"posterior_", "posterior_first_", "posterior_original_", "worker_accuracy_", "class_prior_"}
+_SHARES = {"class_shares_", "posterior_", "posterior_first_", "posterior_original_", "worker_accuracy_", "class_prior_"}
 _SHARES |= {"confusion_", "common_confusion_", *COUNTED}
 _ROUNDING = 1e-6
 

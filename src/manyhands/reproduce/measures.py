@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import metrics
+from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
@@ -102,9 +103,7 @@ def with_uniform_prior(proba: npt.NDArray[np.float64], posterior: npt.NDArray[np
     ndarray of shape (n_test, n_classes)
         Probabilities under a uniform class prior.
     """
-    shares = np.maximum(posterior.mean(axis=0), 0.5 / len(posterior))
-    shifted = np.asarray(proba) / shares
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+    return shift_prior(proba, estimated_shares(posterior))
 
 
 def recorded_figures(model: Any, part: Part) -> Figures:

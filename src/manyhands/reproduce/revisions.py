@@ -23,6 +23,7 @@ REVISIONS: dict[str, int] = {
     "crowd-layer-graph": 2,  # all pairs
     "crowd-layer-self": 2,  # all pairs
     "crowding": 2,  # the printed discriminator, label correlation and generator loss
+    "iced": 2,  # the paper to the letter: hard counts, estimated prior, all candidates, R x m items, frozen decoder
     "neucrowd": 2,  # weight decay by the optimizer, on biases too
     "neucrowd-plus": 2,
     "self-crowd": 2,  # the paper's settings are the defaults

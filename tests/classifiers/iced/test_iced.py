@@ -19,8 +19,10 @@ from small_iced import imbalanced, loops_of, plus, published
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-LITERAL = {"synthesis__decoder": "latent", "synthesis__candidates": "all", "synthesis__size": "balance"}
-LITERAL |= {"inference__em": "hard"}
+# The other value of each switch, and what else synthetic items could break.
+OTHERS = {"synthesis__decoder": "latent", "synthesis__candidates": "agree", "synthesis__size": "balance"}
+OTHERS |= {"inference__em": "soft", "inference__prior": "uniform-start", "synthesis__first_labels": "vote"}
+OTHERS |= {"warm_up__stratified": True, "warm_up__batch_size": 4}
 
 PROMISES = (
     "held_out_labels_are_not_used_for_training",
@@ -34,26 +36,17 @@ PROMISES = (
 
 
 @pytest.mark.parametrize("promise", PROMISES)
-@pytest.mark.parametrize("settings", [{}, LITERAL])
+@pytest.mark.parametrize("settings", [{}, OTHERS])
 def test_the_published_method_keeps_the_promises(settings, promise):
     """Those of all classifiers that synthetic items could break."""
     dict(classifier_checks())[promise](ICED().set_params(synthesis__pretrain_epochs=2, warm_up__epochs=1, **settings))
 
 
-def test_the_name_of_the_paper_gives_the_paper():
-    """Synthetic items, a uniform prior, no features in the inference, hard targets, no early stopping."""
-    model = ICED()
-    assert (model.warm_up, model.synthesis, model.certainty) == (WarmUp(), Synthesis(), Certainty())
-    assert (model.synthesis.size, model.synthesis.delta, model.synthesis.candidates) == ("fixed", "intent", "agree")
-    assert (model.inference.prior, model.inference.use_features, model.inference.shrinkage) == ("uniform", False, 0.0)
-    assert (model.soft_targets, model.balanced_loss, model.embedding_size) == (False, False, 64)
-    assert (model.max_epochs, model.patience) == (30, None)
-
-
 def test_plus_takes_changes():
     """Of parameters and of single options; what else `plus` sets stands."""
     model = ICED.plus(inference__shrinkage=1.0, embedding_size=8, synthesis=Synthesis(size="repeat"))
-    assert model.inference == TruthInference("estimated", shrinkage=1.0, use_features=True)
+    assert model.inference == TruthInference("estimated", "soft", shrinkage=1.0, use_features=True)
+    assert model.certainty == Certainty(epsilon=0.01, smoothing=0.5) and model.stable_rounds is None
     assert (model.embedding_size, model.balanced_loss, model.soft_targets, model.patience) == (8, True, True, 20)
     assert model.synthesis.size == "repeat" and ICED.plus().synthesis is None
     with pytest.raises(ParameterError, match=r"no parameter 'embeding_size'\. Did you mean 'embedding_size'"):
@@ -119,6 +112,7 @@ def test_the_history_has_every_round():
     model = published().fit(X, votes)
     kinds = [next(k for k in ("reconstruction", "warm_up", "loss") if k in epoch) for epoch in model.history_]
     assert kinds == ["reconstruction"] * 2 + ["warm_up"] * (len(kinds) - 5) + ["loss"] * 3
+    assert [epoch["round"] for epoch in model.history_[-3:]] == [1, 2, 3]
     for epoch in model.history_[-3:]:
         assert 0 <= epoch["agreement"] <= 1 and epoch["n_synthetic"] > 0
         assert sum(epoch[f"prior {k}"] for k in range(3)) == pytest.approx(1)
@@ -129,7 +123,7 @@ def test_results_beside_dawid_skene():
     """Dawid-Skene on the original labels is `DawidSkene`; certainties and synthetic items have their shapes."""
     X, votes, _ = imbalanced()
     for prior in ("uniform", "estimated"):
-        model = published(inference__prior=prior).fit(X, votes)
+        model = published(inference__prior=prior, inference__em="soft").fit(X, votes)
         expected = DawidSkene(prior=prior).fit(votes).posterior_
         np.testing.assert_allclose(model.posterior_original_, expected, atol=1e-6)
     assert model.certainty_.shape == (48,) and model.posterior_first_.shape == (48, 2)
@@ -143,7 +137,7 @@ def test_fixed_and_balanced_sizes(monkeypatch):
     X, votes, _ = imbalanced((60, 12, 6), n_workers=7, error=0.1)
     for size in ("fixed", "balance"):
         seen = loops_of(monkeypatch)
-        published(synthesis__size=size, max_epochs=1).fit(X, votes)
+        published(synthesis__size=size, synthesis__first_labels="vote", max_epochs=1).fit(X, votes)
         assert len(seen[-1].points) == (60 - 12) + (60 - 6)
         sizes = seen[-1].target.sum(0).numpy()
         assert sizes.min() > 0.7 * sizes.max()  # by inferred labels, of real and synthetic items together
@@ -205,8 +199,8 @@ def test_parameters_of_the_synthesis_matter():
     plain = published().fit(X, votes).predict_proba(X)
     for change in (
         {"synthesis__delta": "paper"}, {"synthesis__delta": "smote"}, {"synthesis__delta_noise": 0.0},
-        {"synthesis__n_neighbors": 1}, {"synthesis__candidates": "all"}, {"synthesis__labels": "sample"},
-        {"certainty__epsilon": 1.0}, {"synthesis__size": "repeat"}, {"synthesis": None},
+        {"synthesis__n_neighbors": 1}, {"synthesis__candidates": "agree"}, {"synthesis__labels": "sample"},
+        {"certainty__epsilon": 1.0}, {"synthesis__size": "fixed"}, {"synthesis": None},
     ):  # fmt: skip
         assert not np.array_equal(published(**change).fit(X, votes).predict_proba(X), plain), change
 
@@ -288,7 +282,8 @@ def test_an_untrained_network_is_not_used():
 def test_held_out_labels_are_part_of_what_is_reported():
     """`posterior_original_` and `posterior_first_` are of all labels, so that they compare with `posterior_`."""
     X, votes, _ = imbalanced(error=0.3)
-    model = published(patience=10, validation=0.4, synthesis=None).fit(X, votes)
+    settings = {"inference__prior": "uniform", "inference__em": "soft", "synthesis": None}
+    model = published(patience=10, validation=0.4, **settings).fit(X, votes)
     expected = DawidSkene(prior="uniform").fit(votes).posterior_
     for name in ("posterior_original_", "posterior_first_", "posterior_"):
         np.testing.assert_allclose(getattr(model, name), expected, atol=1e-6)

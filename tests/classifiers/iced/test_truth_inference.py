@@ -14,15 +14,48 @@ from reference.slow_synthesis import slow_hard_em
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("prior", ["uniform", "estimated"])
+PRIORS = ("uniform", "estimated", "uniform-start")
+
+
+def noisy_matrix():
+    """Labels of five workers on 60 and 6 items, 35% of which are wrong: the prior then decides many items."""
+    rng = np.random.default_rng(3)
+    truth = np.repeat([0, 1], [60, 6])
+    return np.where(rng.random((66, 5)) < 0.35, 1 - truth[:, None], truth[:, None])
+
+
+@pytest.mark.parametrize("prior", PRIORS)
 def test_hard_em_is_the_slow_one(prior):
-    """By counting the most probable classes."""
+    """By counting the most probable classes; on three classes, and on two imbalanced ones."""
     votes, _ = easy_crowd(3, n_items=40, n_workers=7, per_item=7, accuracy=0.6)
-    matrix = votes.label.reshape(40, 7).tolist()
-    found = infer_true_labels(votes, None, ShrunkConfusions(0.1), prior, hard=True)
-    answer, confusion = slow_hard_em(matrix, 3, 0.1, prior)
-    assert found.posterior.argmax(axis=1).tolist() == answer
-    np.testing.assert_allclose(found.confusion, confusion)
+    for matrix, n_classes in ((votes.label.reshape(40, 7), 3), (noisy_matrix(), 2)):
+        crowd = Annotations.from_matrix(matrix, classes=range(n_classes))
+        found = infer_true_labels(crowd, None, ShrunkConfusions(0.1), prior, hard=True)
+        answer, confusion = slow_hard_em(matrix.tolist(), n_classes, 0.1, prior)
+        assert found.posterior.argmax(axis=1).tolist() == answer
+        np.testing.assert_allclose(found.confusion, confusion)
+
+
+@pytest.mark.parametrize("is_hard", [True, False])
+def test_the_three_priors_differ_where_classes_are_imbalanced(is_hard):
+    """A fixed uniform prior finds more items of the small class than one that is estimated, from any start."""
+    votes = Annotations.from_matrix(noisy_matrix())
+    n_small = {
+        prior: infer_true_labels(votes, None, ShrunkConfusions(0.1), prior, hard=is_hard).posterior[:, 1].sum()
+        for prior in PRIORS
+    }
+    assert n_small["uniform"] > n_small["estimated"] + 1
+    assert n_small["uniform"] != n_small["uniform-start"]
+
+
+def test_a_uniform_start_of_soft_em_ends_at_an_optimum_of_the_estimated_prior():
+    """One more EM pass, with the prior estimated, changes nothing; the prior is not the uniform one."""
+    matrix = noisy_matrix()
+    found = infer_true_labels(Annotations.from_matrix(matrix), None, ShrunkConfusions(0.1), "uniform-start")
+    prior = (found.posterior.sum(axis=0) + 0.1) / (len(matrix) + 0.2)
+    proba = np.array([[p * np.prod(found.confusion[range(5), k, row]) for k, p in enumerate(prior)] for row in matrix])
+    np.testing.assert_allclose(found.posterior, proba / proba.sum(axis=1, keepdims=True), atol=0.01)
+    assert abs(prior[1] - 0.5) > 0.02
 
 
 def test_class_probabilities_act_as_a_prior_of_each_item():

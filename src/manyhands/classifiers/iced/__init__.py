@@ -1,7 +1,7 @@
 """ICED (Wang et al., Learning from imbalanced crowdsourced labeled data, SDM), step by step in the paper's order.
 
 1. `truth_inference`   true labels and confusion matrices by Dawid-Skene, section 2.1
-2. `certainty`         label certainty S_i of an item, and groups of items by certainty, section 2.2
+2. `certainty`         label certainty S_i of an item, section 2.2; `certainty_groups` of the warm-up
 3. `synthesis`         how many synthetic items of each minority class, and where in the embedding, section 2.3
 4. `synthetic_labels`  labels of the workers on synthetic items, from the nearest real ones, section 2.3
 5. `autoencoder`       the network F = FC(G(x)), and the decoder from embeddings to features, section 2.3

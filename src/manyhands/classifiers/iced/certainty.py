@@ -1,4 +1,4 @@
-"""Label certainty of an item, and groups of items from less to more certain (sections 2.2 and 2.4 of the paper).
+"""Label certainty of an item (section 2.2 of the paper).
 
 S_i = 1 / (v_i + epsilon),   v_i = half the mean squared distance of one-hot labels from their mean
                                  = (1 - sum_k p_ik^2) / 2,   which is p (1 - p) for two classes
@@ -20,17 +20,13 @@ from manyhands.em.kernels import vote_share
 
 Array = npt.NDArray[np.float64]
 
-N_GROUPS = 4
-_MAX_LEVELS = 8  # up to this number of distinct certainties, as with equally many votes on each item, each is a group
-_DIGITS = 12  # certainties that agree to this digit are equal: sums of the same shares in another order differ
-
 
 def label_certainty(
     annotations: Annotations,
     gold: npt.NDArray[np.int32] | None = None,
     *,
-    epsilon: float = 0.01,
-    smoothing: float = 0.5,
+    epsilon: float = 1e-6,
+    smoothing: float = 0.0,
 ) -> Array:
     """Return the label certainty of each item.
 
@@ -40,9 +36,9 @@ def label_certainty(
         The labels.
     gold : ndarray of shape (n_items,), default=None
         Codes of known classes, -1 where the class is unknown.
-    epsilon : float, default=0.01
+    epsilon : float, default=1e-06
         Added to the variance of the labels.
-    smoothing : float, default=0.5
+    smoothing : float, default=0.0
         Pseudo-count of votes for every class of an item; 0 is Eq. 2.4 as printed.
 
     Returns
@@ -53,9 +49,9 @@ def label_certainty(
     Examples
     --------
     >>> votes = Annotations.from_matrix([[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1], [0, -1, -1, -1]])
-    >>> label_certainty(votes, smoothing=0).round(2).tolist()
+    >>> label_certainty(votes, epsilon=0.01).round(2).tolist()
     [100.0, 5.06, 3.85, 100.0]
-    >>> label_certainty(votes).round(2).tolist()
+    >>> label_certainty(votes, epsilon=0.01, smoothing=0.5).round(2).tolist()
     [10.0, 4.55, 3.85, 5.06]
     """
     n_labels, n_classes = annotations.n_labels[:, None], max(annotations.n_classes, 1)
@@ -85,34 +81,3 @@ def certainty_by(options: Certainty, annotations: Annotations, gold: npt.NDArray
     ndarray of shape (n_items,)
     """
     return label_certainty(annotations, gold, epsilon=options.epsilon, smoothing=options.smoothing)
-
-
-def certainty_groups(certainty: Array) -> npt.NDArray[np.int64]:
-    """Return the group of each item, from 0 for the least certain to 3 for the most certain.
-
-    Up to eight distinct values are grouped by value: the three highest are groups 1 to 3, all below are group 0. More
-    values are cut into quarters of the items; items of equal certainty stay together.
-
-    Parameters
-    ----------
-    certainty : ndarray of shape (n_items,)
-        Certainties.
-
-    Returns
-    -------
-    ndarray of int of shape (n_items,)
-
-    Examples
-    --------
-    >>> certainty_groups(np.array([5.0, 1.0, 2.0, 2.0, 9.0, 0.5])).tolist()
-    [2, 0, 1, 1, 3, 0]
-    """
-    if len(certainty) == 0:
-        return np.zeros(0, np.int64)
-    level, position, size = np.unique(np.round(certainty, _DIGITS), return_inverse=True, return_counts=True)
-    if len(level) <= _MAX_LEVELS:
-        group = np.maximum(np.arange(len(level)) - len(level) + N_GROUPS, 0)
-    else:
-        middle = (np.cumsum(size) - size / 2) / len(certainty)  # mean rank of a level, as a share of the items
-        group = (N_GROUPS * middle).astype(np.int64)
-    return np.asarray(group[position].astype(np.int64))

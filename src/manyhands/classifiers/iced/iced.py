@@ -39,34 +39,50 @@ from manyhands.nn.losses import log_mixture, soft_cross_entropy
 from manyhands.nn.train import History, descend
 from manyhands.options import Options
 from manyhands.randomness import Seed
-from manyhands.validation import Boolean, Constraint, Number
+from manyhands.validation import Boolean, Constraint, NoneOr, Number
 
-# What `ICED.plus()` sets.
+# What `ICED.plus()` sets, also where it is the default of `ICED()` today.
 _PLUS: dict[str, Any] = {
+    "warm_up": WarmUp(kind="grouped", epochs=5),
     "synthesis": None,
-    "inference": TruthInference(prior="estimated", shrinkage=5.0, use_features=True),
+    "certainty": Certainty(epsilon=0.01, smoothing=0.5),
+    "inference": TruthInference(prior="estimated", em="soft", shrinkage=5.0, use_features=True),
     "soft_targets": True,
     "balanced_loss": True,
     "embedding_size": 32,
     "max_epochs": 100,
     "patience": 20,
+    "stable_rounds": None,
 }
 
 
 class ICED(CrowdClassifier):
     """ICED: truth inference and a network for imbalanced classes, with synthetic items of the minority classes.
 
-    ``ICED()`` is the published method, in the reading that its figures need: an autoencoder initialises the network,
-    a warm-up trains it on the majority vote from less to more certain items, and every epoch interpolates synthetic
-    items of the minority classes in the embedding, infers the true labels of real and synthetic items by Dawid-Skene
-    with a uniform class prior, and trains the network on them. Exactly as printed, the method also has
-    ``synthesis=Synthesis(candidates="all", size="balance", delta="paper")`` and ``certainty=Certainty(smoothing=0)``.
+    ``ICED()`` is the published method. An autoencoder initialises the network, and a warm-up trains it on the majority
+    vote from less to more certain items. Then every epoch interpolates R synthetic items from each item that is
+    inferred to be of a minority class, in the embedding, infers the true labels of real and synthetic items by
+    classification EM with an estimated class prior, and trains the network on them, through the pre-trained decoder,
+    until the inferred labels hardly change.
 
-    `ICED.plus()` (registry name "iced-plus") changes what did not work well in our comparisons: there are no
-    synthetic items, since the loop around them is unstable with noisy labels; the loss balances the classes instead,
-    by adding the log class shares to the logits (Menon et al.); truth inference estimates the class prior, shrinks
-    confusion matrices toward the crowd's, which matters for workers with few labels, and uses the network's
-    predictions; the network learns the posterior rather than hard labels, with early stopping.
+    Where the paper contradicts itself or leaves a value open, this is the reading:
+
+    - Eq. 2.5 is printed as delta = S_i / (S_i + S_r), which puts z' = z_i + delta (z_r - z_i) near z_r where x_i is the
+      more certain item, while the text asks for z' near the embedding of higher certainty. ``ICED()`` follows the text
+      (``synthesis__delta="intent"``); "paper" is the printed sign.
+    - The class prior is estimated in every M step, as the equations say. The paper's Figure 2 (Dawid-Skene far below
+      the majority vote on the original labels) is obtained only with a fixed prior, ``inference__prior="uniform"``.
+    - "Until convergence": in `stable_rounds` rounds in a row, no more than a share of `label_tolerance` of the inferred
+      labels of real items changes, or `max_epochs` is reached. As every round draws other synthetic items, some labels
+      of noisy crowds change in each round.
+    - R is computed from the labels of the first synthesis so that classes would be balanced. The range of the noise on
+      delta, epsilon, the number of neighbours and all sizes of the network are not printed; a worker's label for a
+      synthetic item is the most frequent of their labels on its neighbours (``synthesis__labels="mode"``).
+
+    `ICED.plus()` (registry name "iced-plus") is our variant: there are no synthetic items; the loss balances classes
+    instead, by adding the log class shares to the logits (Menon et al.); truth inference by soft EM shrinks confusion
+    matrices toward the crowd's, which matters for workers with few labels, and uses the network's predictions; the
+    network learns the posterior rather than hard labels, with early stopping.
 
     Use it where classes are imbalanced and a classifier is wanted that treats them equally: with `balanced_loss`,
     `predict_proba` is under a uniform class prior, while `posterior_` is under the class shares of the items. Where
@@ -105,8 +121,13 @@ class ICED(CrowdClassifier):
         their gradient.
     batch_size : int, default=64
         Items per mini-batch.
-    max_epochs : int, default=30
+    max_epochs : int, default=50
         Maximal number of rounds, each of one epoch; 0 trains by the warm-up alone.
+    stable_rounds : int or None, default=10
+        Convergence: training stops after this number of rounds in a row in which the inferred labels of real items
+        were unchanged, up to `label_tolerance`; None does not stop for this reason.
+    label_tolerance : float, default=0.01
+        Largest share of the inferred labels that may change in a round that counts as unchanged.
     patience : int or None, default=None
         Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
         `max_epochs`.
@@ -146,8 +167,8 @@ class ICED(CrowdClassifier):
         Posterior of the training items given features and labels; rows sum to 1.
     history_ : list of dict
         One dict per epoch: the loss "reconstruction" of the autoencoder, "warm_up" of the warm-up, "loss" of the
-        rounds; of each round also "agreement", the share of labels that are as in the round before, "n_synthetic",
-        "prior ..." for each class, and "heldout" where labels were held out.
+        rounds; of each round also its number "round", "agreement", the share of labels that are as in the round before,
+        "n_synthetic", "prior ..." for each class, and "heldout" where labels were held out.
     module_ : torch.nn.Module
         The trained network from features to logits.
     notes_ : dict of str to str
@@ -184,6 +205,8 @@ class ICED(CrowdClassifier):
         "balanced_loss": Boolean(),
         "embedding_size": Number(whole=True, least=1),
         "max_epochs": Number(whole=True, least=0),
+        "stable_rounds": NoneOr(Number(whole=True, least=1)),
+        "label_tolerance": Number(least=0, most=1),
     }
     _for_each_class = ("log_shift_",)
 
@@ -206,7 +229,9 @@ class ICED(CrowdClassifier):
         learning_rate: float = 1e-3,
         weight_decay: float = 0.0,
         batch_size: int = 64,
-        max_epochs: int = 30,
+        max_epochs: int = 50,
+        stable_rounds: int | None = 10,
+        label_tolerance: float = 0.01,
         patience: int | None = None,
         validation: float = 0.1,
         device: str = "cpu",
@@ -228,6 +253,8 @@ class ICED(CrowdClassifier):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
+        self.stable_rounds = stable_rounds
+        self.label_tolerance = label_tolerance
         self.patience = patience
         self.validation = validation
         self.device = device
@@ -305,4 +332,12 @@ class ICED(CrowdClassifier):
         if loop.decoder is not None and loop.decoder_optimizer is not None:
             modules["decoder"], optimizers["decoder"] = loop.decoder, loop.decoder_optimizer
         evaluate = context.heldout_score(log_label, network)
-        return context.train(step, modules, optimizers, evaluate=evaluate, batches=loop)
+        return context.train(step, modules, optimizers, evaluate=evaluate, until=self._has_converged, batches=loop)
+
+    def _has_converged(self, rounds: History) -> bool:
+        """Whether the inferred labels were unchanged in as many of the last rounds as `stable_rounds` asks for."""
+        # The mean of equal figures over the mini-batches of a round is exact up to rounding.
+        n_rounds, least = self.stable_rounds, 1 - self.label_tolerance - 1e-9
+        if n_rounds is None or len(rounds) < n_rounds:
+            return False
+        return all(epoch["agreement"] >= least for epoch in rounds[-n_rounds:])

@@ -110,7 +110,9 @@ class OuterLoop:
         state = PosteriorState(context.annotations, context.data.gold, self.items, network_trained=warmed_up)
         self.state = state.to(context.device)
         self.noise = ShrunkConfusions(options.inference.smoothing, options.inference.shrinkage)
-        self.n_by_vote = np.bincount(self.state.most_probable(self.items), minlength=context.n_classes)
+        if options.synthesis is not None and options.synthesis.first_labels == "inferred":
+            self.state.update(posterior=self.infer(context.annotations, None).posterior)
+        self.n_at_first = np.bincount(self.state.most_probable(self.items), minlength=context.n_classes)
 
     def __iter__(self) -> Iterator[Batch]:
         """Run one round, and yield the mini-batches of its epoch."""
@@ -125,6 +127,7 @@ class OuterLoop:
         self.target = torch.from_numpy(target).float().to(context.device)
         self.points = torch.from_numpy(made.points).to(context.device)
         self._update_state(posterior, log_class_shares(target[items]))
+        self.state.n_rounds += 1
         self._record_metrics(before, posterior, made)
         batch_size = context.options.batch_size
         yield from AnnotationBatches(labels, batch_size, context.rng, items=items, device=context.device)
@@ -157,6 +160,7 @@ class OuterLoop:
         """Compute the figures of this round for the history."""
         prior = zip(self.context.annotations.classes.tolist(), posterior[self.items].mean(axis=0).tolist())
         self.metrics = {
+            "round": float(self.state.n_rounds),
             "agreement": float(np.mean(before == self.state.most_probable(self.items))),
             "n_synthetic": float(len(made.points)),
             **{f"prior {name}": share for name, share in prior},
@@ -206,7 +210,7 @@ class OuterLoop:
             return no_synthetic_items(points, context.n_classes)
         predicted = log_proba.argmax(1).numpy() if options.candidates == "agree" else None
         inferred = self.state.most_probable(self.items)
-        candidates, n_wanted = synthesis_plan(options.size, self.items, inferred, self.n_by_vote, predicted)
+        candidates, n_wanted = synthesis_plan(options.size, self.items, inferred, self.n_at_first, predicted)
         if n_wanted.any() and options.decoder == "refit":
             self._refit_decoder(embedding)
         certainty = certainty_by(self.options.certainty, annotations, context.data.gold)

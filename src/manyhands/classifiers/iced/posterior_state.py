@@ -40,6 +40,8 @@ class PosteriorState(nn.Module):
         Log share of each class among the real items.
     log_training_prior : torch.Tensor of shape (n_classes,)
         Log share of each class among the items that the network was trained on last; NaN if there are none yet.
+    n_rounds : torch.Tensor of shape ()
+        Number of rounds so far.
     """
 
     posterior: torch.Tensor
@@ -47,6 +49,7 @@ class PosteriorState(nn.Module):
     log_column: torch.Tensor
     log_prior: torch.Tensor
     log_training_prior: torch.Tensor
+    n_rounds: torch.Tensor
 
     def __init__(self, annotations: Annotations, gold: Gold, items: Codes, *, network_trained: bool) -> None:
         super().__init__()
@@ -59,6 +62,7 @@ class PosteriorState(nn.Module):
         self.register_buffer("log_prior", share)
         unknown = torch.full_like(share, torch.nan)
         self.register_buffer("log_training_prior", share.clone() if network_trained else unknown)
+        self.register_buffer("n_rounds", torch.zeros((), dtype=torch.float64))
 
     def update(self, **values: Array) -> None:
         """Set buffers to new values.

@@ -116,21 +116,21 @@ def synthesis_plan(
     size: str,
     items: Indices,
     inferred: npt.NDArray[Any],
-    n_by_vote: npt.NDArray[Any],
+    n_at_first: npt.NDArray[Any],
     predicted: npt.NDArray[Any] | None = None,
 ) -> tuple[list[Indices], npt.NDArray[np.int64]]:
     """Return the candidates of each class and the number of synthetic items to generate from them.
 
     Parameters
     ----------
-    size : {"fixed", "repeat", "balance"}
+    size : {"repeat", "fixed", "balance"}
         As in `synthesis_counts`.
     items : ndarray of int, shape (n,)
         Items with a label or gold.
     inferred : ndarray of int, shape (n,)
         Their classes by the last truth inference.
-    n_by_vote : ndarray of int, shape (n_classes,)
-        Number of items of each class by the majority vote.
+    n_at_first : ndarray of int, shape (n_classes,)
+        Number of items of each class by the labels of the first synthesis.
     predicted : ndarray of int, shape (n_items,), default=None
         Classes predicted by the network. If given, candidates are the items on which both agree, in every class in
         which at least two items do.
@@ -142,28 +142,28 @@ def synthesis_plan(
     n_wanted : ndarray of int, shape (n_classes,)
         Number of synthetic items of each class.
     """
-    n_classes = len(n_by_vote)
+    n_classes = len(n_at_first)
     candidates = [items[inferred == k] for k in range(n_classes)]
     if predicted is not None:
         agreed = [own[predicted[own] == k] for k, own in enumerate(candidates)]
         candidates = [both if len(both) > 1 else own for both, own in zip(agreed, candidates)]
     n_candidates = np.array([*map(len, candidates)], np.int64)
     n_inferred = np.bincount(inferred, minlength=n_classes)
-    return candidates, synthesis_counts(size, n_by_vote, n_inferred, n_candidates)
+    return candidates, synthesis_counts(size, n_at_first, n_inferred, n_candidates)
 
 
 def synthesis_counts(
-    size: str, n_by_vote: npt.NDArray[Any], n_inferred: npt.NDArray[Any], n_candidates: npt.NDArray[Any]
+    size: str, n_at_first: npt.NDArray[Any], n_inferred: npt.NDArray[Any], n_candidates: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
     """Return the number of synthetic items of each class.
 
     Parameters
     ----------
-    size : {"fixed", "repeat", "balance"}
-        "balance": what each class lacks to the largest one by the labels inferred last; "fixed": by the majority
-        vote; "repeat": R = round(largest / own) - 1 per candidate, by the majority vote.
-    n_by_vote : ndarray of int, shape (n_classes,)
-        Items of each class by the majority vote.
+    size : {"repeat", "fixed", "balance"}
+        "repeat": R = round(largest / own) - 1 per candidate, by the labels of the first synthesis; "fixed": what each
+        class lacks to the largest one by these labels; "balance": by the labels inferred last.
+    n_at_first : ndarray of int, shape (n_classes,)
+        Items of each class by the labels of the first synthesis.
     n_inferred : ndarray of int, shape (n_classes,)
         Items of each class by the last truth inference.
     n_candidates : ndarray of int, shape (n_classes,)
@@ -179,9 +179,9 @@ def synthesis_counts(
     [0, 120]
     """
     if size == "repeat":
-        repeats = np.rint(n_by_vote.max(initial=0) / np.maximum(n_by_vote, 1)) - 1
-        return np.asarray(np.where(n_by_vote > 0, repeats * n_candidates, 0), np.int64)
-    return up_to_largest(n_inferred if size == "balance" else n_by_vote)
+        repeats = np.rint(n_at_first.max(initial=0) / np.maximum(n_at_first, 1)) - 1
+        return np.asarray(np.where(n_at_first > 0, repeats * n_candidates, 0), np.int64)
+    return up_to_largest(n_inferred if size == "balance" else n_at_first)
 
 
 def interpolation_weights(

@@ -1,12 +1,12 @@
 """Truth inference (section 2.1 of the paper): Dawid-Skene as a step of a larger loop.
 
-Soft or hard EM, optionally with class probabilities from a classifier, and with confusion matrices that are shrunk
-toward the mean confusion matrix of the crowd.
+Hard EM, as published, or soft EM, optionally with class probabilities from a classifier, and with confusion matrices
+that are shrunk toward the mean confusion matrix of the crowd.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +124,8 @@ def infer_true_labels(
     noise : ShrunkConfusions
         The noise model.
     prior : str or array-like of shape (n_classes,)
-        "uniform" over the classes that occur in labels or gold, "estimated", or a frequency for each class.
+        "uniform" over the classes that occur in labels or gold, "estimated", "uniform-start" (uniform in the first E
+        step, then estimated), or a frequency for each class.
     hard : bool, default=False
         Count the most probable classes (classification EM) rather than their probabilities.
     log_class_proba : ndarray of shape (n_items, n_classes), default=None
@@ -139,10 +140,14 @@ def infer_true_labels(
     if log_class_proba is not None:
         offset = log_class_proba if offset is None else log_class_proba + offset
     model = ConfusionEM(pack(annotations), noise, class_model, offset)
-    if hard and not (log_class_proba is None and has_no_redundancy(annotations, gold)):
-        return _hard_em(model)
-    if log_class_proba is not None:
-        return _soft_em(model, initial_posterior(annotations, gold))
+    first_prior = None
+    if _is_named(prior, "uniform-start"):
+        first_prior = _class_prior(annotations, gold, "uniform", noise.smoothing).solve(np.zeros(annotations.n_classes))
+    redundant = log_class_proba is not None or not has_no_redundancy(annotations, gold)
+    if hard and redundant:
+        return _hard_em(model, first_prior)
+    if log_class_proba is not None or (redundant and first_prior is not None):
+        return _soft_em(model, initial_posterior(annotations, gold), first_prior)
     fit = fit_confusion_em(annotations, noise, class_model, gold=gold, max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
     assert fit.final.posterior is not None
     return TruthEstimate(fit.final.posterior, np.exp(fit.log_confusion))
@@ -150,7 +155,8 @@ def infer_true_labels(
 
 def _class_prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLike, smoothing: float) -> ClassPrior:
     """Return the class prior; a uniform one excludes classes without any label, which would attract all odd items."""
-    if not (isinstance(prior, str) and prior == "uniform"):
+    if not _is_named(prior, "uniform"):
+        prior = "estimated" if _is_named(prior, "uniform-start") else prior
         return class_prior(prior, annotations.n_classes, smoothing)
     named = np.zeros(annotations.n_classes, bool)
     named[annotations.label] = True
@@ -159,8 +165,15 @@ def _class_prior(annotations: Annotations, gold: Gold, prior: str | npt.ArrayLik
     return FixedPrior(np.where(named, -np.log(max(named.sum(), 1)), IMPOSSIBLE))
 
 
-def _soft_em(model: ConfusionEM[ShrunkParams], start: Array) -> TruthEstimate:
-    """EM from this initial posterior."""
+def _is_named(prior: str | npt.ArrayLike, name: str) -> bool:
+    """Whether the prior is the one of this name."""
+    return isinstance(prior, str) and prior == name
+
+
+def _soft_em(model: ConfusionEM[ShrunkParams], start: Array, first_prior: Array | None) -> TruthEstimate:
+    """EM from this initial posterior; with a class prior of its own in the first E step."""
+    if first_prior is not None:
+        start = _posterior_under(model, start, first_prior)
     statistics = _expected_statistics(model, start)
     found = run_em(model, statistics, max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
     posterior = model.pass_at(found.params, want_posterior=True).posterior
@@ -168,12 +181,23 @@ def _soft_em(model: ConfusionEM[ShrunkParams], start: Array) -> TruthEstimate:
     return TruthEstimate(posterior, np.exp(found.params.noise.log_confusion))
 
 
-def _hard_em(model: ConfusionEM[ShrunkParams]) -> TruthEstimate:
+def _posterior_under(model: ConfusionEM[ShrunkParams], start: Array, log_prior: Array) -> Array:
+    """Posterior by one M step from `start` and one E step with this class prior."""
+    params = model.maximise(_expected_statistics(model, start), None)
+    posterior = model.pass_at(replace(params, log_prior=log_prior), want_posterior=True).posterior
+    assert posterior is not None
+    return posterior
+
+
+def _hard_em(model: ConfusionEM[ShrunkParams], first_prior: Array | None) -> TruthEstimate:
     """Classification EM from the majority vote, until no class changes."""
     packed, n_classes = model.packed, model.packed.n_classes
     none_unlabelled = np.zeros(packed.n_items, bool)
     votes = np.repeat(np.eye(n_classes)[None], packed.n_workers, axis=0)  # a score of 1 for every vote
     posterior = em_pass(packed, votes, np.zeros(n_classes), model.offset, want_posterior=True).posterior
+    if first_prior is not None and posterior is not None:
+        start = np.eye(n_classes)[pick_classes(posterior, none_unlabelled)[0]]
+        posterior = _posterior_under(model, start, first_prior)
     classes = None
     for _ in range(_MAX_ITERATIONS):
         assert posterior is not None

@@ -7,7 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from manyhands.classifiers.iced.certainty import N_GROUPS, certainty_by, certainty_groups
+from manyhands.classifiers.iced.certainty import certainty_by
+from manyhands.classifiers.iced.certainty_groups import N_GROUPS, certainty_groups, stratified_groups
 from manyhands.classifiers.iced.options import Certainty, WarmUp
 from manyhands.classifiers.iced.posterior_state import log_class_shares, one_hot
 from manyhands.classifiers.training_context import TrainingContext
@@ -67,7 +68,7 @@ class WarmUpTraining:
         modules, optimizers = {"network": self.network}, {"adam": self.optimizer}
         epochs = self.options.epochs * (1 if self.options.kind == "grouped" else N_GROUPS - 1)
         for number, items in enumerate(self.stages()):
-            batches, name = self.context.batches(items), f"warm-up-{number}"
+            batches, name = self.context.batches(items, self.options.batch_size), f"warm-up-{number}"
             found = self.context.train(self.step, modules, optimizers, batches=batches, max_epochs=epochs, name=name)
             history += [epoch | {"warm_up_items": float(len(items))} for epoch in found]
         return history
@@ -86,7 +87,12 @@ class WarmUpTraining:
         """Group of each item by the certainty of its votes; gold is in the last group, and forms no group itself."""
         annotations, gold = self.context.annotations, self.context.data.gold
         group, voted = np.full(annotations.n_items, N_GROUPS - 1), annotations.n_labels > 0
-        group[voted] = certainty_groups(certainty_by(self.certainty, annotations)[voted])
+        certainty = certainty_by(self.certainty, annotations)[voted]
+        if self.options is not None and self.options.stratified:
+            vote = initial_posterior(annotations, None)[voted].argmax(axis=1)
+            group[voted] = stratified_groups(certainty, vote, self.context.rng)
+        else:
+            group[voted] = certainty_groups(certainty)
         return group if gold is None else np.where(gold >= 0, N_GROUPS - 1, group)
 
     def step(self, batch: Batch) -> dict[str, torch.Tensor]:
