@@ -28,6 +28,7 @@ def test_our_tables_are_those_that_were_promised():
     assert table_names() == [
         "baselines/crowd-kit",
         "baselines/labelme",
+        "baselines/variants",
         "crowding/figure-2",
         "crowding/figure-6-lambda",
         "crowding/figure-6-t",
