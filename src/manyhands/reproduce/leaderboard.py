@@ -57,7 +57,7 @@ def tables() -> tuple[Table, Table]:
     learners : Table
         Classifiers and representation learners on data sets with features.
     aggregators : Table
-        Aggregators on data sets without features.
+        Aggregators on all data sets.
     """
     shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": FOLDS, "points": True}
     learners = Table(
@@ -74,7 +74,9 @@ def tables() -> tuple[Table, Table]:
     aggregators = Table(
         "leaderboard/aggregators",
         "Aggregators",
-        datasets=tuple(DataSet(name.rpartition("/")[2], load=name) for name in _WITHOUT_FEATURES),
+        datasets=tuple(
+            DataSet(name.rpartition("/")[2], load=name) for name in (*WITH_TEST_PART, *_IN_FOLDS, *_WITHOUT_FEATURES)
+        ),
         rows=tuple(Row(name, name) for name in registry.names("aggregator")),
         metrics=(*_FIGURES, "fit_seconds"),
         **shared,
