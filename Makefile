@@ -2,16 +2,19 @@
 # make test-fast   a part of the tests of every package, at most a minute: while you work
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
+# make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
 # make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
 # make bench       speed and memory compared with other packages (minutes; installs them)
+# make pages       the pages and figures of docs/results, from templates and stored rows; measures nothing
 # make learners    accuracy of all methods with features on real crowds (half an hour; an interrupted run resumes)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+CONTRACTS := .venv-contracts
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Real crowd data for the tests that need it; without it they are skipped, and counted as skipped.
@@ -19,7 +22,7 @@ MANYHANDS_DATA ?= $(abspath $(wildcard ../shared/data))
 export MANYHANDS_DATA
 
 # Markers are explained in pyproject.toml; each has a target below.
-MARKED := slow or browser or spark or documents or wheels or peers or machines
+MARKED := slow or browser or spark or documents or wheels or contracts or peers or machines
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist worksteal --durations=20
 # A target that hangs ends after this many minutes; without `timeout` (macOS) there is no limit.
 within = $(if $(shell command -v timeout),timeout --kill-after=10s $(1)m)
@@ -36,7 +39,7 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
 	representation/test_label_confidence.py testing)
 
-.PHONY: demo test test-fast test-all test-slow test-machines mutants lint bench learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-machines mutants lint bench pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -63,10 +66,19 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow mutants
+test-all: test test-slow test-contracts mutants
 
 test-slow: $(VENV)/ready
 	$(call within,15) $(PYTEST) -m slow
+
+$(CONTRACTS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+	test -x $(CONTRACTS)/bin/python || $(PYTHON) -m venv $(CONTRACTS)
+	$(CONTRACTS)/bin/python $(PIP) -e . pytest hypothesis label-studio-sdk
+	touch $@
+
+test-contracts: $(CONTRACTS)/ready
+	$(call within,10) $(CONTRACTS)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
+		-W ignore -m contracts tests/contracts
 
 mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2
@@ -85,9 +97,12 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/learning.py
 
+pages: $(VENV)/ready
+	$(BIN)/python benchmarks/pages.py
+
 learners: $(VENV)/ready
 	$(BIN)/python benchmarks/learners.py
 	$(BIN)/python benchmarks/starts.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) build demo src/*.egg-info src/manyhands/*.so
+	rm -rf $(VENV) $(BENCH) $(CONTRACTS) build demo src/*.egg-info src/manyhands/*.so

@@ -204,6 +204,8 @@ NOISE_LAYERS = {"crowd-layer", "conal", "spee-lfc", "trace-reg"}
 BUILT_ON = {
     "classifiers.self_crowd.self_crowd": NOISE_LAYERS,
     "classifiers.crowding.crowding": NOISE_LAYERS | {"max-mig", "aggnet"},
+    "classifiers.deep_ensemble": NOISE_LAYERS
+    | {"aggnet", "doctor-net", "doctor-net-biwdn", "doctor-net-iwdn", "max-mig", "mbem", "spee-lfc-d", "two-stage"},
     "classifiers.imputation.imputed_crowd_layer": {"crowd-layer", "crowding"},
     "classifiers.prior_adjusted": set(registry.names("classifier")) - {"prior-adjusted", "neucrowd", "neucrowd-plus"},
 }

@@ -68,7 +68,8 @@ def test_difficulty_against_plain_loops(method):
         q = proba[i]
         if model.difficulty == "votes":
             others = [other for j, (item, _, other) in enumerate(labels) if item == i and j != at]
-            q = [(others.count(c) + 1 / K) / (len(others) + 1) for c in range(K)]
+            more = model.vote_smoothing
+            q = [(others.count(c) + more / K) / (len(others) + more) for c in range(K)]
             assert others  # the mean easiness is tested below
         d = model.floor_ / 4 + (1 - model.floor_) * slow_easiness(q)
         total = 0.0

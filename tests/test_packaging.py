@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # torch, what only torch needs, and what needs torch: they are installed after the lock (CONTRIBUTING.md).
-OUTSIDE = {"torch", "jinja2", "markupsafe", "mpmath", "networkx", "sympy", "pytorch-metric-learning"}
+OUTSIDE = {"torch", "mpmath", "networkx", "sympy", "pytorch-metric-learning"}
 ADDED = {"setuptools", "colorama"}  # the build, and Windows
 
 

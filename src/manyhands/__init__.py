@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from manyhands.classifiers.cpc.cpc import CPC as CPC
     from manyhands.classifiers.crowd_layer import CrowdLayer as CrowdLayer
     from manyhands.classifiers.crowding.crowding import CrowdInG as CrowdInG
+    from manyhands.classifiers.deep_ensemble import Ensemble as Ensemble
     from manyhands.classifiers.difficulty.difficulty_em import DifficultyEM as DifficultyEM
     from manyhands.classifiers.difficulty.difficulty_network import DifficultyNetwork as DifficultyNetwork
     from manyhands.classifiers.difficulty.fixed_difficulty_em import FixedDifficultyEM as FixedDifficultyEM
@@ -80,6 +81,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "DifficultyEM": "manyhands.classifiers.difficulty.difficulty_em",
     "DifficultyNetwork": "manyhands.classifiers.difficulty.difficulty_network",
     "DoctorNet": "manyhands.classifiers.doctor_net",
+    "Ensemble": "manyhands.classifiers.deep_ensemble",
     "ImputedCrowdLayer": "manyhands.classifiers.imputation.imputed_crowd_layer",
     "FixedDifficultyEM": "manyhands.classifiers.difficulty.fixed_difficulty_em",
     "GLAD": "manyhands.aggregation.glad",

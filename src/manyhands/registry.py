@@ -53,6 +53,7 @@ _CLASSIFIERS: dict[str, tuple[str, dict[str, Any]]] = {
     "doctor-net": (_DOCTOR_NET, {}),
     "doctor-net-biwdn": (_DOCTOR_NET, {"weights": "item-bottleneck"}),
     "doctor-net-iwdn": (_DOCTOR_NET, {"weights": "item"}),
+    "ensemble": ("manyhands.classifiers.deep_ensemble:Ensemble", {}),
     "fixed-difficulty-em": ("manyhands.classifiers.difficulty.fixed_difficulty_em:FixedDifficultyEM", {}),
     "iced": ("manyhands.classifiers.iced.iced:ICED", {}),
     "iced-plus": ("manyhands.classifiers.iced.iced:ICED.plus", {}),

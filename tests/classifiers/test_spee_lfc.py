@@ -108,11 +108,11 @@ def crowd_with_hard_items():
 
 
 def test_items_on_which_workers_guess_are_difficult():
-    """Also new ones."""
+    """Also where the order of items is another one."""
     X, votes, hard = crowd_with_hard_items()
     model = quick(difficulty=True, max_epochs=60, patience=None).fit(X, votes)
     assert np.median(model.difficulty_[hard]) > 2 * np.median(model.difficulty_[~hard])
-    scale = outputs(model.module_.scale, as_rows(X[::-1])).squeeze(1).numpy()
+    scale = outputs(model._noise_layer.scale, as_rows(X[::-1])).squeeze(1).numpy()
     np.testing.assert_allclose(1 / scale[::-1], model.difficulty_, rtol=1e-6)
 
 
@@ -141,19 +141,36 @@ def test_confusions_with_difficulty_are_means_over_the_items_of_a_worker():
 
 
 def test_a_saved_model_keeps_the_difficulty_of_new_items(tmp_path):
-    """The network of d is stored with the classifier."""
+    """The noise layer with d is stored with the classifier."""
     X, votes, _ = crowd_with_hard_items()
     model = quick(difficulty=True, difficulty_hidden=5).fit(X, votes)
     model.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
     new = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
-    assert again.module_.scale.layers[1].out_features == 5
-    np.testing.assert_array_equal(again.module_.scale(new).detach(), model.module_.scale(new).detach())
+    assert again._noise_layer.scale.layers[1].out_features == 5
+    np.testing.assert_array_equal(again._noise_layer.scale(new).detach(), model._noise_layer.scale(new).detach())
     np.testing.assert_array_equal(again.difficulty_, model.difficulty_)
 
 
-def test_other_methods_can_be_built_on_it():
+def test_scores_see_the_difficulty():
+    """The log-likelihood of new labels by loops: log sum_k f_k(x) softmax(d(x) A_w[k, .])[label]."""
+    X, votes, _ = crowd_with_hard_items()
+    model = quick(difficulty=True).fit(X[:200], votes[:200])
+    heldout, proba = votes[200:], model.predict_proba(X[200:])
+    scale = outputs(model._noise_layer.scale, as_rows(X[200:])).squeeze(1).numpy()
+    free = model._noise_layer.own.weight.detach().view(4, 3, 3).transpose(1, 2).double().numpy()
+    expected = [
+        np.log(sum(proba[i, k] * slow_softmax((scale[i] * free[w, k]).tolist())[label] for k in range(3)))
+        for i, w, label in zip(heldout.item, heldout.worker, heldout.label)
+    ]
+    np.testing.assert_allclose(model.score_labels(X[200:], heldout), expected, rtol=1e-4, atol=1e-5)
+    assert model.score_kind == "own" and quick().fit(X, votes).score_kind != "own"
+
+
+def test_other_methods_can_be_built_on_it(tmp_path):
     """Self-Crowd predicts pseudo-annotations with the label distribution of each worker on each item."""
     X, votes, truth = feature_crowd(3)
-    model = SelfCrowd(SpeeLFC(difficulty=True), rounds=1, random_state=0, **QUICK).fit(X, votes)
-    assert np.mean(model.predict(X) == votes.classes[truth]) > 0.8
+    plus = SelfCrowd.plus(base=SpeeLFC(difficulty=True), rounds=1, random_state=0, **QUICK).fit(X, votes)
+    assert np.mean(plus.predict(X) == votes.classes[truth]) > 0.8
+    plus.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(X), plus.predict_proba(X))

@@ -84,15 +84,15 @@ def test_spreadsheets_run_nothing(tmp_path):
 
 
 def test_label_studio_gets_its_labels_back(tmp_path, capsys):
-    """Import, aggregate, write back, import again: the predictions are there, and count as predictions."""
+    """Predictions name tasks of the export; copies of the tasks, read again, hold predictions and no labels."""
     out = tmp_path / "out"
     export = str(SAMPLES / "label_studio" / "export.json")
-    assert run(["aggregate", export, "--question", "sentiment", "-o", str(out), "-q", "--write", "label-studio"]) == 0
-    tasks = json.loads((out / "label_studio.json").read_text())
-    result = next(task for task in tasks if task["id"] == 101)["predictions"][0]
+    written = ["--write", "label-studio", "--write", "label-studio-tasks"]
+    assert run(["aggregate", export, "--question", "sentiment", "-o", str(out), "-q", *written]) == 0
+    (result,) = [p for p in json.loads((out / "label_studio_predictions.json").read_text()) if p["task"] == 101]
     assert result["result"][0]["value"] == {"choices": ["neutral"]} and 0 < result["score"] <= 1
     capsys.readouterr()
-    assert run(["inspect", str(out / "label_studio.json"), "--question", "sentiment", "--json"]) == 0
+    assert run(["inspect", str(out / "label_studio_tasks.json"), "--question", "sentiment", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     labelled = [row for row in rows_of(out / "labels.csv") if row["label"]]
     assert told["ledger"]["excluded"]["prediction"] == len(labelled) and told["ledger"]["kept"] == 0
@@ -188,5 +188,7 @@ def test_writing_back_needs_an_export_that_can_be_read_again(tmp_path, capsys):
     assert "whether 'refund' was chosen for 'topic'" in capsys.readouterr().err
     table = tmp_path / "votes.csv"
     table.write_text("task,worker,label\n1,a,x\n1,b,x\n")
-    assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio"]) == 0
+    assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio"]) == 2
+    assert "--write label-studio-tasks" in capsys.readouterr().err
+    assert run(["aggregate", str(table), "-o", str(tmp_path / "out"), "--write", "label-studio-tasks"]) == 0
     assert "contains new tasks" in capsys.readouterr().err

@@ -25,11 +25,14 @@ def test_mlp_has_the_requested_layers():
 
 
 def test_convnet_is_the_four_layers_of_the_paper():
-    """32, 32, 64, 64 filters of 3x3, batch norm behind the first; 150 x 150 pixels become 7 x 7; then 128 units."""
+    """32, 32, 64, 64 filters of 3x3, batch norm behind the fourth; 150 x 150 pixels become 7 x 7; then 128 units."""
     network = convnet((3, 150, 150), 2)
     filters = [(m.in_channels, m.out_channels, m.kernel_size) for m in network.modules() if isinstance(m, nn.Conv2d)]
     assert filters == [(3, 32, (3, 3)), (32, 32, (3, 3)), (32, 64, (3, 3)), (64, 64, (3, 3))]
-    assert kinds_of(network)[:4] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
+    assert kinds_of(network)[:10] == [*["Conv2d", "ReLU", "MaxPool2d"] * 3, "Conv2d"]
+    assert kinds_of(network)[10:13] == ["BatchNorm2d", "ReLU", "MaxPool2d"]
+    program = kinds_of(convnet((3, 150, 150), 2, normalised_layer=1))
+    assert program[:4] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"] and program.count("BatchNorm2d") == 1
     linear = [(m.in_features, m.out_features) for m in network.modules() if isinstance(m, nn.Linear)]
     assert linear == [(64 * 7 * 7, 128), (128, 2)]
     assert build("convnet", (1, 46, 50), 5)(torch.zeros(2, 1, 46, 50)).shape == (2, 5)

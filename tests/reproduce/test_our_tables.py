@@ -34,9 +34,12 @@ def test_our_tables_are_those_that_were_promised():
         "crowding/removal",
         "crowding/table-1",
         "difficulty-em/beyond",
+        "difficulty-em/claim",
         "difficulty-em/figure-2",
         "difficulty-em/figure-3",
         "difficulty-em/images",
+        "difficulty-em/passes",
+        "difficulty-em/readings",
         "difficulty-em/real",
         "difficulty-em/table-1",
         "iced/ablations",
@@ -96,15 +99,16 @@ def test_rows_with_published_values_are_the_papers_methods():
 
 
 def test_published_rows_of_difficulty_em_have_the_papers_model():
-    """No floor of the easiness, errors that are equally probable, abilities of Fixed that stay."""
+    """No floor of the easiness, errors that are equally probable, the print's sources of difficulty and prior."""
     from manyhands.reproduce.estimators import make_estimator
 
-    for name in ("difficulty-em/table-1", "difficulty-em/figure-2", "difficulty-em/figure-3"):
+    for name in ("difficulty-em/table-1", "difficulty-em/figure-2", "difficulty-em/figure-3", "difficulty-em/claim"):
         for row in load_table(name).measured:
             if row.name in ("Adaptive", "Fixed"):
                 estimator = make_estimator(row, 0)
                 assert (estimator.floor, estimator.errors) == (0.0, "uniform")
-                assert estimator.difficulty == {"Adaptive": "classifier", "Fixed": "votes"}[row.name]
+                source = {"Adaptive": "classifier", "Fixed": "votes"}[row.name]
+                assert estimator.difficulty == estimator.prior == source
 
 
 def test_loading_is_quick_and_light():

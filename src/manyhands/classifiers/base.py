@@ -133,8 +133,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         ndarray of shape (n_rows,)
             Classes in the caller's own values.
         """
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
+        return self.classes_[self._decide(self.predict_proba(X))]
 
     def score(self, X: Any, annotations: Annotations) -> float:
         """Return the mean log-likelihood of held-out annotations; no truth is needed.
@@ -239,6 +238,10 @@ class CrowdClassifier(BaseEstimator, ABC):
         from manyhands.nn.inference import probabilities
 
         return probabilities(module, rows)
+
+    def _decide(self, proba: Array) -> npt.NDArray[np.intp]:
+        """Return the codes of the predicted classes, (n_rows,), given p(k | x)."""
+        return np.asarray(proba.argmax(axis=1))
 
     def _training_prior_proba(self, proba: Array) -> Array:
         """Return `predict_proba` under the class frequencies of the training items, where it assumes other ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,29 @@ def nested_method(owner: BaseEstimator, parameter: str, also: Sequence[str] = ()
     made = kind(**(given | shared))
     made._check_parameters()
     return made
+
+
+def with_named_method(owner: BaseEstimator, parameter: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters for `set_params` in which a method given by its name is an instance, if its own are set too.
+
+    Parameters
+    ----------
+    owner : BaseEstimator
+        The outer method.
+    parameter : str
+        The owner's parameter that holds a name of the registry or an estimator.
+    changes : mapping of str to object
+        Parameters of the owner and, as `parameter__name`, of the nested method.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    named = changes.get(parameter, getattr(owner, parameter))
+    nested = any(name.startswith(f"{parameter}__") for name in changes)
+    if not (nested and isinstance(named, str) and named in registry.names("classifier")):
+        return dict(changes)
+    return {parameter: registry.create(named)} | {name: v for name, v in changes.items() if name != parameter}
 
 
 def shared_parameters(owner: BaseEstimator, kind: type[Any], names: set[str] | None = None) -> dict[str, Any]:

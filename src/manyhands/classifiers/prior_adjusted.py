@@ -19,6 +19,7 @@ from manyhands.annotations import Annotations
 from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.fitting import fit_method
+from manyhands.classifiers.nested_methods import with_named_method
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
@@ -119,12 +120,7 @@ class PriorAdjusted(CrowdClassifier):
         -------
         self
         """
-        named = parameters.get("classifier", self.classifier)
-        if isinstance(named, str) and named in _NAMES and any(name.startswith("classifier__") for name in parameters):
-            parameters = {"classifier": registry.create(named)} | {
-                name: value for name, value in parameters.items() if name != "classifier"
-            }
-        return super().set_params(**parameters)
+        return super().set_params(**with_named_method(self, "classifier", parameters))
 
     def score_labels(self, X: Any, annotations: Annotations) -> Array:
         """Return the log-likelihood of each held-out label, under the class frequencies of the training items.

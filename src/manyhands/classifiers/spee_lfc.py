@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import nn
 
 from manyhands.classifiers.base import CrowdClassifier
-from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model, initial_layer
+from manyhands.classifiers.noise_layer import NOISE_LAYER_CONSTRAINTS, NoiseModel, fit_noise_model
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.nn.batches import AnnotationBatches, Batch
 from manyhands.nn.inference import outputs
-from manyhands.nn.item_difficulty import ItemScale, NetworkWithScale, ScaledConfusion
+from manyhands.nn.item_difficulty import ItemScale, ScaledConfusion
 from manyhands.nn.worker_layers import Confusion
 from manyhands.randomness import Seed
 from manyhands.validation import Boolean, Constraint, Number
@@ -45,9 +44,9 @@ class SpeeLFC(CrowdClassifier):
     was not available, so this is a reading of it: the logits A_w[k, .] of each row are multiplied by d(x) > 0, which a
     small network of its own predicts from the features. d is 1 at the beginning and between exp(-2) and exp(2); at
     d = 0 all labels would be equally probable, and the larger d is, the nearer a row is to its most probable label.
-    The difficulty of an item is 1 / d(x): it is the same for all workers, and also known for new items. Only products
-    of d and A matter, so that a common factor of all difficulties means nothing; and an item whose labels disagree may
-    be difficult or of uncertain class, which p(k | x) explains as well.
+    The difficulty of an item is 1 / d(x): it is the same for all workers. Only products of d and A matter, so that a
+    common factor of all difficulties means nothing; and an item whose labels disagree may be difficult or of uncertain
+    class, which p(k | x) explains as well.
 
     Parameters
     ----------
@@ -186,21 +185,8 @@ class SpeeLFC(CrowdClassifier):
         scaled = ScaledConfusionNoise(self.diagonal, self.difficulty_hidden)
         return scaled if self.difficulty else SoftmaxConfusionNoise(self.diagonal)
 
-    def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        network = super()._new_module(row_shape, n_classes, n_workers)
-        if not self.difficulty:
-            return network
-        return NetworkWithScale(network, ItemScale(math.prod(row_shape), self.difficulty_hidden))
-
     def _learn(self, context: TrainingContext) -> FitResult:
-        model = self.noise_model()
-        if not self.difficulty:
-            return fit_noise_model(context, model, self.init)
-        network, layer = context.network(), initial_layer(context, model, self.init)
-        assert isinstance(network, NetworkWithScale)
-        history = model.train(context, network.classifier, layer)
-        network.scale = layer.scale  # kept with the network, for new items
-        return FitResult(network, history, results=model.results(layer, context))
+        return fit_noise_model(context, self.noise_model(), self.init)
 
 
 @dataclass(frozen=True)
@@ -234,11 +220,16 @@ class ScaledConfusionNoise(NoiseModel):
 
     diagonal: float
     hidden: int
+    sees_features: ClassVar[bool] = True  # d(x)
 
     def new_layer(self, context: TrainingContext) -> ScaledConfusion:
         """Return the matrices of all workers with the initial diagonal, and d = 1 for all items."""
-        own = Confusion(context.n_workers, context.n_classes, "softmax", self.diagonal)
-        return ScaledConfusion(own, ItemScale(math.prod(context.data.rows.shape), self.hidden))
+        return self.empty_layer(context.data.rows.shape, context.n_classes, context.n_workers)
+
+    def empty_layer(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> ScaledConfusion:
+        """Return a layer of these sizes, for `load_model`."""
+        own = Confusion(n_workers, n_classes, "softmax", self.diagonal)
+        return ScaledConfusion(own, ItemScale(math.prod(row_shape), self.hidden))
 
     def log_label(self, layer: Any, log_proba: torch.Tensor, x: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the log-probability of each label; the matrices depend on the features."""

@@ -38,8 +38,8 @@ _ON_SCREEN = (  # columns of methods.csv that fit on a screen
     "agreement_with_chosen",
 )
 _NEW_TASKS = (
-    "label_studio.json contains new tasks: this export does not name Label Studio's controls, so from_name is the "
-    "question and to_name is 'text'. Give Label Studio's JSON export to add predictions to its tasks."
+    "label_studio_tasks.json contains new tasks: this export does not name Label Studio's controls, so from_name is "
+    "the question and to_name is 'text'."
 )
 
 _Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="Aggregator, see: manyhands methods.")]
@@ -131,7 +131,7 @@ def aggregate(
         print_data(run.files["labels.csv"])
     if not quiet and not as_json:
         _show(run, out)
-    if "label-studio" in (write or ()) and run.reading.format != "label-studio":
+    if "label-studio-tasks" in (write or ()) and run.reading.format != "label-studio":
         echo(f"note: {_NEW_TASKS}")
     _end_below(fail_under, run.confident_share)
 

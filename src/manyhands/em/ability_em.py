@@ -9,12 +9,14 @@ computed from
     "classifier"  p itself       "posterior"  mu, the posterior of the last pass
     "votes"       vote shares    "constant"   nothing: all items have the largest easiness
 
-With the last two d is fixed, this is exact EM, and the objective never falls. With the first two d is taken as given
-while p and the abilities are updated, although it depends on them: generalised EM, whose objective may fall.
+With the last two d is fixed, this is exact EM, and the objective never falls. The same holds for "classifier" where the
+M step of p takes into account that d follows from p (`solve_through`). Otherwise d is taken as given while p and the
+abilities are updated, although it depends on them: generalised EM, whose objective may fall.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -115,7 +117,14 @@ class DifficultySteps(Generic[V]):
     floor : float or None
         Lower bound of the easiness as a share of the largest; None is estimated.
     prior : {"classifier", "votes"}, default="classifier"
-        Prior of the truth in the E step: that of the items, or the smoothed vote shares.
+        Prior of the truth in the E step: that of the items, or the vote shares.
+    vote_smoothing : float, default=1.0
+        Number of pseudo-votes on each item, spread evenly over the classes, where vote shares are used.
+    accelerate : bool, default=True
+        Extrapolate from every pair of passes, where the objective never falls.
+    solve_through : callable or None, default=None
+        M step of the prior of the items, given (posterior, previous parameters, abilities, floor), that takes into
+        account that the easiness follows from it; None takes the easiness as given.
     likelihood : list of float
         log p(labels) after each pass of the present run.
     """
@@ -127,6 +136,9 @@ class DifficultySteps(Generic[V]):
     difficulty: str
     floor: float | None
     prior: str = "classifier"
+    vote_smoothing: float = 1.0
+    accelerate: bool = True
+    solve_through: Callable[[Array, V, Abilities, float], V] | None = None
     likelihood: list[float] = field(default_factory=list)
 
     def run(
@@ -134,7 +146,8 @@ class DifficultySteps(Generic[V]):
     ) -> tuple[EMResult[DifficultyParams[V]], list[float]]:
         """Run EM from a posterior.
 
-        Extrapolation is switched off where the easiness is updated, because the objective may fall then.
+        There is no extrapolation where the easiness is updated after a step that took it as given, because the
+        objective may fall then.
 
         Parameters
         ----------
@@ -155,8 +168,9 @@ class DifficultySteps(Generic[V]):
             log p(labels) at each entry of its history.
         """
         self.likelihood.clear()
-        is_updated = self.difficulty in UPDATED_DIFFICULTIES and self.floor != 1
-        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=not is_updated, what=what)
+        may_fall = self.difficulty in UPDATED_DIFFICULTIES and self.floor != 1 and self.solve_through is None
+        accelerate = self.accelerate and not may_fall
+        found = run_em(self, start.ravel(), max_iter=max_iter, tol=tol, accelerate=accelerate, what=what)
         return found, [self.likelihood[number] for number in found.kept]
 
     def maximise(self, statistics: Array, previous: DifficultyParams[V] | None) -> DifficultyParams[V]:
@@ -175,8 +189,11 @@ class DifficultySteps(Generic[V]):
         """
         posterior = statistics.reshape(-1, self.model.votes.n_classes) + np.finfo(float).tiny
         posterior /= posterior.sum(axis=1, keepdims=True)  # rows of an extrapolation need not sum to 1
-        item_prior = self.item_prior.solve(posterior, None if previous is None else previous.item_prior)
         workers = self.initial if previous is None else previous.workers
+        if previous is None or self.solve_through is None:
+            item_prior = self.item_prior.solve(posterior, None if previous is None else previous.item_prior)
+        else:
+            item_prior = self.solve_through(posterior, previous.item_prior, workers, previous.floor)
         d, floor = self.easiness(posterior, item_prior), 0.0 if previous is None else previous.floor
         floor = self.model.solve_floor(posterior, d, workers.ability, floor) if self.floor is None else self.floor
         d = with_floor(d, floor)
@@ -223,13 +240,15 @@ class DifficultySteps(Generic[V]):
             return np.full(len(posterior), EASIEST)
         if self.difficulty == "classifier":
             return easiness(elementary.exp(self.item_prior.log_proba(item_prior)))
-        return easiness(posterior) if self.difficulty == "posterior" else vote_easiness(self.model.votes)
+        if self.difficulty == "posterior":
+            return easiness(posterior)
+        return vote_easiness(self.model.votes, self.vote_smoothing)
 
     def log_prior(self, item_prior: V) -> Array:
         """Log prior of the truth of each item, shape (n_items, n_classes)."""
-        return (
-            safe_log(shrunk_share(self.model.votes)) if self.prior == "votes" else self.item_prior.log_proba(item_prior)
-        )
+        if self.prior == "votes":
+            return safe_log(shrunk_share(self.model.votes, self.vote_smoothing))
+        return self.item_prior.log_proba(item_prior)
 
 
 def posterior_from_joint(joint: Array, gold: Gold) -> tuple[Array, float]:

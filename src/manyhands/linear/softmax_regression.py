@@ -14,7 +14,7 @@ single one for two classes, which is the log-odds of the second class. A single 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -89,7 +89,37 @@ def penalty(weights: Array, n_classes: int, ridge: float) -> float:
     return 0.5 * float((_ridges(weights, n_classes, ridge) * weights**2).sum())
 
 
-def newton_ascent(X: Any, target: Array, weights: Array, ridge: float, steps: int) -> Array:
+class TermSlopes(NamedTuple):
+    """Derivatives of a further term of the objective with respect to the logits of the rows.
+
+    Attributes
+    ----------
+    slope : ndarray of shape (n_rows, n_classes)
+        First derivatives; each row sums to 0, since a common shift of all logits changes nothing.
+    direction : ndarray of shape (n_rows, n_classes)
+        Direction in which the term of a row is curved; rows sum to 0.
+    curvature : ndarray of shape (n_rows, 1)
+        Minus the second derivative of the term along that direction, at least 0.
+    """
+
+    slope: Array
+    direction: Array
+    curvature: Array
+
+
+class ProbabilityTerm(Protocol):
+    """A term that depends on the class probabilities of the rows and is added to the objective of a regression."""
+
+    def value(self, p: Array) -> float:
+        """The term at class probabilities of shape (n_rows, n_classes)."""
+
+    def slopes(self, p: Array) -> TermSlopes:
+        """Its derivatives there."""
+
+
+def newton_ascent(
+    X: Any, target: Array, weights: Array, ridge: float, steps: int, term: ProbabilityTerm | None = None
+) -> Array:
     """Improve weights by Newton steps (IRLS) with step halving.
 
     Each step is solved by conjugate gradients and halved until it satisfies Armijo's condition. The Hessian is never
@@ -108,6 +138,8 @@ def newton_ascent(X: Any, target: Array, weights: Array, ridge: float, steps: in
         Ridge of the features, in the form with one column per class.
     steps : int
         Maximum number of Newton steps. Iteration ends earlier where the gradient is 0 up to rounding.
+    term : ProbabilityTerm or None, default=None
+        What else the probabilities are to maximise.
 
     Returns
     -------
@@ -119,16 +151,21 @@ def newton_ascent(X: Any, target: Array, weights: Array, ridge: float, steps: in
 
     def evaluate(weights: Array) -> tuple[Array, float]:
         log_p = log_proba(X, weights, n_classes)
-        return log_p, float((target * log_p).sum()) - penalty(weights, n_classes, ridge)
+        value = float((target * log_p).sum()) - penalty(weights, n_classes, ridge)
+        return log_p, value if term is None else value + term.value(np.exp(log_p))
 
     log_p, value = evaluate(weights)
     for _ in range(steps):
         p = np.exp(log_p)
-        gradient = _transposed_product(X, _own_columns(target - p, weights)) - ridges * weights
+        further = None if term is None else term.slopes(p)
+        residual = target - p if further is None else target - p + further.slope
+        gradient = _transposed_product(X, _own_columns(residual, weights)) - ridges * weights
         diagonal = _hessian_diagonal(squares, p, weights) + ridges
         if float((gradient**2 / diagonal).sum()) <= _GRADIENT_TOLERANCE * len(target):
             break
-        step = _conjugate_gradients(_hessian_product(X, _own_columns(p, weights), ridges), gradient, diagonal)
+        curved = None if further is None else (_own_columns(further.direction, weights), further.curvature)
+        product = _hessian_product(X, _own_columns(p, weights), ridges, curved)
+        step = _conjugate_gradients(product, gradient, diagonal)
         gain = float((gradient * step).sum())
         for halving in 0.5 ** np.arange(30):
             trial = weights + halving * step
@@ -175,12 +212,21 @@ def _hessian_diagonal(squares: Array, p: Array, weights: Array) -> Array:
     return np.outer(squares, factor * _own_columns(p * (1 - p), weights).mean(axis=0))
 
 
-def _hessian_product(X: Any, p: Array, ridges: Array) -> Callable[[Array], Array]:
-    """Function from a direction (n_features + 1, n_columns) to minus the Hessian times it, without the Hessian."""
+def _hessian_product(
+    X: Any, p: Array, ridges: Array, curved: tuple[Array, Array] | None = None
+) -> Callable[[Array], Array]:
+    """Function from a direction (n_features + 1, n_columns) to minus the Hessian times it, without the Hessian.
+
+    `curved` are the directions and curvatures of a further term, which adds a matrix of rank one for each row.
+    """
 
     def product(direction: Array) -> Array:
         change = np.asarray(X @ direction[:-1]) + direction[-1]
-        return _transposed_product(X, p * (change - (p * change).sum(axis=1, keepdims=True))) + ridges * direction
+        bent = p * (change - (p * change).sum(axis=1, keepdims=True))
+        if curved is not None:
+            along, curvature = curved
+            bent += curvature * along * (along * change).sum(axis=1, keepdims=True)
+        return _transposed_product(X, bent) + ridges * direction
 
     return product
 

@@ -144,12 +144,17 @@ def _number(count: int) -> str:
 
 
 def convnet(
-    shape: tuple[int, ...], n_classes: int, *, hidden: Sequence[int] = (128,), dropout: float = 0.5
+    shape: tuple[int, ...],
+    n_classes: int,
+    *,
+    hidden: Sequence[int] = (128,),
+    dropout: float = 0.5,
+    normalised_layer: int = 4,
 ) -> nn.Sequential:
     """Small convolutional network for images.
 
     Four 3x3 convolutions with 32, 32, 64 and 64 filters and ReLU, each followed by 2x2 max pooling; batch
-    normalisation behind the first; then a perceptron. Images of at least 46 x 46 pixels are convolved without padding;
+    normalisation behind the fourth; then a perceptron. Images of at least 46 x 46 pixels are convolved without padding;
     smaller ones with a padding of one, and pooling is left out once a side has a single pixel.
 
     Parameters
@@ -162,6 +167,8 @@ def convnet(
         Sizes of the fully connected hidden layers.
     dropout : float, default=0.5
         Dropout probability behind each hidden layer.
+    normalised_layer : int, default=4
+        Convolution, counted from 1, behind which batch normalisation stands.
 
     Returns
     -------
@@ -176,7 +183,8 @@ def convnet(
     Notes
     -----
     It is the network of "Data Difficulty Specified Crowdsourcing" (`manyhands.classifiers.difficulty`), with batch
-    normalisation where the authors' code has it; the paper places it behind the fourth convolution.
+    normalisation where the paper has it; the authors' code has it behind the first convolution
+    (``normalised_layer=1``).
     """
     if len(shape) != 3:
         raise ParameterError(
@@ -185,9 +193,9 @@ def convnet(
     layers: list[nn.Module] = []
     side: tuple[int, ...] = shape[1:]
     border = 0 if min(side) >= _LARGE else 1
-    for before, after in pairwise((shape[0], 32, 32, 64, 64)):
+    for number, (before, after) in enumerate(pairwise((shape[0], 32, 32, 64, 64)), 1):
         layers += [nn.Conv2d(before, after, 3, padding=border)]
-        layers += [nn.BatchNorm2d(after)] if len(layers) == 1 else []
+        layers += [nn.BatchNorm2d(after)] if number == normalised_layer else []
         layers += [nn.ReLU()]
         side = tuple(length - 2 + 2 * border for length in side)
         if min(side) > 1:

@@ -45,27 +45,6 @@ class ItemScale(nn.Module):
         return (_RANGE * (self.layers(x) / _RANGE).tanh()).exp()
 
 
-class NetworkWithScale(nn.Module):
-    """A classifier and d(x), which are stored together; called with features, it returns the classifier's logits.
-
-    Parameters
-    ----------
-    classifier : torch.nn.Module
-        From features to logits.
-    scale : ItemScale
-        From features to d(x).
-    """
-
-    def __init__(self, classifier: nn.Module, scale: ItemScale) -> None:
-        super().__init__()
-        self.classifier, self.scale = classifier, scale
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return logits, (n_rows, n_classes)."""
-        logits: torch.Tensor = self.classifier(x)
-        return logits
-
-
 class ScaledConfusion(nn.Module):
     """Confusion matrix per worker, whose rows' logits are multiplied by d(x).
 

@@ -68,36 +68,43 @@ def with_floor(d: Array, floor: float) -> Array:
     return floor * EASIEST + (1 - floor) * d
 
 
-def shrunk_share(votes: Annotations) -> Array:
-    """Smoothed vote shares, with one pseudo-count spread evenly over the classes.
+def shrunk_share(votes: Annotations, smoothing: float = 1.0) -> Array:
+    """Vote shares with pseudo-votes that are spread evenly over the classes.
 
     Parameters
     ----------
     votes : Annotations
         The labels.
+    smoothing : float, default=1.0
+        Number of pseudo-votes on each item: 1 is (n + 1/2) / (R + 1) with two classes, 0 the plain share n / R.
 
     Returns
     -------
     ndarray of shape (n_items, n_classes)
-        Rows sum to 1.
+        Rows sum to 1; equal shares for an item without any votes.
     """
     counts = weighted_votes(votes, np.ones(votes.n_annotations))
-    return (counts + 1 / votes.n_classes) / (votes.n_labels[:, None] + 1)
+    if smoothing:
+        return (counts + smoothing / votes.n_classes) / (votes.n_labels[:, None] + smoothing)
+    total = votes.n_labels[:, None]
+    return np.where(total > 0, counts / np.maximum(total, 1), 1 / votes.n_classes)
 
 
-def vote_easiness(votes: Annotations) -> Array:
+def vote_easiness(votes: Annotations, smoothing: float = 1.0) -> Array:
     """Easiness of items from their vote shares; the mean of the others for items without labels.
 
     Parameters
     ----------
     votes : Annotations
         The labels.
+    smoothing : float, default=1.0
+        Number of pseudo-votes on each item, as in `shrunk_share`.
 
     Returns
     -------
     ndarray of shape (n_items,)
     """
-    d = easiness(shrunk_share(votes))
+    d = easiness(shrunk_share(votes, smoothing))
     has_label = votes.n_labels > 0
     if has_label.any():
         d[~has_label] = d[has_label].mean()

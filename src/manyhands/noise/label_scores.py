@@ -55,7 +55,7 @@ def right_or_wrong(votes: Annotations, logit: Array, away: Array | None = None) 
     return np.where(is_right, -softplus(-logit), wrong)
 
 
-def other_votes_easiness(votes: Annotations, without: float) -> Array:
+def other_votes_easiness(votes: Annotations, without: float, smoothing: float = 1.0) -> Array:
     """Easiness of the item of each label, from the shares of the other labels of this item.
 
     Parameters
@@ -64,15 +64,16 @@ def other_votes_easiness(votes: Annotations, without: float) -> Array:
         The labels.
     without : float
         Easiness where the item has no other label.
+    smoothing : float, default=1.0
+        Number of pseudo-votes on each item, spread evenly over the classes, as in `shrunk_share`.
 
     Returns
     -------
     ndarray of shape (n_annotations,)
-        From shares with one pseudo-count spread evenly over the classes, as in `shrunk_share`.
     """
     n_classes, label = votes.n_classes, np.arange(votes.n_annotations)
     counts = weighted_votes(votes, np.ones(votes.n_annotations))[votes.item]  # (n_annotations, n_classes)
     counts[label, votes.label] -= 1.0
     n_others = votes.n_labels[votes.item] - 1
-    d = easiness((counts + 1 / n_classes) / (n_others[:, None] + 1))
-    return np.where(n_others > 0, d, without)
+    total = np.maximum(n_others, 1)[:, None] + smoothing  # without other labels the share is not used
+    return np.where(n_others > 0, easiness((counts + smoothing / n_classes) / total), without)

@@ -89,7 +89,7 @@ def pairs(table: Table, found: Sequence[Entry]) -> list[Pair]:
         here = [e for e in found if e.dataset == dataset.name and e.metric == metric and e.values]
         here.sort(key=lambda entry: entry.row != focus.get("row"))  # the row in focus is the first of a pair
         together = [(one, other) for one, other in combinations(here, 2) if _comparable(one, other, focus)]
-        tested += [_compare(dataset, one, other) for one, other in together if _shared_seeds(one, other)]
+        tested += [compare_entries(dataset, one, other) for one, other in together if _shared_seeds(one, other)]
     return _holm(tested)
 
 
@@ -103,8 +103,23 @@ def _shared_seeds(one: Entry, other: Entry) -> list[int]:
     return [seed for seed in one.values if seed in other.values]
 
 
-def _compare(dataset: DataSet, one: Entry, other: Entry) -> Pair:
-    """Return the difference of two rows and its uncorrected test."""
+def compare_entries(dataset: DataSet, one: Entry, other: Entry) -> Pair:
+    """Return the difference of two rows and its uncorrected test.
+
+    Parameters
+    ----------
+    dataset : DataSet
+        The data set, whose folds widen the interval.
+    one : Entry
+        The row.
+    other : Entry
+        The row that is subtracted; both share at least one seed.
+
+    Returns
+    -------
+    Pair
+        Difference, p-value, and half of the 95% interval; the last two are None if nothing can be tested.
+    """
     differences = [one.values[seed] - other.values[seed] for seed in _shared_seeds(one, other)]
     n, mean = len(differences), fmean(differences)
     overlap = 1 / (dataset.folds - 1) if dataset.folds else 0.0

@@ -109,7 +109,7 @@ def aggregate(
     out : str, Path or None, default=None
         Folder for the files; None writes nothing.
     write : sequence of str, default=()
-        Further formats of the labels: "jsonl", "parquet", "label-studio".
+        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks".
     force : bool, default=False
         Replace files that exist.
 

@@ -66,7 +66,7 @@ def test_one_em_step_equals_plain_loops(difficulty):
     X, votes, _ = overlapping(3, 30)
     method = DifficultyEM(difficulty=difficulty, ability_update="frozen", floor=0.25)
     model, start = ability_model(method, votes), initial_posterior(votes, None)
-    steps = DifficultySteps(model, Regression(X, 0.1, 5, 3), None, model.start(start), difficulty, method.floor)
+    steps = DifficultySteps(model, Regression(X, 0.1, 5, 3, votes), None, model.start(start), difficulty, method.floor)
     params = steps.maximise(start.ravel(), None)
     posterior, _ = steps.expect(params)
     proba = np.exp(steps.item_prior.log_proba(params.item_prior))
@@ -152,7 +152,7 @@ def test_log_likelihoods_are_those_of_accepted_iterations(monkeypatch):
     """
     X, votes, _ = overlapping(3, 20)
     model, start = ability_model(DifficultyEM(difficulty="constant"), votes), initial_posterior(votes, None)
-    steps = DifficultySteps(model, Regression(X, 0.1, 5, 3), None, model.start(start), "constant", 1.0)
+    steps = DifficultySteps(model, Regression(X, 0.1, 5, 3, votes), None, model.start(start), "constant", 1.0)
     extrapolate, turns = em._extrapolate, itertools.count()
     uniform = np.full(start.size, 1 / 3)
     monkeypatch.setattr(em, "_extrapolate", lambda *pair: uniform if next(turns) % 2 == 0 else extrapolate(*pair))

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from manyhands import AggNet, DifficultyNetwork
-from manyhands.classifiers.difficulty.difficulty_network import EMState
+from manyhands.classifiers.difficulty.difficulty_term import DifficultyTerm
+from manyhands.classifiers.difficulty.network_state import EMState
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import TrainingData
 from manyhands.exceptions import CrowdWarning
@@ -93,3 +94,67 @@ def test_difficulties_are_ranked_by_a_network():
     rank = np.corrcoef(np.argsort(np.argsort(model.difficulty_)), np.argsort(np.argsort(data.crowd.difficulty)))[0, 1]
     assert rank > 0.6 and len(model.log_likelihood_) == 8 and np.isfinite(model.log_likelihood_).all()
     assert np.mean(model.predict(data.X_test) == data.truth_test) > 0.85
+
+
+def batch_of(votes):
+    return next(iter(AnnotationBatches(votes, 7)))
+
+
+def test_votes_as_prior_of_a_network():
+    """Algorithm 3: the posterior of an update does not depend on the network's probabilities."""
+    settings = {"difficulty": "votes", "prior": "votes", "vote_smoothing": 0.0, "floor": 0.0, "warm_up": 0}
+    state, votes, proba = em_state(2, **settings)
+    other, _, _ = em_state(2, **settings)
+    state.update(proba)
+    other.update(proba[::-1].copy())
+    np.testing.assert_array_equal(state.posterior.numpy(), other.posterior.numpy())
+    label = np.full((votes.n_items, votes.n_workers), -1)
+    label[votes.item, votes.worker] = votes.label
+    share = [np.mean(row[row >= 0]) for row in label]
+    np.testing.assert_allclose(state.by_votes, [(q - 0.5) ** 2 for q in share], atol=1e-12)
+
+
+@pytest.mark.parametrize("update", ["mle", "map", "frozen"])
+def test_a_gradient_step_of_abilities_is_that_of_the_mini_batch(update):
+    """Slope of the expected log-likelihood by plain loops, scaled to all items; none before EM has begun."""
+    state, votes, proba = em_state(floor=0.2, warm_up=0, ability_step="gradient", ability_update=update)
+    batch, given = batch_of(votes), torch.from_numpy(proba)
+    before = state.ability.clone()
+    state.ascend(batch, given[batch.item])
+    assert torch.equal(state.ability, before)
+    state.update(proba)
+    assert torch.equal(state.ability, before)  # no Newton steps either
+    state.ability.mul_(1.5)
+    before = state.ability.clone()
+    slope = np.zeros(before.shape)
+    for row, w, label in zip(batch.row.tolist(), batch.worker.tolist(), batch.label.tolist()):
+        i = batch.item[row]
+        d = 0.2 * 0.25 + 0.8 * slow.easiness(proba[i])
+        for c in range(3):
+            right = slow.chance(before[w].tolist(), d, c, c, None, 3)
+            slope[w, c] += float(state.posterior[i, c]) * ((label == c) - right) * d
+    slope *= votes.n_items / 7
+    if update == "map":
+        slope -= before.numpy() - state.first.ability
+    state.ascend(batch, given[batch.item])
+    expected = before.numpy() + (0 if update == "frozen" else 0.01 * slope)
+    np.testing.assert_allclose(state.ability.numpy(), np.clip(expected, 0, 100), atol=1e-9)
+
+
+def test_the_loss_through_difficulty_has_the_gradient_of_the_regression():
+    """By torch's own differentiation, against the formula of the classifier without a network."""
+    state, votes, proba = em_state(floor=0.2, warm_up=0)
+    batch = batch_of(votes)
+    logits = torch.from_numpy(np.log(proba[batch.item])).requires_grad_()
+    state.label_term(batch, logits.softmax(1)).backward()
+    term = DifficultyTerm(votes, state.posterior.numpy(), state.workers(), 0.2)
+    np.testing.assert_allclose(logits.grad.numpy(), term.slopes(proba).slope[batch.item] / 7, atol=1e-5)
+
+
+def test_the_published_network_learns_the_papers_data():
+    """Gradient steps of abilities and the gradient through difficulty: labels as good as those of the regression."""
+    data = make_difficulty_gaussians()
+    model = DifficultyNetwork(
+        floor=0.0, difficulty_gradient=True, ability_step="gradient", random_state=0, max_epochs=20, patience=None
+    ).fit(data.X, data.crowd.annotations)
+    assert np.mean(model.posterior_.argmax(axis=1) == data.crowd.truth) > 0.88

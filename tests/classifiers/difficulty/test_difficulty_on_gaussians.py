@@ -26,7 +26,7 @@ def fitted(gaussians):
     return [
         {
             "adaptive": DifficultyEM(floor=0.0).fit(data.X, data.crowd.annotations),
-            "fixed": FixedDifficultyEM().fit(data.X, data.crowd.annotations),
+            "fixed": FixedDifficultyEM(prior="classifier").fit(data.X, data.crowd.annotations),
             "original": Raykar().fit(data.X, data.crowd.annotations),
         }
         for data in gaussians
@@ -82,8 +82,9 @@ def test_maximum_likelihood_abilities_are_too_high_where_difficulty_comes_from_v
     """Fixed with a full M step: no label is wrong on an easy item, and posteriors are worse; MAP is between."""
     data = gaussians[0]
     votes = data.crowd.annotations
-    mle = FixedDifficultyEM(ability_update="mle", **WITHOUT_PRIORS).fit(data.X, votes)
-    map_ = FixedDifficultyEM(ability_update="map").fit(data.X, votes)
+    program = {"prior": "classifier", "vote_smoothing": 1.0, "newton_steps": 5, "accelerate": True}
+    mle = FixedDifficultyEM(ability_update="mle", **program, **WITHOUT_PRIORS).fit(data.X, votes)
+    map_ = FixedDifficultyEM(ability_update="map", **program).fit(data.X, votes)
     assert (mle.expertise_ > 0.98).all() and (map_.expertise_ < 0.95).all() and expertise_error(mle, data) > 0.3
     assert label_auc(mle.posterior_, data) < 0.9 < 0.93 < label_auc(map_.posterior_, data)
 
@@ -91,7 +92,7 @@ def test_maximum_likelihood_abilities_are_too_high_where_difficulty_comes_from_v
 def test_with_votes_as_prior_the_classifier_does_not_enter(gaussians):
     """Algorithm 3: posteriors are then hardly better than majority vote."""
     data = gaussians[0]
-    model = FixedDifficultyEM(prior="votes").fit(data.X, data.crowd.annotations)
+    model = FixedDifficultyEM().fit(data.X, data.crowd.annotations)
     assert label_auc(model.posterior_, data) < 0.75
 
 
@@ -107,7 +108,7 @@ def test_the_posterior_as_difficulty_does_not_converge(gaussians, fitted):
 def test_without_an_l2_penalty_weights_grow(gaussians, fitted):
     """Fixed then has a lower accuracy on new items than with the penalty."""
     data = gaussians[0]
-    free = FixedDifficultyEM(**WITHOUT_PRIORS).fit(data.X, data.crowd.annotations)
+    free = FixedDifficultyEM(prior="classifier", max_iter=1000, **WITHOUT_PRIORS).fit(data.X, data.crowd.annotations)
     weights = [np.linalg.norm(one.module_.coef_) for one in (free, fitted[0]["fixed"])]
     accuracy = [np.mean(one.predict(data.X_test) == data.truth_test) for one in (free, fitted[0]["fixed"])]
     assert weights[0] > 1.3 * weights[1] and accuracy[0] < accuracy[1] - 0.01

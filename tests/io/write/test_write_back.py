@@ -15,8 +15,9 @@ from manyhands.io.read.gold import read_gold
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
+from manyhands.io.write.hugging_face import jsonl, parquet
 from manyhands.io.write.results import label_frame
-from manyhands.io.write.write_back import check_write_back, jsonl, label_studio_predictions, label_studio_tasks, parquet
+from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "label_studio"
 EXPORT = SAMPLES / "export.json"
@@ -44,7 +45,7 @@ def test_there_and_back_again(tmp_path):
     reading = read_export(EXPORT, question="sentiment")
     with pytest.warns(CrowdWarning, match="single_class"):
         found = labels_of(label_frame(MajorityVote().fit(reading.annotations)))
-    written = label_studio_predictions(EXPORT, found, question="sentiment", model_version="run-1")
+    written = copies_of_tasks(EXPORT, found, question="sentiment", model_version="run-1")
     (tmp_path / "back.json").write_bytes(written)
     again = read_export(tmp_path / "back.json", question="sentiment")
     assert again.format == "label-studio"
@@ -67,7 +68,7 @@ def test_every_label_comes_back_as_it_went(tmp_path):
     ]
     (tmp_path / "export.json").write_text(json.dumps(tasks))
     found = labels_of(label_frame(MajorityVote().fit(read_export(tmp_path / "export.json").annotations)))
-    (tmp_path / "back.json").write_bytes(label_studio_predictions(tmp_path / "export.json", found, question="q"))
+    (tmp_path / "back.json").write_bytes(copies_of_tasks(tmp_path / "export.json", found, question="q"))
     again = read_document(open_document(tmp_path / "back.json"), ColumnOptions())
     predicted = again.reason == "prediction"
     rows = zip(again.item.filter(predicted), again.answers["q"].filter(predicted))
@@ -80,7 +81,7 @@ def test_ids_and_data_stand_as_they_did():
     given = orjson.dumps(annotation(1, "a"))
     entry = b'{"data": %s, "meta": {"id": 9}, "id": 1.0, "annotations": [%s]}' % (data, given)
     for name, content in (("x.json", b"[%s]" % entry), ("x.jsonl", entry + b"\n\n" + entry + b"\n"), ("x.json", entry)):
-        written = label_studio_predictions(Source(name, content=content), {"1.0": ("a", 0.5)}, question="q")
+        written = copies_of_tasks(Source(name, content=content), {"1.0": ("a", 0.5)}, question="q")
         assert b'"data": ' + data in written and b'"id": 1.0,' in written
         assert len(json.loads(written)) == 1 and len(json.loads(written)[0]["predictions"]) == 1
 
@@ -88,7 +89,7 @@ def test_ids_and_data_stand_as_they_did():
 @pytest.mark.parametrize(("kind", "label", "value"), [("rating", 4, {"rating": 4}), ("number", 2.5, {"number": 2.5})])
 def test_numbers_go_back_as_numbers(kind, label, value):
     export = orjson.dumps([{"id": 1, "data": {}, "annotations": [annotation(1, label, kind)]}])
-    written = label_studio_predictions(Source("x.json", content=export), {"1": (str(label), 1)}, question="q")
+    written = copies_of_tasks(Source("x.json", content=export), {"1": (str(label), 1)}, question="q")
     (result,) = json.loads(written)[0]["predictions"][0]["result"]
     assert result["value"] == value and result["type"] == kind and result["to_name"] == "img"
 
@@ -97,18 +98,18 @@ def test_a_combination_goes_back_as_its_choices():
     entries = [annotation(by, label) for by, label in enumerate(("a", "b", "c", "d", "c + d"))]
     source = Source("x.json", content=orjson.dumps([{"id": 1, "data": {}, "annotations": entries}]))
     for label, choices in (("a + b", ["a", "b"]), ("c + d", ["c + d"]), ("a + z", ["a + z"])):
-        written = label_studio_predictions(source, {"1": (label, 1)}, question="q")
+        written = copies_of_tasks(source, {"1": (label, 1)}, question="q")
         assert json.loads(written)[0]["predictions"][0]["result"][0]["value"] == {"choices": choices}
 
 
 def test_items_by_another_key_and_files_of_annotations(tmp_path):
     found = {"item-1": ("negative", 0.25)}
-    written = json.loads(label_studio_predictions(EXPORT, found, question="sentiment", item="ref"))
+    written = json.loads(copies_of_tasks(EXPORT, found, question="sentiment", item="ref"))
     assert [len(task["predictions"]) for task in written] == [1, 0, 0] and written[0]["predictions"][0]["score"] == 0.25
     for name, by in (("1.json", 5), ("2.json", 6)):
         content = annotation(by, "a", task={"id": 101, "data": {"text": "t"}})
         (tmp_path / name).write_text(json.dumps(content))
-    (task,) = json.loads(label_studio_predictions(tmp_path, {"101": ("a", 1)}, question="q"))
+    (task,) = json.loads(copies_of_tasks(tmp_path, {"101": ("a", 1)}, question="q"))
     assert task["id"] == 101 and task["data"] == {"text": "t"} and len(task["predictions"]) == 1
 
 
@@ -123,11 +124,11 @@ def test_every_task_is_written_once(tmp_path):
     one.write_text(json.dumps(tasks))
     two.write_text(json.dumps(other))
     found = {"same": ("a", 0.9)}
-    written = json.loads(label_studio_predictions([one, two], found, question="q", item="data.text"))
+    written = json.loads(copies_of_tasks([one, two], found, question="q", item="data.text"))
     assert [repr(task["id"]) for task in written] == ["1", "2", "'1'", "1.0", "None", "None", "1", "None"]
     assert [len(task["predictions"]) for task in written] == [1, 1, 1, 1, 1, 1, 0, 1]
     two.write_text(json.dumps(tasks[:4]))
-    assert len(json.loads(label_studio_predictions([one, two], found, question="q"))) == 6
+    assert len(json.loads(copies_of_tasks([one, two], found, question="q"))) == 6
 
 
 def test_files_of_annotations_are_one_task_each(tmp_path):
@@ -144,7 +145,7 @@ def test_files_of_annotations_are_one_task_each(tmp_path):
         (tmp_path / f"{name}.json").write_text(
             content.replace(" 7", " 1.10").replace('"task"', '"t\\u0061sk"' if name == "2" else '"task"')
         )
-    written = label_studio_predictions(tmp_path, {"5": ("a", 1), "6": ("a", 1)}, question="q")
+    written = copies_of_tasks(tmp_path, {"5": ("a", 1), "6": ("a", 1)}, question="q")
     assert [(task["id"], task["data"], len(task["predictions"])) for task in json.loads(written)] == [
         (5, None, 1),
         (4, None, 0),
@@ -158,8 +159,8 @@ def test_the_encoding_that_was_read_is_read_again(tmp_path):
     task = {"id": 1, "data": {"text": "caf\u00e9"}, "annotations": [annotation(1, "\u00e9")]}
     path.write_text(json.dumps([task], ensure_ascii=False), encoding="cp1252")
     with pytest.raises(AnnotationError, match="not UTF-8"):
-        label_studio_predictions(path, {}, question="q")
-    (written,) = json.loads(label_studio_predictions(path, {"1": ("\u00e9", 1)}, question="q", encoding="cp1252"))
+        copies_of_tasks(path, {}, question="q")
+    (written,) = json.loads(copies_of_tasks(path, {"1": ("\u00e9", 1)}, question="q", encoding="cp1252"))
     assert written["data"] == {"text": "caf\u00e9"} and len(written["predictions"]) == 1
 
 
@@ -170,22 +171,22 @@ def test_what_cannot_be_written_back_is_said_before_the_work():
     with pytest.raises(ParameterError, match=r"whether 'refund' was chosen for 'topic'.*Read the whole question"):
         check_write_back([EXPORT], "topic=refund", questions)
     for refused in (lambda: check_write_back(["-"], "topic", questions),
-                    lambda: label_studio_predictions("-", {}, question="q")):  # fmt: skip
+                    lambda: copies_of_tasks("-", {}, question="q")):  # fmt: skip
         with pytest.raises(ParameterError, match="standard input can be read only once"):
             refused()
 
 
 def test_what_cannot_be_written_back():
     with pytest.raises(AnnotationError, match=r"no question 'mood'\. It has: sentiment, topic"):
-        label_studio_predictions(EXPORT, {}, question="mood")
+        copies_of_tasks(EXPORT, {}, question="mood")
     with pytest.raises(AnnotationError, match="not a JSON export of Label Studio"):
-        label_studio_predictions([EXPORT, SAMPLES / "min" / "result.json"], {}, question="sentiment")
+        copies_of_tasks([EXPORT, SAMPLES / "min" / "result.json"], {}, question="sentiment")
     alone = orjson.dumps(annotation(1, "a", task={"id": 1, "data": {"deep": 5}}))
     deep = Source(
         "x.json", content=alone.replace(b":5}", b":" + b"[" * 300 + b"]" * 300 + b"}").replace(b"data", b"d\\u0061ta")
     )
     with pytest.raises(AnnotationError, match="cannot be written as JSON"):
-        label_studio_predictions(deep, {}, question="q")
+        copies_of_tasks(deep, {}, question="q")
     with pytest.raises(ParameterError, match="kind is 'words'; allowed are choices"):
         label_studio_tasks({}, kind="words")
 
@@ -196,8 +197,8 @@ def test_new_tasks(tmp_path, table):
     result = {"from_name": "mood", "to_name": "words", "type": "choices", "value": {"choices": ["no"]}}
     first, second = json.loads(path.read_bytes())
     prediction = {"model_version": "manyhands", "score": 0.7, "result": [result]}
-    assert first == {"data": {"item": "a"}, "predictions": [prediction]}
-    assert second == {"data": {"item": "b"}, "predictions": []}
+    assert first == {"data": {"item": "a", "manyhands_priority": 0.3}, "predictions": [prediction]}
+    assert second["data"]["item"] == "b" and second["predictions"] == []
     again = read_export(path, item="item", question="mood")
     assert again.ledger.excluded == {"prediction": 1, "no_label": 2}
 
@@ -251,3 +252,24 @@ def test_labels_are_read_again_as_known_ones(tmp_path, name, write):
 def test_another_table_is_refused():
     with pytest.raises(AnnotationError, match="no column label, confidence, n_labels, flags"):
         jsonl(pl.DataFrame({"item": ["a"]}))
+
+
+def test_predictions_name_tasks_that_exist_and_nothing_else():
+    """The form of Label Studio's import of predictions: no task, data or annotation is written."""
+    written = json.loads(
+        predictions_for_tasks(EXPORT, {"101": ("negative", 0.75), "103": (None, 0)}, question="sentiment")
+    )
+    result = {"from_name": "sentiment", "to_name": "text", "type": "choices", "value": {"choices": ["negative"]}}
+    assert written == [{"task": 101, "result": [result], "score": 0.75, "model_version": "manyhands"}]
+
+
+def test_a_task_without_an_id_cannot_get_a_prediction(tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([{"data": {"text": "a"}, "annotations": [annotation(1, "x")]}]))
+    with pytest.raises(AnnotationError, match="no id"):
+        predictions_for_tasks(path, {"a": ("x", 1)}, question="q", item="text")
+
+
+def test_new_tasks_can_be_sorted_by_how_uncertain_they_are():
+    tasks = json.loads(label_studio_tasks({"a": ("x", 0.75), "b": ("y", 1.0)}))
+    assert [task["data"]["manyhands_priority"] for task in tasks] == [0.25, 0.0]

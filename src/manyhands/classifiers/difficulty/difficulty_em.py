@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from manyhands.annotations import Annotations
 from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.difficulty.decision import decide
 from manyhands.classifiers.difficulty.difficulty_scores import difficulty_log_likelihoods
-from manyhands.classifiers.difficulty.regression_view import DIFFICULTY_CONSTRAINTS, learn_difficulty
+from manyhands.classifiers.difficulty.regression_view import REGRESSION_CONSTRAINTS, learn_difficulty
 from manyhands.classifiers.regression import module_proba
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
@@ -28,7 +32,7 @@ class DifficultyEM(CrowdClassifier):
     """Logistic regression with worker abilities, on items whose difficulty follows from the classifier (Adaptive).
 
     Items far from the decision boundary are easy, and errors there lower a worker's ability; near it labels are close
-    to chance, and errors hardly count. `DifficultyEM()` has the paper's settings; `DifficultyEM.plus()` estimates
+    to chance, and errors hardly count. `DifficultyEM()` is the paper's Algorithm 2; `DifficultyEM.plus()` estimates
     `floor`, so that difficulty counts for as much as the labels show.
 
     Use it where items differ in difficulty and features tell which are hard. No worker is modelled as worse than
@@ -42,8 +46,8 @@ class DifficultyEM(CrowdClassifier):
         Source of the easiness d: the classifier's p(k | x), the vote shares, the posterior of the last iteration
         (self-reinforcing), or one value for all items. By votes, items without any get the mean easiness.
     prior : {"classifier", "votes"}, default="classifier"
-        Class prior of an item in the E step: p(k | x), or its vote shares as in the paper's Algorithm 3, where the
-        classifier then does not enter.
+        Class prior of an item in the E step: p(k | x) as in the paper's Algorithm 2, or its vote shares as in
+        Algorithm 3.
     floor : float or None, default=0.0
         Easiness of the hardest items as a share of that of the easiest: 0 as in the paper (labels on the hardest items
         are pure chance), 1 where all items are equal; None is estimated.
@@ -67,8 +71,8 @@ class DifficultyEM(CrowdClassifier):
     standardise : bool, default=True
         Whether features are divided by their standard deviations; False is better where all have one unit, such as
         pixels, word counts or activations.
-    newton_steps : int, default=5
-        Maximal number of Newton steps of the regression in each M step.
+    newton_steps : int, default=1
+        Maximal number of Newton steps of the regression in each M step; each is halved where it would overshoot.
     max_iter : int, default=200
         Maximal number of EM iterations.
     tol : float, default=1e-06
@@ -78,6 +82,19 @@ class DifficultyEM(CrowdClassifier):
         beyond chance, a start from gold is added.
     random_state : int, numpy.random.Generator or None, default=None
         Seed of the random starts.
+    difficulty_gradient : bool, default=True
+        Whether the M step of the classifier takes into account that the easiness follows from p(k | x), as printed:
+        the slope of the expected log-likelihood through the labels' probabilities too. False holds the easiness fixed
+        in that step, as the authors' program does. Without effect unless ``difficulty="classifier"``.
+    vote_smoothing : float, default=0.0
+        Number of pseudo-votes on each item, spread evenly over the classes, where vote shares are used: 0 is the plain
+        share of the paper, 1 is (n + 1/2) / (R + 1) with two classes. Items with a single label are as easy as
+        unanimous ones with 0.
+    accelerate : bool, default=False
+        Whether EM is accelerated by extrapolation (SQUAREM), where its objective never decreases; the paper does not.
+    threshold : float, default=0.5
+        Two classes: the second class is predicted where its probability is at least this (the paper's xi). Any other
+        value than 0.5 is refused with more classes.
 
     Attributes
     ----------
@@ -98,8 +115,9 @@ class DifficultyEM(CrowdClassifier):
     item_accuracy_ : ndarray of shape (n_items,)
         Expected share of correct labels of each item.
     objective_ : ndarray of shape (n_iterations,)
-        Penalised log-likelihood after each iteration. It never decreases with "votes" and "constant"; with "classifier"
-        and "posterior" it may, since the easiness changes after the step that took it as given (generalised EM).
+        Penalised log-likelihood after each iteration. It never decreases with "votes", with "constant", and with
+        "classifier" and `difficulty_gradient`; otherwise it may, since the easiness changes after the step that took it
+        as given (generalised EM).
     log_likelihood_ : ndarray of shape (n_iterations,)
         log p(labels | X) at the same points; both are in `history_`.
     ridge_ : float
@@ -123,12 +141,21 @@ class DifficultyEM(CrowdClassifier):
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Names of the columns of X in `fit`; only where X was a data frame with string names.
 
+    Notes
+    -----
+    The paper has two classes and dense labels; this is its form for many classes and sparse labels.
+
+    Where the print contradicts itself: the square of p - 1/2 is in both factors of the likelihood (without it, the
+    probabilities of the two labels do not sum to 1); initial abilities have no logarithm of counts; gradients ascend.
+    The Newton step of the classifier uses the exact slope through the easiness and the expected curvature (Fisher
+    scoring), since the exact curvature may have the wrong sign, and is halved where the objective would decrease: so
+    the printed gradient is stable. Abilities are at their optimum after each iteration, by Newton's method in place
+    of gradient steps of unstated size. The paper has no priors: `right`, `wrong` and `ridge` keep estimates finite
+    where a worker has no labels of a class, or where the classes can be separated.
+
     References
     ----------
-    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM). The paper has two classes and dense
-    labels; this is its form for many classes and sparse labels. Where the paper's text and its code differ, this
-    follows the text: the square in both factors, the classifier as prior of Fixed too, abilities by the expected
-    log-likelihood.
+    Data difficulty specified crowdsourcing (Adaptive and Fixed Difficulty EM).
 
     Examples
     --------
@@ -139,7 +166,7 @@ class DifficultyEM(CrowdClassifier):
     [0, 1]
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = DIFFICULTY_CONSTRAINTS
+    _constraints: ClassVar[dict[str, Constraint]] = REGRESSION_CONSTRAINTS
 
     def __init__(
         self,
@@ -154,11 +181,16 @@ class DifficultyEM(CrowdClassifier):
         max_ability: float = 100.0,
         ridge: float | None = None,
         standardise: bool = True,
-        newton_steps: int = 5,
+        newton_steps: int = 1,
         max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
         random_state: Seed = None,
+        *,
+        difficulty_gradient: bool = True,
+        vote_smoothing: float = 0.0,
+        accelerate: bool = False,
+        threshold: float = 0.5,
     ) -> None:
         self.difficulty = difficulty
         self.prior = prior
@@ -176,10 +208,17 @@ class DifficultyEM(CrowdClassifier):
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state
+        self.difficulty_gradient = difficulty_gradient
+        self.vote_smoothing = vote_smoothing
+        self.accelerate = accelerate
+        self.threshold = threshold
 
     @classmethod
     def plus(cls, **changes: Any) -> Self:
         """Adaptive Difficulty EM with an estimated floor of the easiness, so that labels on hard items still count.
+
+        The easiness is held fixed while the classifier is fitted, by up to five Newton steps in each iteration, vote
+        shares have one pseudo-vote, and EM is accelerated where its objective never decreases.
 
         Parameters
         ----------
@@ -190,7 +229,8 @@ class DifficultyEM(CrowdClassifier):
         -------
         DifficultyEM
         """
-        return cls(floor=None).set_params(**changes)
+        ours = cls(floor=None, newton_steps=5, difficulty_gradient=False, vote_smoothing=1.0, accelerate=True)
+        return ours.set_params(**changes)
 
     def _trains_network(self) -> bool:
         return False
@@ -200,6 +240,9 @@ class DifficultyEM(CrowdClassifier):
 
     def _proba(self, module: Any, rows: Rows) -> Array:
         return module_proba(module, rows)
+
+    def _decide(self, proba: Array) -> npt.NDArray[np.intp]:
+        return decide(proba, self.threshold)
 
     def _has_own_likelihood(self) -> bool:
         return True

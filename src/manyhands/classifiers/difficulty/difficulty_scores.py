@@ -45,7 +45,7 @@ def _easiness_of_labels(method: Any, proba: Array, annotations: Annotations) -> 
         return np.full(annotations.n_annotations, EASIEST)
     if method.difficulty != "votes":
         return with_floor(easiness(proba), method.floor_)[annotations.item]
-    by_others = other_votes_easiness(annotations, without=np.nan)
+    by_others = other_votes_easiness(annotations, np.nan, method.vote_smoothing)
     average = EASIEST * (1 - float(method.difficulty_.mean()))
     return np.where(np.isnan(by_others), average, with_floor(by_others, method.floor_))
 

@@ -10,11 +10,18 @@ import polars as pl
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import ParameterError
 from manyhands.io.read.reading import Reading
+from manyhands.io.write.hugging_face import jsonl, parquet
 from manyhands.io.write.json_values import to_json
 from manyhands.io.write.results import label_frame, to_csv
-from manyhands.io.write.write_back import check_write_back, jsonl, label_studio_predictions, label_studio_tasks, parquet
+from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
 
-KINDS = {"jsonl": "labels.jsonl", "parquet": "labels.parquet", "label-studio": "label_studio.json"}
+PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"
+KINDS = {
+    "jsonl": "labels.jsonl",
+    "parquet": "labels.parquet",
+    PREDICTIONS: "label_studio_predictions.json",
+    TASKS: "label_studio_tasks.json",
+}
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
@@ -53,7 +60,12 @@ def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) 
         If a format is unknown, or the labels cannot be written back to Label Studio.
     """
     check_kinds(kinds)
-    if "label-studio" in kinds and reading.format == "label-studio":
+    if PREDICTIONS in kinds and reading.format != "label-studio":
+        raise ParameterError(
+            f"{reading.source} is not a JSON export of Label Studio, so there are no tasks that predictions could be "
+            f"attached to. --write {TASKS} writes new tasks."
+        )
+    if {PREDICTIONS, TASKS} & set(kinds) and reading.format == "label-studio":
         check_write_back(paths, reading.question, reading.questions)
 
 
@@ -112,13 +124,14 @@ def result_files(
         files[KINDS["jsonl"]] = jsonl(labels)
     if "parquet" in kinds:
         files[KINDS["parquet"]] = parquet(labels)
-    if "label-studio" in kinds:
-        files[KINDS["label-studio"]] = _for_label_studio(labels, reading, paths, f"manyhands-{run_summary['method']}")
+    for kind in (PREDICTIONS, TASKS):
+        if kind in kinds:
+            files[KINDS[kind]] = _for_label_studio(kind, labels, reading, paths, f"manyhands-{run_summary['method']}")
     return files
 
 
-def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
-    """Return predictions for the tasks of a Label Studio export, or new tasks if the labels came from another tool."""
+def _for_label_studio(kind: str, labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
+    """Return predictions for the tasks of a Label Studio export, copies of them, or new tasks of another export."""
     given = labels.filter(pl.col("label").is_not_null())
     known = {
         item: (label, confidence) for item, label, confidence in given.select("item", "label", "confidence").iter_rows()
@@ -126,7 +139,8 @@ def _for_label_studio(labels: pl.DataFrame, reading: Reading, paths: Sequence[st
     if reading.format != "label-studio":
         return label_studio_tasks(known, from_name=reading.question, model_version=version)
     item = None if reading.columns["item"] == "id" else reading.columns["item"]
-    return label_studio_predictions(
+    write = predictions_for_tasks if kind == PREDICTIONS else copies_of_tasks
+    return write(
         list(paths),
         known,
         question=reading.question,

@@ -1,8 +1,13 @@
-"""Labels for other tools: Label Studio predictions, and tables for Hugging Face's `datasets`."""
+"""Labels back into Label Studio: predictions for its tasks, copies of the tasks, or new tasks.
+
+Label Studio has two imports. *Tasks* (``/api/projects/ID/import``) always become new tasks: imported into the project
+they came from, every task would be there twice, the second time without its annotations. *Predictions*
+(``/api/projects/ID/import/predictions``) are attached to tasks that exist. `predictions_for_tasks` writes these; the
+other two functions are for another project.
+"""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import polars as pl
 
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats.label_studio import recognise
@@ -26,8 +30,7 @@ from manyhands.io.write.raw_members import raw_members
 Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None if it has none) and confidence
 _PLACES = 6  # decimals of a probability in text
 _JOINT = " + "  # joins the choices of a combination, as in `question_selection`
-_FIXED = ("item", "label", "confidence", "n_labels", "flags")
-_CLASS = "p_"
+PRIORITY = "manyhands_priority"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class _Control:
 
 
 def check_write_back(paths: Iterable[Any], question: str, questions: Container[str]) -> None:
-    """Refuse exports that `label_studio_predictions` could not write, before anything is computed.
+    """Refuse exports that `predictions_for_tasks` could not write, before anything is computed.
 
     Parameters
     ----------
@@ -66,7 +69,7 @@ def check_write_back(paths: Iterable[Any], question: str, questions: Container[s
         )
 
 
-def label_studio_predictions(
+def predictions_for_tasks(
     source: Any,
     labels: Labels,
     *,
@@ -75,11 +78,63 @@ def label_studio_predictions(
     encoding: str | None = None,
     model_version: str = "manyhands",
 ) -> bytes:
-    """Return the tasks of a Label Studio export, each with its label as a prediction, ready for import.
+    """Return a prediction for each task of a Label Studio export, for import into the same project.
 
-    Ids and data are copied byte for byte; annotations and workers are left out. The score is the confidence, so that
-    sorting by score shows uncertain tasks first. Every task occurs once, even if several tasks are one item, or if the
-    export has a file for each annotation.
+    Nothing but predictions is written: tasks, their data and their annotations stay as they are. The score is the
+    confidence, so that sorting by score shows uncertain tasks first.
+
+    Parameters
+    ----------
+    source : str, Path, Source, or list of these
+        The JSON export that was read.
+    labels : mapping of str to (label, confidence)
+        Item -> label and confidence; an item that is missing, or has None as its label, gets no prediction.
+    question : str
+        The control (``from_name``) whose answers were read.
+    item : str or None, default=None
+        Key of the tasks' data that names the item; None for the id of the task.
+    encoding : str or None, default=None
+        Encoding of an export that is not UTF-8.
+    model_version : str, default="manyhands"
+        Name under which Label Studio shows the predictions.
+
+    Returns
+    -------
+    bytes
+        JSON: a list of objects with ``task`` (id of an existing task), ``result``, ``score`` and ``model_version``.
+
+    Raises
+    ------
+    AnnotationError
+        If it is not a JSON export of Label Studio, has no such question, or a labelled task has no id.
+    ParameterError
+        If it is standard input, which cannot be read twice.
+    """
+    written = []
+    for members, found in _labelled_tasks(source, labels, question, item, encoding, model_version):
+        if found and members["id"] is None:
+            raise AnnotationError(
+                "A labelled task of the export has no id, so Label Studio could not attach its prediction. Export the "
+                "project again as JSON, or write new tasks with label-studio-tasks."
+            )
+        written += [{"task": members["id"], **prediction} for prediction in found]
+    return _written(written)
+
+
+def copies_of_tasks(
+    source: Any,
+    labels: Labels,
+    *,
+    question: str,
+    item: str | None = None,
+    encoding: str | None = None,
+    model_version: str = "manyhands",
+) -> bytes:
+    """Return the tasks of a Label Studio export, each with its label as a prediction, for import into a new project.
+
+    Ids and data are copied byte for byte; annotations and workers are left out. Label Studio gives the tasks new ids:
+    imported into the project of the export, they would double its tasks (see `predictions_for_tasks`). Every task
+    occurs once, even if several tasks are one item, or if the export has a file for each annotation.
 
     Parameters
     ----------
@@ -108,9 +163,17 @@ def label_studio_predictions(
     ParameterError
         If it is standard input, which cannot be read twice.
     """
+    found = _labelled_tasks(source, labels, question, item, encoding, model_version)
+    return _written([members | {"predictions": predictions} for members, predictions in found])
+
+
+def _labelled_tasks(
+    source: Any, labels: Labels, question: str, item: str | None, encoding: str | None, model_version: str
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Return each task once: its id and data, as bytes of the export where possible, and its predictions."""
     files = list(_open_exports(source, encoding))
     control = _find_control([document for document, _ in files], question)
-    tasks: dict[Any, dict[str, Any]] = {}
+    tasks: dict[Any, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
     for number, (document, raw) in enumerate(files):
         item_of, _ = item_finder(document, item)
         for at, (task, entry, raw_task) in enumerate(zip(tasks_of(document), _entries(document), raw, strict=True)):
@@ -118,9 +181,8 @@ def label_studio_predictions(
             members = {"id": task.get("id"), "data": task.get("data")} | _fragments(raw_task, entry if alone else None)
             name = item_of(task)
             found = _predictions(None if name is None else labels.get(name), control, model_version)
-            key = _identity(task, None if alone else raw_task.get("data"), (number, at))
-            tasks.setdefault(key, members | {"predictions": found})
-    return _written(list(tasks.values()))
+            tasks.setdefault(_identity(task, None if alone else raw_task.get("data"), (number, at)), (members, found))
+    return list(tasks.values())
 
 
 def label_studio_tasks(
@@ -131,7 +193,10 @@ def label_studio_tasks(
     kind: str = "choices",
     model_version: str = "manyhands",
 ) -> bytes:
-    """Return new Label Studio tasks for labels that came from another tool; the data of each is ``{"item": id}``.
+    """Return new Label Studio tasks for labels that came from another tool; the data of each has its id.
+
+    The data of a task are ``item`` and ``manyhands_priority`` (1 minus the confidence), so that the data manager can
+    sort by what most needs another look.
 
     Parameters
     ----------
@@ -155,60 +220,10 @@ def label_studio_tasks(
         raise ParameterError(f"kind is {kind!r}; allowed are {', '.join(VALUE_KEYS)}.")
     control = _Control(from_name, to_name, kind)
     tasks = [
-        {"data": {"item": str(name)}, "predictions": _predictions(found, control, model_version)}
+        {"data": _data(name, found), "predictions": _predictions(found, control, model_version)}
         for name, found in labels.items()
     ]
     return _written(tasks)
-
-
-def jsonl(table: pl.DataFrame) -> bytes:
-    """Return a table of labels as JSON lines.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The table of `label_frame`.
-
-    Returns
-    -------
-    bytes
-        One object per item: item, label (text), confidence, label_probs, n_labels, flags and classes. ``label_probs``
-        are in the order of ``classes``, which every line has, so that a single line is complete;
-        ``datasets.ClassLabel(names=classes)`` gives the class indices.
-    """
-    classes = _classes(table)
-    columns = [*_FIXED[:3], "label_probs", *_FIXED[3:]]
-    short = pl.col("label_probs").cast(pl.List(pl.Float64)).list.eval(pl.element().round(_PLACES))
-    frame = _with_probabilities(table).with_columns(short, pl.col("confidence").round(_PLACES))
-    rows = frame.select(columns).iter_rows(named=True)
-    return b"".join(orjson.dumps({**row, "classes": classes}) + b"\n" for row in rows)
-
-
-def parquet(table: pl.DataFrame) -> bytes:
-    """Return a table of labels as Parquet.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The table of `label_frame`.
-
-    Returns
-    -------
-    bytes
-        Columns item, label (text), label_id, confidence, label_probs, n_labels and flags. ``label_id`` is the index of
-        the class, in the order of ``label_probs``. The metadata of the file have this order twice: as ``classes``, a
-        list, and as ``huggingface``, where `datasets` stores its features, with ``label_id`` as a ClassLabel.
-    """
-    classes = _classes(table)
-    place = pl.col("label").replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
-    columns = ["item", "label", place.alias("label_id"), "confidence", "label_probs", "n_labels", "flags"]
-    frame = _with_probabilities(table).select(columns)
-    features = {name: _feature(dtype) for name, dtype in frame.schema.items()}
-    features["label_id"] = {"names": classes, "_type": "ClassLabel"}
-    metadata = {"huggingface": {"info": {"features": features}}, "classes": classes}
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={key: orjson.dumps(value).decode() for key, value in metadata.items()})
-    return buffer.getvalue()
 
 
 def _written(tasks: list[dict[str, Any]]) -> bytes:
@@ -219,28 +234,6 @@ def _written(tasks: list[dict[str, Any]]) -> bytes:
         raise AnnotationError(
             f"The data of a task cannot be written as JSON: {error}. Look for deep nesting."
         ) from None
-
-
-def _classes(table: pl.DataFrame) -> list[str]:
-    """Return the classes of a table of labels, in the order of its columns."""
-    missing = [name for name in _FIXED if name not in table.columns]
-    if missing:
-        raise AnnotationError(f"The table of labels has no column {listed(missing)}. Give the one of `label_frame`.")
-    return [name.removeprefix(_CLASS) for name in table.columns if name.startswith(_CLASS)]
-
-
-def _with_probabilities(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the posterior as a column of lists."""
-    probabilities = [pl.col(f"{_CLASS}{name}").cast(pl.Float32) for name in _classes(table)]
-    found = pl.concat_list(probabilities) if probabilities else pl.lit([], pl.List(pl.Float32))
-    return table.with_columns(found.alias("label_probs"), pl.col("n_labels").cast(pl.Int64))
-
-
-def _feature(dtype: Any) -> dict[str, Any]:
-    """Return the feature of a column in the notation of `datasets`."""
-    if isinstance(dtype, pl.List):  # newer versions of `datasets` write List, which older ones cannot read
-        return {"feature": _feature(dtype.inner), "_type": "Sequence"}
-    return {"dtype": "string" if dtype == pl.String else str(dtype).lower(), "_type": "Value"}
 
 
 def _refuse_standard_input(paths: Iterable[Any]) -> None:
@@ -266,7 +259,7 @@ def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, 
             if recognise(document) != "label-studio":
                 raise AnnotationError(
                     f"{file.name} is not a JSON export of Label Studio, so its tasks cannot be written back. "
-                    "Export JSON, or write new tasks with `label_studio_tasks`."
+                    "Export JSON, or write new tasks with label-studio-tasks."
                 )
             yield document, list(raw_members(content, ("id", "data", "task")))
 
@@ -321,6 +314,12 @@ def _all_results(document: Records) -> Iterator[list[Any]]:
             for entry in entries_of(task, key, document.name):
                 if isinstance(entry, dict):
                     yield results_of(entry, task, document.name)
+
+
+def _data(name: Any, found: tuple[Any, float]) -> dict[str, Any]:
+    """Return the data of a new task: its item, and how uncertain the label is, by which tasks can be sorted."""
+    priority = {PRIORITY: round(1 - found[1], _PLACES)} if math.isfinite(found[1]) else {}
+    return {"item": str(name), **priority}
 
 
 def _predictions(found: tuple[Any, float] | None, control: _Control, model_version: str) -> list[dict[str, Any]]:
