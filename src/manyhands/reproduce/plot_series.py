@@ -52,7 +52,9 @@ def draw_series(drawing: Any, table: Table, shown: Page, picture: Picture) -> No
             axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         if picture.ticks:
             axis.set_xticks([picture.first + at for at in range(len(picture.ticks))], map(visible, picture.ticks))
-            axis.tick_params(axis="x", rotation=35 if max(map(len, picture.ticks)) > 3 else 0)
+            if max(map(len, picture.ticks)) > 3:  # a turned name ends below its tick
+                for text in axis.get_xticklabels():
+                    text.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
         elif not is_roc:
             axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(color=GRID, linewidth=0.8)
