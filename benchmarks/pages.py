@@ -43,7 +43,7 @@ def removed(files) -> list[str]:
         owner = max(
             (one for one in existing if path.stem == one or path.stem.startswith(f"{one}-")), default="", key=len
         )
-        if name not in files and (not owner or owner in rendered):
+        if name not in files and not path.stem.startswith("leaderboard") and (not owner or owner in rendered):
             found.append(name)
     return found
 

@@ -5,7 +5,7 @@ from manyhands.representation.neucrowd.options import LogisticHead, Tuplets
 from manyhands.testing.learners import QUICK
 
 SMALL = QUICK | {"tuplets": Tuplets(batches_per_epoch=4), "max_epochs": 8, "labels": "majority-vote", "random_state": 0}
-SMALL |= {"embedding_size": 160, "validation": 0.1}
+SMALL |= {"embedding_size": 160, "validation": 0.1, "search": None, "activation": "tanh", "warm_up": 1}
 
 
 def quick(**changes):

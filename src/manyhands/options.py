@@ -30,6 +30,7 @@ _GROUPS: dict[str, tuple[str, str]] = {
     "iced.Synthesis": (_ICED, "Synthesis"),
     "iced.TruthInference": (_ICED, "TruthInference"),
     "iced.WarmUp": (_ICED, "WarmUp"),
+    "neucrowd.HeldoutSearch": (_NEUCROWD, "HeldoutSearch"),
     "neucrowd.LabelConfidence": (_NEUCROWD, "LabelConfidence"),
     "neucrowd.LogisticHead": (_NEUCROWD, "LogisticHead"),
     "neucrowd.SafetyAwareSampling": (_NEUCROWD, "SafetyAwareSampling"),

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import manyhands as mh
 from manyhands.cli.app import run
 from training_job import MODEL, NETWORK, QUICK, arguments, fails, train
 
@@ -75,7 +76,7 @@ def test_what_does_not_match_is_counted_and_reported(job, capsys):
     message = capsys.readouterr()
     result = json.loads(message.out)
     assert (result["n_items_trained"], result["n_items_without_features"], result["n_rows_without_item"]) == (35, 5, 5)
-    assert "left out: 5 items without features" in message.err and "5 rows of part.npz without an item" in message.err
+    assert "left out: 5 items without features" in message.err and "5 rows of part.npz without a label" in message.err
     assert run(["evaluate", "model", "--features", "part.npz", "--truth", "truth.csv", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["n_items"], result["n_without_features"], result["n_without_truth"]) == (35, 5, 5)
@@ -198,3 +199,60 @@ def test_the_best_of_several_is_chosen_by_held_out_labels(job, capsys):
 def test_gold_is_used_where_there_are_features(job, capsys):
     assert train("--gold", "truth.csv", "--json") == 0
     assert json.loads(capsys.readouterr().out)["n_gold_used"] == 40
+
+
+def without_labels(job, gone=("i0", "i1", "i2", "i3", "i4", "i5")):
+    """Remove all labels of some items from ratings.csv; they stay in X.npz."""
+    lines = (job / "ratings.csv").read_text().splitlines()
+    kept = [line for line in lines if line.split(",")[0] not in gone]
+    (job / "ratings.csv").write_text("\n".join(kept) + "\n")
+
+
+def test_gold_without_labels_is_learned_from(job, capsys):
+    """Items with gold and features are used though no worker labelled them; other rows are counted as not used."""
+    without_labels(job)
+    (job / "gold.csv").write_text("item,label\ni0,cat\ni1,dog\ni2,cat\ni9,dog\nnowhere,cat\n")
+    assert train("--gold", "gold.csv") == 0
+    err = capsys.readouterr().err
+    assert "trained on 37 items (3 of them with gold and no label) with 3 features" in err
+    assert "left out: 3 rows of X.npz without a label and without gold." in err
+    assert "Left out of gold.csv: 1 item neither in the export nor in the features." in err
+    assert train("--gold", "gold.csv", "--json", "--force") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["n_gold_used"], result["n_gold_without_labels"], result["n_rows_without_item"]) == (4, 3, 3)
+
+
+def test_the_model_with_gold_alone_is_that_of_python(job, capsys):
+    """The same coefficients as a fit in Python on the same items."""
+    without_labels(job)
+    assert train("--gold", "truth.csv", "-q", method=["-m", "raykar"]) == 0
+    votes = mh.read_annotations("ratings.csv")
+    with np.load("X.npz") as arrays:
+        X, ids = arrays["X"], arrays["ids"].tolist()
+    items = [*votes.item_ids.tolist(), *ids[:6]]
+    X = X[[ids.index(item) for item in items]]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    more = {"item_ids": items, "worker_ids": votes.worker_ids, "classes": votes.classes}
+    votes = mh.Annotations(votes.item, votes.worker, votes.label, **more)
+    gold = {item: ["cat", "dog"][k % 2] for k, item in enumerate(ids)}
+    expected = mh.Raykar().fit(X, votes, gold)
+    np.testing.assert_allclose(mh.load_model("model").module_.coef_, expected.module_.coef_, rtol=1e-5)
+
+
+def test_a_choice_uses_gold(job, capsys):
+    """The ranking says so, and another gold gives another score."""
+    methods = ["-m", "raykar", "-m", "two-stage", "--set", "two-stage.classifier=logistic-regression"]
+    scores = []
+    for gold in ([], ["--gold", "truth.csv"]):
+        assert train("--choose", "--force", *gold, method=methods) == 0
+        err = capsys.readouterr().err
+        assert ("held-out labels and gold classes ±" in err) == bool(gold)
+        scores.append(next(line for line in err.splitlines() if "raykar: " in line))
+    assert scores[0] != scores[1]
+
+
+def test_cpc_without_a_penalty(job, capsys):
+    """One sentence that says what is wrong and what to do; with gold it trains."""
+    cpc = ["-m", "cpc", "--set", "mu=0"]
+    fails(capsys, 2, "With mu=0 no worker's labels reach the target classifier", *arguments("X.npz", method=cpc))
+    assert train("--gold", "truth.csv", "-q", method=cpc) == 0

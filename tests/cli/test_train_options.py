@@ -122,7 +122,7 @@ def test_one_item_and_one_row_without_the_other(job, capsys):
     message = capsys.readouterr().err
     assert message.splitlines()[:2] == [
         "note: left out: 1 item without features.",
-        "note: left out: 1 row of part.npz without an item in the export.",
+        "note: left out: 1 row of part.npz without a label and without gold.",
     ]
 
 

@@ -1,5 +1,7 @@
 """compare: cross-validated log-likelihood on shared folds, without ground truth."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -166,7 +168,38 @@ def test_gold_is_given_to_every_fit():
         rest = np.setdiff1d(np.arange(30), out)
         here = {item: value for item, value in gold.items() if item in votes.item_ids[rest]}
         model = TwoStage("majority-vote", "logistic-regression").fit(X[rest], votes[rest], here)
-        assert found.scores[0, f] == model.score(X[out], votes[out])
+        logs = model.score_labels(X[out], votes[out]).tolist()
+        for x, item in zip(X[out], votes.item_ids[out].tolist(), strict=True):  # a known class is one more label
+            if item in gold:
+                p = model.predict_proba([x])[0, model.classes_.tolist().index(gold[item])]
+                logs.append(math.log((p + 0.01 / len(model.classes_)) / 1.01))
+        assert found.n_heldout[f] == len(logs) and found.scores[0, f] == pytest.approx(math.fsum(logs) / len(logs))
+
+
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_gold_without_labels_is_held_out_too():
+    """Items with gold and no label are in one held-out part each, and count as one label."""
+    X, votes = crowd(30)
+    votes = votes.keep(votes.item >= 5)
+    gold = {item: 0 for item in votes.item_ids[:5].tolist()}
+    found = compare([LOGISTIC], votes, X, gold=gold, n_folds=3)
+    assert found.n_heldout.sum() == votes.n_annotations + 5
+    assert compare([LOGISTIC], votes, X, n_folds=3).n_heldout.sum() == votes.n_annotations
+
+
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_gold_decides_where_labels_are_noise():
+    """With random labels the known classes tell a classifier that uses the features from one that does not."""
+    X, votes = crowd(60)
+    rng = np.random.default_rng(0)
+    noise = Annotations(
+        votes.item, votes.worker, rng.integers(0, votes.n_classes, votes.n_annotations),
+        item_ids=votes.item_ids, worker_ids=votes.worker_ids, classes=votes.classes,
+    )  # fmt: skip
+    truth = MajorityVote().fit_predict(votes)
+    gold = dict(zip(votes.item_ids.tolist(), truth.tolist(), strict=True))
+    found = compare([LOGISTIC, _Blind("majority-vote", "logistic-regression")], noise, X, gold=gold, n_folds=3)
+    assert found.mean[0] > found.mean[1] + 0.02
 
 
 def test_gold_reaches_the_classifier_of_a_pipeline():

@@ -150,6 +150,32 @@ def test_a_representation_with_two_stages_behind_it():
     assert found.metrics["accuracy"] > 0.4 and found.metrics["label_accuracy"] > 0.4
 
 
+def test_a_representation_with_a_regression_that_chooses_on_held_out_items():
+    """`choose` are its settings, and what it chose is recorded; a check of one setting makes one learner."""
+    settings = ({}, {"hidden": [4, 4]}, {"embedding_size": 5})
+    row = Row("EM", "center", parameters={"labels": "one-coin"}, choose=settings, then="heldout-regression")
+    model = make_estimator(row, 5)
+    assert model.settings == ({}, {"hidden": (4, 4)}, {"embedding_size": 5}) and model.learner.random_state == 5
+    assert make_estimator(row, 5, setting={"embedding_size": 7}).learner.embedding_size == 7
+    assert len(make_estimator(row, 5, quick=True).settings) == 2
+    cell = Cell(small_table([row]), BLOBS, row, 1000, quick=True)
+    check_methods([cell])
+    found = run_cell(cell)
+    assert found.chosen in ({}, {"hidden": (4, 4)}) and found.metrics["accuracy"] > 0.4
+
+
+def test_a_method_that_chooses_its_own_setting_has_it_recorded():
+    """NeuCrowd searches inside `fit`."""
+    row = Row("NeuCrowd", "neucrowd", parameters={"tuplets__batches_per_epoch": 1, "warm_up": 0, "batch_size": 8})
+    found = run_cell(Cell(small_table([row]), BLOBS, row, 1000, quick=True))
+    assert found.chosen is not None and set(found.chosen) <= {
+        "learning_rate",
+        "loss__scale",
+        "embedding_size",
+        "weight_decay",
+    }
+
+
 def test_what_toml_cannot_say():
     """None is written as text, tuples as lists."""
     row = Row("network", "crowd-layer", parameters={"patience": "none", "hidden": [8, 4]})

@@ -1,13 +1,17 @@
 """Ranks over all sets, and the page."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from manyhands import datasets, registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import leaderboard
+from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.cells import cells_of
 from manyhands.reproduce.estimators import make_estimator
-from manyhands.reproduce.standings import standings
+from manyhands.reproduce.plots import ranks_to_svg
+from manyhands.reproduce.standings import rank_interval, standings
 from manyhands.reproduce.tables import DataSet, Row, Table
 from manyhands.reproduce.verdicts import entries
 from measuring import made_up
@@ -82,8 +86,9 @@ def test_the_page_says_it_all():
     """Ranks, figures, what failed, and the command, commit and machine."""
     values = {("x", "a"): [0.9, 0.8], ("x", "b"): ["ValueError: no luck"]}
     records = made_up(TABLE, values)
-    text = leaderboard.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
-    assert "| a | 1.0 | 1 of 1 | 85.0 ± 7.1 |  |  |" in text and "| b | 2.5 | 0 of 1 | failed |  |  |" in text
+    text = leaderboard_page.to_markdown([(TABLE, cells_of(TABLE), records)], "manyhands leaderboard")
+    assert "| a | 1.0 | 1.0 to 1.0 | 1 of 1 | 85.0 |" in text and "| b | 2.5 | 2.5 to 2.5 | 0 of 1 | – |" in text
+    assert "| a | 85.0 ± 7.1 |  |  |" in text and "| b | failed |  |  |" in text
     for sentence in ("`manyhands leaderboard`", "c0ffeec0ffee", "2 cores, x86_64", "b on x: ValueError: no luck"):
         assert sentence in text
 
@@ -99,3 +104,41 @@ def test_names_choose_among_both_tables():
         leaderboard.wanted(["labelme", "kos"])
     with pytest.raises(ParameterError, match="no data set and no method 'parrots'"):
         leaderboard.wanted(["labelme", "parrots"])
+
+
+def test_the_interval_of_a_mean_rank_is_a_bootstrap_over_sets():
+    """By a plain loop over the same draws; a rank that is the same everywhere has no width."""
+    ranks = [1.0, 4.0, 2.5, 7.0, 1.0]
+    rng = np.random.default_rng([20265, 5])
+    means = sorted(sum(ranks[at] for at in draw) / 5 for draw in rng.integers(0, 5, (4000, 5)))
+    low, high = rank_interval(ranks)
+    assert (low, high) == rank_interval(ranks)
+    assert low == pytest.approx(means[200], abs=0.01) and high == pytest.approx(means[3799], abs=0.01)
+    assert rank_interval([3.0]) == (3.0, 3.0)
+    values = {(name, row): [0.9 - 0.1 * at] for name in "xyz" for at, row in enumerate("abc")}
+    assert [place.interval for place in standings(found(values))] == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_means_over_the_sets_and_the_sum_of_the_seconds():
+    """Nothing where a method failed on a set that others did not."""
+    table = replace(TABLE, metrics=("accuracy", "fit_seconds"), seeds=1)
+    records = made_up(table, {})
+    given = {("x", "a"): (0.9, 20.0), ("y", "a"): (0.7, 30.0), ("z", "a"): (0.8, 10.0), ("x", "b"): (0.5, 1.0)}
+    for cell in cells_of(table):
+        if figures := given.get((cell.dataset.name, cell.row.name)):
+            metrics = dict(zip(table.metrics, figures))
+            records.by_key[cell.key] = {"key": cell.key, "metrics": metrics}
+    text = leaderboard_page.to_markdown([(table, cells_of(table), records)], "", figures={"own/board": "board.svg"})
+    assert "| method | mean rank | 90% interval | near the best | mean accuracy | total fit seconds |" in text
+    assert "| a | 1.0 | 1.0 to 1.0 | 3 of 3 | 80.0 | 60 |" in text and "| – | – |" in text
+    assert "![Board: mean ranks](board.svg)" in text
+
+
+def test_ranks_are_drawn_from_the_top():
+    """With the names of all methods, and the same bytes each time."""
+    pytest.importorskip("matplotlib")
+    values = {(name, row): [0.9 - 0.1 * at] for name in "xyz" for at, row in enumerate("abc")}
+    places = standings(found(values))
+    drawn = ranks_to_svg(places)
+    assert drawn == ranks_to_svg(places) and all(f">{name}<".encode() in drawn for name in "abc")
+    assert b"mean rank by accuracy over 3 data sets, 90% interval" in drawn

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import markdown, pages, plot_curves, runner
+from manyhands.reproduce import markdown, pages, plot_lines, runner
 from manyhands.reproduce import rendering as show
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.parsing import parse_table
@@ -203,7 +203,7 @@ def test_a_line_over_the_values_and_a_level_one_beside(largest, scale):
     found = [entry for entry in page()["entries"] if entry["metric"] == "accuracy"]
     for entry in found:
         entry["x"] = largest if entry["x"] == 300 else entry["x"]
-    plot_curves.lines(axis, found, {"D&S": 0, "one-coin": 1, "vote": 2})
+    plot_lines.lines(axis, found, {"D&S": 0, "one-coin": 1, "vote": 2})
     by_label = dict(zip(*reversed(axis.get_legend_handles_labels())))
     assert set(by_label) == {"vote", "D&S, published", "D&S", "one-coin"}
     assert by_label["D&S"].lines[0].get_xdata().tolist() == [1, 20, largest]

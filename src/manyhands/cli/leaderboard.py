@@ -56,8 +56,12 @@ def leaderboard(
         print_data(run.markdown)
     if not quiet:
         for table in run.tables:
-            rows = [(s.row, s.rank, f"{s.n_near_best} of {s.n_sets}") for s in run.standings[table.name]]
-            show_table(pl.DataFrame(rows, schema=["method", "mean rank", "near the best"], orient="row"), table.title)
+            rows = [
+                (s.row, s.rank, f"{s.interval[0]:.1f} to {s.interval[1]:.1f}", f"{s.n_near_best} of {s.n_sets}")
+                for s in run.standings[table.name]
+            ]
+            columns = ["method", "mean rank", "90% interval", "near the best"]
+            show_table(pl.DataFrame(rows, schema=columns, orient="row"), table.title)
             show_failures(run.pages[table.name])
         if write is not None:
             echo(f"Written to {write}")

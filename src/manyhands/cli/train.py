@@ -36,7 +36,7 @@ _Choose = Annotated[
     bool,
     typer.Option(
         "--choose",
-        help="Of several -m, train the one with the highest cross-validated log-likelihood of held-out labels.",
+        help="Of several -m, train the one with the best cross-validated log-likelihood of held-out labels and gold.",
     ),
 ]
 _Columns = Annotated[
@@ -126,10 +126,12 @@ def _show(summary: dict[str, Any], out: Path) -> None:
         kind = " (own likelihood)" if row["likelihood"] == "own" else ""
         echo(f"{row['rank']:>3}  {row['method']}: {score}{kind}")
     if "methods" in summary:
-        echo("mean log-likelihood of held-out labels ± standard error, five-fold cross-validation, higher is better")
+        what = "labels and gold classes" if summary["n_gold_used"] else "labels"
+        echo(f"mean log-likelihood of held-out {what} ± standard error, five-fold cross-validation, higher is better")
     shape = " x ".join(map(str, summary["n_features"]))
     scale = "standardised" if summary["standardised"] else "not standardised"
-    echo(
-        f"{summary['method']}: trained on {counted(summary['n_items_trained'], 'item')} with {shape} features, {scale}"
-    )
+    alone = summary["n_gold_without_labels"]
+    by_gold = f" ({alone} of them with gold and no label)" if alone else ""
+    items = f"{counted(summary['n_items_trained'], 'item')}{by_gold}"
+    echo(f"{summary['method']}: trained on {items} with {shape} features, {scale}")
     echo(f"Written to {out}: {', '.join(summary['written'])}")

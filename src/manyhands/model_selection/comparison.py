@@ -47,7 +47,7 @@ class Comparison:
     scores : ndarray of shape (n_methods, n_folds)
         Mean log-likelihood of the held-out annotations of each fold.
     n_heldout : ndarray of shape (n_folds,)
-        Number of held-out annotations of each fold.
+        Number of held-out annotations of each fold; of a comparison of classifiers, gold classes are among them.
     estimators : tuple of estimators
         Unfitted copies of the methods.
     kinds : tuple of str
@@ -185,8 +185,8 @@ def compare(
     X : array-like, sparse matrix or None, default=None
         Features as for `fit`, one row per item; None compares aggregators.
     gold : mapping of item to class or None, default=None
-        Known classes, given to every fit. The labels that workers gave on gold items stay in the folds, so gold items
-        are held out and scored like all others.
+        Known classes, given to every fit. Gold items are held out as all others; with features, the known class of a
+        held-out item counts as one more label, with the likelihood p(k | x). Aggregators keep all gold in every fold.
     n_folds : int, default=5
         Number of folds. Folds that would be empty are left out.
     random_state : int, Generator or None, default=0
@@ -264,9 +264,22 @@ def _score(estimator: Any, fold: Fold, seed: int) -> tuple[float, str]:
     model = seed_unset(_copy(estimator), make_generator(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # notes on a part of the labels are not about all of them
-        score = float(model.fit(*fold.training, **_gold_arguments(model, fold.gold)).score(*fold.heldout))
+        model.fit(*fold.training, **_gold_arguments(model, fold.gold))
+        score = _mean_with_gold(model, fold)
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     return score, getattr(last, "score_kind", COMMON)
+
+
+def _mean_with_gold(model: Any, fold: Fold) -> float:
+    """Return the mean over held-out labels and gold classes, whose likelihood is p(k | x)."""
+    n_labels, known = fold.heldout[-1].n_annotations, fold.heldout_gold
+    total = float(model.score(*fold.heldout)) * n_labels if n_labels else 0.0
+    if known:
+        classes = model.classes_.tolist()
+        column = [classes.index(value) for value in known.values()]
+        proba = model.predict_proba(fold.heldout[0])[list(known), column]
+        total += float(np.log((proba + 0.01 / len(classes)) / 1.01).sum())  # smoothed as the truth is in `score`
+    return total / (n_labels + len(known))
 
 
 def _gold_arguments(model: Any, gold: Mapping[Any, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,19 @@ class Fold:
         Positional arguments of `score`, in the same form.
     gold : dict
         Known class of each gold item in the training part.
+    heldout_gold : dict
+        Known class of held-out gold items, by their row in the held-out part; only for classifiers.
     """
 
     training: tuple[Any, ...]
     heldout: tuple[Any, ...]
     gold: dict[Any, Any]
+    heldout_gold: dict[int, Any] = field(default_factory=dict)
 
     @property
     def n_heldout(self) -> int:
-        """Number of held-out annotations."""
-        return int(self.heldout[-1].n_annotations)
+        """Number of held-out annotations and gold classes."""
+        return int(self.heldout[-1].n_annotations) + len(self.heldout_gold)
 
 
 def label_folds(annotations: Annotations, n_folds: int, gold: Mapping[Any, Any]) -> Iterator[Fold]:
@@ -71,9 +74,9 @@ def item_folds(
     rng: np.random.Generator,
     frame: Any = None,
 ) -> Iterator[Fold]:
-    """Splits for classifiers: each labelled item is held out once with all its annotations.
+    """Splits for classifiers: each item with labels or gold is held out once, with all its annotations and its gold.
 
-    Items without annotations are in the training part of every fold, for methods that use unlabelled features.
+    Other items are in the training part of every fold, for methods that use unlabelled features.
 
     Parameters
     ----------
@@ -95,7 +98,8 @@ def item_folds(
     Fold
         Folds whose training part has at least one annotation.
     """
-    labelled = rng.permutation(np.flatnonzero(annotations.n_labels > 0))
+    is_gold = np.array([item in gold for item in annotations.item_ids.tolist()], bool)
+    labelled = rng.permutation(np.flatnonzero((annotations.n_labels > 0) | is_gold))
     for fold in range(min(n_folds, len(labelled))):
         heldout = np.sort(labelled[fold::n_folds])
         rest = np.setdiff1d(np.arange(annotations.n_items), heldout)
@@ -103,7 +107,9 @@ def item_folds(
             kept = set(annotations.item_ids[rest].tolist()) if gold else set()
             known = {item: value for item, value in gold.items() if item in kept}
             training, test = _subset(rows, rest, frame), _subset(rows, heldout, frame)
-            yield Fold((training, annotations[rest]), (test, annotations[heldout]), known)
+            items = annotations.item_ids[heldout].tolist()
+            hidden = {row: gold[item] for row, item in enumerate(items) if item in gold}
+            yield Fold((training, annotations[rest]), (test, annotations[heldout]), known, hidden)
 
 
 def _subset(rows: Rows, index: Index, frame: Any) -> Any:

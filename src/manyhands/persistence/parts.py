@@ -45,6 +45,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "objective_": ("any",),
     "log_likelihood_": ("any",),
     "best_round_": (),
+    "best_setting_": (),
     "floor_": (),
     "ridge_": (),
     "mu_": (),
@@ -52,7 +53,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "_confusions": ("all", "classes", "classes"),
     "_shares": ("classes",),
 }
-_WHOLE = ("cluster_", "n_synthetic_", "selected_counts_", "combined_counts_", "best_round_")
+_WHOLE = ("cluster_", "n_synthetic_", "selected_counts_", "combined_counts_", "best_round_", "best_setting_")
 _MAY_BE_MISSING = ("confidence_", "centers_")  # NaN for items without labels, and for classes without items
 _SHARES = {"class_shares_", "posterior_", "posterior_first_", "posterior_original_", "worker_accuracy_", "class_prior_"}
 _SHARES |= {"confusion_", "common_confusion_", *COUNTED}

@@ -17,7 +17,7 @@ from manyhands import registry
 from manyhands.annotations import Annotations
 from manyhands.exceptions import ManyhandsError, ParameterError
 from manyhands.reproduce.crowd_figures import crowd_figures
-from manyhands.reproduce.estimators import is_random, make_estimator
+from manyhands.reproduce.estimators import HELDOUT_REGRESSION, is_random, make_estimator
 from manyhands.reproduce.measures import label_figures, planted_figures, predicted_figures, recorded_figures
 from manyhands.reproduce.metric_names import OF_CROWD
 from manyhands.reproduce.requested_measures import requested_figures
@@ -300,13 +300,15 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     if not aggregates:
         figures |= requested_figures(model, part, cell.table.metrics)
     metrics = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    if chosen is None:
+        chosen = getattr(model, "setting_", None)  # of methods that choose their own settings
     return Outcome(metrics, chosen, n_test, series_of(model, part, cell.table.series))
 
 
 def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str, Any] | None:
     """Return the setting with the highest cross-validated log-likelihood on the training part, without truth."""
     settings = list(cell.row.choose or ())[: _QUICK_SETTINGS if cell.quick else None]
-    if not settings:
+    if not settings or cell.row.then == HELDOUT_REGRESSION:  # which chooses among them itself
         return None
     from manyhands.model_selection import compare
 

@@ -1,14 +1,17 @@
-"""Figures of a crowd itself, whatever method is fitted: labels per item, accuracy of workers, class shares.
+"""Figures of a crowd itself, whatever method is fitted: sizes, agreement, accuracy of workers, class shares.
 
 Ground truth is used here as in `measures`, after the fit.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from manyhands.class_balance import imbalance
+from manyhands.metrics import fleiss_kappa
 from manyhands.reproduce.metric_names import OF_CROWD
 from manyhands.reproduce.splits import Part
 
@@ -24,13 +27,19 @@ def crowd_figures(part: Part) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Keys begin with ``crowd.``. ``labels_per_item`` and ``items_per_worker`` are means; ``annotated_spread`` is the
+        Keys begin with ``crowd.``. ``items``, ``workers`` and ``features`` are their numbers, ``kappa`` is Fleiss'
+        kappa of the labels. ``labels_per_item`` and ``items_per_worker`` are means; ``annotated_spread`` is the
         standard deviation of the class shares of the labels, ``annotated_imbalance`` their imbalance ratio. Where the
-        truth is known, ``truth_spread`` and ``truth_imbalance`` are those of the truth, and ``worker_accuracy`` and
+        truth is known, ``last_class_share`` is the share of the last class (of two: the positive one),
+        ``truth_spread`` and ``truth_imbalance`` are those of the truth, and ``worker_accuracy`` and
         ``worker_accuracy_spread`` mean and standard deviation over the workers of their share of correct labels.
     """
     votes = part.annotations
     figures = {
+        "items": len(votes),
+        "workers": votes.n_workers,
+        "features": math.nan if part.X is None else math.prod(part.X.shape[1:]),
+        "kappa": fleiss_kappa(votes, n_bootstrap=0).value,
         "labels_per_item": votes.n_annotations / max(1, votes.n_items),
         "items_per_worker": votes.n_annotations / max(1, votes.n_workers),
     }
@@ -39,6 +48,7 @@ def crowd_figures(part: Part) -> dict[str, float]:
     if part.y_train is not None and known.any():
         of_class = [sum(value == one for value in part.y_train[known].tolist()) for one in votes.classes.tolist()]
         figures |= _of_classes("truth", np.array(of_class)) | _worker_accuracy(part)
+        figures["last_class_share"] = of_class[-1] / sum(of_class)
     return {OF_CROWD + name: float(value) for name, value in figures.items()}
 
 

@@ -8,15 +8,19 @@ from typing import Any
 from manyhands import registry
 from manyhands.reproduce.tables import STAGES, Row
 
+HELDOUT_REGRESSION = "heldout-regression"  # after a representation learner: held-out items choose C and the setting
+
 _NONE = "none"
 _QUICK_EPOCHS = 3
+_QUICK_SETTINGS = 2
 _RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # classes that are random for n_init > 1 only
 
 
 def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping[str, Any] | None = None) -> Any:
     """Return the unfitted estimator of a row.
 
-    A representation learner becomes a pipeline with the classifier that `row.then` names.
+    A representation learner becomes a pipeline with the classifier that `row.then` names. If that is
+    "heldout-regression", `row.choose` are the settings that it chooses from on held-out items.
 
     Parameters
     ----------
@@ -35,12 +39,17 @@ def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping
         An aggregator, a classifier, or a scikit-learn Pipeline.
     """
     assert row.method is not None
-    given = {name: _from_toml(value) for name, value in (dict(row.parameters) | dict(setting or {})).items()}
+    given = _values(dict(row.parameters) | dict(setting or {}))
     model = _seeded(_create(row.method, given, seed), seed)
     if quick and "max_epochs" in model.get_params():
         model.set_params(max_epochs=min(_QUICK_EPOCHS, model.max_epochs))
     if row.then is None:
         return model
+    if row.then == HELDOUT_REGRESSION:
+        from manyhands.representation.neucrowd.heldout_regression import HeldoutRegression
+
+        settings = [_values(each) for each in row.choose] if setting is None else []
+        return HeldoutRegression(model, tuple(settings[: _QUICK_SETTINGS if quick else None]) or ({},))
     from sklearn.pipeline import make_pipeline
 
     classifier = registry.create("two-stage", aggregator=model.labels, classifier=row.then)
@@ -116,6 +125,11 @@ def _with_stages(given: dict[str, Any], seed: int) -> dict[str, Any]:
 
         found["classifier"] = LogisticRegression(**{"max_iter": 1000, **second})
     return found
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with their values in Python."""
+    return {name: _from_toml(value) for name, value in given.items()}
 
 
 def _from_toml(value: Any) -> Any:

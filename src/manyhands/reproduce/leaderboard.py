@@ -6,23 +6,16 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from manyhands import registry
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce.cells import Cell, narrowed
-from manyhands.reproduce.formatting import figure, title
-from manyhands.reproduce.markdown import bullets, grid
-from manyhands.reproduce.pages import Page, page
-from manyhands.reproduce.records import Records
-from manyhands.reproduce.rendering import failures, notes
-from manyhands.reproduce.standings import standings
+from manyhands.reproduce.cells import narrowed
 from manyhands.reproduce.tables import DataSet, Row, Table
-from manyhands.reproduce.verdicts import Entry, entries
 
-_WITH_TEST_PART = ("labelme", "music")
-_IN_FOLDS = ("leaves", "weather_text", "cifar10s", "snow2008/rte", "reports_mozilla")
+WITH_TEST_PART = ("labelme", "music")
+_INFOLDS = ("leaves", "weather_text", "cifar10s", "snow2008/rte", "reports_mozilla")
 _WITHOUT_FEATURES = (
     "snow2008/temp",
     "snow2008/wsd",
@@ -35,7 +28,7 @@ _WITHOUT_FEATURES = (
     "agg/zencrowd_in",
     "agg/zencrowd_all",
 )
-_FOLDS = 5
+FOLDS = 5
 _FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "ece")
 _VOTE = "majority-vote"
 _LINEAR = "logistic-regression"
@@ -66,13 +59,13 @@ def tables() -> tuple[Table, Table]:
     aggregators : Table
         Aggregators on data sets without features.
     """
-    shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": _FOLDS, "points": True}
+    shared: dict[str, Any] = {"paper": "manyhands", "number": "leaderboard", "seeds": FOLDS, "points": True}
     learners = Table(
         "leaderboard/learners",
         "Methods with features",
         datasets=(
-            *(DataSet(name, load=name, features="standardised") for name in _WITH_TEST_PART),
-            *(DataSet(name, load=name, features="standardised", folds=_FOLDS) for name in _IN_FOLDS),
+            *(DataSet(name, load=name, features="standardised") for name in WITH_TEST_PART),
+            *(DataSet(name, load=name, features="standardised", folds=FOLDS) for name in _INFOLDS),
         ),
         rows=_learners(),
         metrics=(*_FIGURES, "label_accuracy", "fit_seconds"),
@@ -148,82 +141,3 @@ def _learners() -> tuple[Row, ...]:
         *(Row(f"{name}, then logistic regression", name, then=_LINEAR) for name in embedding),
         *(Row(name, "two-stage", parameters=parameters) for name, parameters in _TWO_STAGES.items()),
     )
-
-
-def to_markdown(
-    parts: Sequence[tuple[Table, Sequence[Cell], Records]],
-    command: str,
-    stale: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """Return the page: for each table the mean ranks with the accuracy on every data set, then the other metrics.
-
-    Parameters
-    ----------
-    parts : sequence of (Table, cells, Records)
-        The measured tables.
-    command : str
-        What to type for the same figures.
-    stale : mapping of str to sequence of str or None, default=None
-        Table -> sentences on rows that are not used.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
-    found = ["# Leaderboard", _INTRODUCTION]
-    for table, cells, records in parts:
-        shown = page(table, cells, records, command, (stale or {}).get(table.name, ()))
-        results = entries(table, cells, records)
-        found += [f"## {table.title}", bullets(notes(shown)), _rank_grid(shown, results)]
-        for metric in table.metrics[1:]:
-            found += [f"### {table.title}: {title(metric)}", _metric_grid(shown, results, metric)]
-        if failures(shown):
-            found += [f"### {table.title}: failed", bullets(failures(shown))]
-    return "\n\n".join(found) + "\n"
-
-
-def _rank_grid(shown: Page, found: Sequence[Entry]) -> str:
-    """Return mean ranks, and the first metric on every data set."""
-    metric, places = shown["metrics"][0], standings(found)
-    sets, figures = _figures(shown, found, metric)
-    rows = [
-        [p.row, f"{p.rank:.1f}", f"{p.n_near_best} of {p.n_sets}", *(figures.get((p.row, name), "") for name in sets)]
-        for p in places
-    ]
-    return grid(["method", "mean rank", "near the best", *sets], rows)
-
-
-def _metric_grid(shown: Page, found: Sequence[Entry], metric: str) -> str:
-    """Return one metric on every data set, methods in the order of their ranks."""
-    sets, figures = _figures(shown, found, metric)
-    rows = [[p.row, *(figures.get((p.row, name), "") for name in sets)] for p in standings(found)]
-    return grid(["method", *sets], rows)
-
-
-def _figures(shown: Page, found: Sequence[Entry], metric: str) -> tuple[list[str], Mapping[tuple[str, str], str]]:
-    """Return the data sets, and the formatted value of each (row, data set)."""
-    here = [entry for entry in found if entry.metric == metric]
-    values = {
-        (e.row, e.dataset): figure(e.mean, e.deviation, metric, shown["points"]) or "failed" * bool(e.errors)
-        for e in here
-    }
-    return list(dict.fromkeys(entry.dataset for entry in here)), values
-
-
-_INTRODUCTION = f"""\
-Every method with its default settings on every data set of `MANYHANDS_DATA` that suits it; nothing is tuned to a data
-set. Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent, mean ± standard deviation over seeds or
-folds.
-
-- {" and ".join(_WITH_TEST_PART)} are tested on their test items, with {_FOLDS} seeds; the other data sets with features
-  by {_FOLDS}-fold cross-validation over the items with known truth. Features have mean 0 and standard deviation 1 of
-  the training items.
-- Aggregators are measured on the items of known truth; those without random numbers need one seed. A method
-  for two classes fails on data sets with more, and has the last rank there.
-- neucrowd_hotel is left out: its votes are counts without worker ids, and its truth is their majority. usps and
-  gas_drift have no annotations.
-- Label accuracy is that of the labels that a method infers for the training items. Fit seconds are on one thread,
-  without the time to load libraries.
-- The mean rank is over the data sets, by accuracy; equal values share a rank. *Near the best* counts the data sets on
-  which a method is within one standard error of the best: over seeds or, if larger, binomial over the test items."""

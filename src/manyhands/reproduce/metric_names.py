@@ -24,6 +24,7 @@ TRAINING = "training_accuracy"  # of the classifier's predictions for its traini
 OF_LABELS = "label_accuracy."  # accuracy of a further posterior: label_accuracy.first is that of posterior_first_
 OF_CROWD = "crowd."  # a figure of the data, such as crowd.worker_accuracy
 
+_SHARES_OF_CROWD = (OF_CROWD + "worker_accuracy", OF_CROWD + "last_class_share", OF_CROWD + "kappa")
 _NOT_SHARES = ("log_loss", "fit_seconds", "difficulty_rank")
 
 
@@ -67,7 +68,7 @@ def is_share(metric: str) -> bool:
     if metric == TRAINING or metric.startswith((OF_LABELS, OF_CLASS)):
         return True
     if metric.startswith((OF_CROWD, OF_ROUND)):
-        return is_spread(metric) or metric == OF_CROWD + "worker_accuracy"
+        return is_spread(metric) or metric in _SHARES_OF_CROWD
     return metric in METRICS + SHIFTED + PLANTED and metric not in _NOT_SHARES
 
 

@@ -12,7 +12,7 @@ from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.tables import Published, Row
 from manyhands.validation import OneOf
 
-_CLASSIFIERS = ("logistic-regression", "network")  # after a representation learner
+_CLASSIFIERS = ("logistic-regression", "network", "heldout-regression")  # after a representation learner
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.pages import Page
 from manyhands.reproduce.pictures import DOTS, Picture
 from manyhands.reproduce.plot_style import COLOURS, GRID, PUBLISHED, WIDEST, legend_below, limits, visible, wrapped
+from manyhands.reproduce.standings import Standing
 from manyhands.reproduce.tables import Table
 
 _INTERVAL = "mean, 95% interval over seeds"
@@ -57,6 +58,32 @@ def draw(drawing: Any, table: Table, shown: Page, picture: Picture, label: str) 
     for axis in flat[: len(sets)]:
         axis.set_xlabel("\n".join(filter(None, [label, usual])))
     legend_below(drawing, flat[: len(sets)], 4)
+
+
+def draw_ranks(drawing: Any, places: Sequence[Standing]) -> None:
+    """Draw the mean rank of every method with its 90% interval, the best one on top.
+
+    Parameters
+    ----------
+    drawing : Figure
+        An empty figure.
+    places : sequence of Standing
+        Mean ranks.
+    """
+    _, labels = _arrange(drawing, [place.row for place in places], 1)
+    axis = drawing.subplots()
+    for at, place in enumerate(places):
+        low, high = place.interval
+        axis.plot([low, high], [at, at], color=COLOURS[0], linewidth=1.6)
+        axis.plot(place.rank, at, "o", color=COLOURS[0], markersize=5.5)
+    axis.set_yticks(range(len(places)), labels)
+    axis.set_ylim(len(places) - 0.4, -0.6)
+    axis.set_xlim(0, len(places) + 1)
+    axis.set_axisbelow(True)
+    axis.grid(axis="both", color=GRID, linewidth=0.8)
+    axis.tick_params(axis="y", length=0)
+    n = places[0].n_sets if places else 0
+    axis.set_xlabel(f"mean rank by accuracy over {n} data sets, 90% interval")
 
 
 def _marks(shown: Page, picture: Picture) -> list[dict[str, Any]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError
-from manyhands.reproduce import plot_curves, plot_rows
+from manyhands.reproduce import plot_lines, plot_rows, plot_scatter, plot_series
 from manyhands.reproduce.formatting import series_title, title
 from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.pages import Page
 from manyhands.reproduce.pictures import BOXES, DOTS, LINES, SERIES, Picture
 from manyhands.reproduce.plot_style import STYLE, visible
+from manyhands.reproduce.standings import Standing
 from manyhands.reproduce.tables import Table
 
 
@@ -101,6 +103,36 @@ def render(table: Table, shown: Page, picture: Picture | None = None, form: str 
     bytes
         The image.
     """
+    picture = pictures_of(table)[0] if picture is None else picture
+
+    def draw(drawing: Any) -> None:
+        _draw(drawing, table, shown, picture)
+        if picture.title:
+            drawing.suptitle(visible(picture.title))
+
+    return _saved(draw, form)
+
+
+def ranks_to_svg(places: Sequence[Standing], form: str = "svg") -> bytes:
+    """Draw the mean ranks of a leaderboard.
+
+    Parameters
+    ----------
+    places : sequence of Standing
+        Mean ranks with their intervals.
+    form : str, default="svg"
+        Format, such as "png".
+
+    Returns
+    -------
+    bytes
+        The image.
+    """
+    return _saved(lambda drawing: plot_rows.draw_ranks(drawing, places), form)
+
+
+def _saved(draw: Callable[[Any], None], form: str) -> bytes:
+    """Return a figure as a file."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -108,12 +140,9 @@ def render(table: Table, shown: Page, picture: Picture | None = None, form: str 
         raise MissingExtraError(
             "Figures need matplotlib, which is not installed. Install it with: pip install 'manyhands[plot]'"
         ) from None
-    picture = pictures_of(table)[0] if picture is None else picture
     with matplotlib.rc_context(STYLE):
         drawing = Figure(layout="constrained")
-        _draw(drawing, table, shown, picture)
-        if picture.title:
-            drawing.suptitle(visible(picture.title))
+        draw(drawing)
         buffer = io.BytesIO()
         metadata = {"metadata": {"Date": None}} if form == "svg" else {"dpi": 110}
         drawing.savefig(buffer, format=form, **metadata)
@@ -127,12 +156,12 @@ def _draw(drawing: Any, table: Table, shown: Page, picture: Picture) -> None:
         label = label or visible(series_title(picture.series[0]))
         plot_rows.draw(drawing, table, shown, picture, picture.x_label or label)
     elif picture.kind == LINES:
-        plot_curves.draw_lines(drawing, table, shown, picture, label)
+        plot_lines.draw_lines(drawing, table, shown, picture, label)
     elif picture.kind == SERIES:
-        plot_curves.draw_series(drawing, table, shown, picture)
+        plot_series.draw_series(drawing, table, shown, picture)
     else:
         across = picture.x_label or (axis_label(shown, picture.against) if picture.against else "")
-        plot_curves.draw_scatter(drawing, table, shown, picture, (across, label))
+        plot_scatter.draw_scatter(drawing, table, shown, picture, (across, label))
 
 
 def axis_label(shown: Page, metric: str) -> str:

@@ -2,7 +2,7 @@
 
     reproduced/<paper>-<table>.md and .svg   every table that has rows
     <page>.md                                from templates/<page>.md.j2, with the functions of `template_functions`
-    leaderboard.md, leaderboard-*.svg        from the rows of `manyhands leaderboard`
+    leaderboard.md and its figures           from the rows of `manyhands leaderboard`
 
 A template that asks for a cell without a result is refused in one sentence; the other pages are still made.
 """
@@ -15,12 +15,14 @@ from functools import cache
 from pathlib import Path
 
 from manyhands.exceptions import ManyhandsError, MissingExtraError, ParameterError
-from manyhands.reproduce import leaderboard
+from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.markdown import grid, to_markdown
 from manyhands.reproduce.measured import Loader, Measured
-from manyhands.reproduce.plots import file_names, to_svg
+from manyhands.reproduce.plots import file_names, ranks_to_svg, to_svg
 from manyhands.reproduce.records import read_records
 from manyhands.reproduce.row_folders import rows_file
+from manyhands.reproduce.staleness import describe_stale
+from manyhands.reproduce.standings import standings
 from manyhands.reproduce.table_files import load_table, table_names
 from manyhands.reproduce.template_functions import minutes_text, template_functions
 
@@ -182,5 +184,14 @@ def _leaderboard_files(rows: Path, draw: bool) -> dict[str, bytes]:
     parts = [Measured(table, read_records(rows_file(table, rows))) for table in leaderboard.tables()]
     if not all(part.n_found for part in parts):
         return {}
-    shown = leaderboard.to_markdown([(one.table, one.cells, one.records) for one in parts], "manyhands leaderboard")
-    return {"leaderboard.md": shown.encode()}
+    figures = {part.table.name: f"{REPRODUCED}/{part.table.name.replace('/', '-')}.svg" for part in parts}
+    shown = leaderboard_page.to_markdown(
+        [(one.table, one.cells, one.records) for one in parts],
+        "manyhands leaderboard",
+        {one.table.name: describe_stale(one.table, one.records) for one in parts},
+        figures,
+    )
+    found = {"leaderboard.md": shown.encode()}
+    if draw:
+        found |= {figures[part.table.name]: ranks_to_svg(standings(part.entries)) for part in parts}
+    return found

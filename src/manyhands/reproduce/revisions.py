@@ -26,8 +26,8 @@ REVISIONS: dict[str, int] = {
     "crowd-layer-self": 2,  # all pairs
     "crowding": 2,  # the printed discriminator, label correlation and generator loss
     "iced": 2,  # the paper to the letter: hard counts, estimated prior, all candidates, R x m items, frozen decoder
-    "neucrowd": 2,  # weight decay by the optimizer, on biases too
-    "neucrowd-plus": 2,
+    "neucrowd": 3,  # 2: weight decay by the optimizer; 3: ReLU, warm-up, search of settings and C on held-out items
+    "neucrowd-plus": 3,  # 3: its first epoch, the warm-up, can no longer be the best
     "self-crowd": 2,  # the paper's settings are the defaults
 }
 

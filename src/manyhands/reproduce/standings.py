@@ -6,8 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from manyhands.reproduce.cells import LOWER_IS_BETTER
 from manyhands.reproduce.verdicts import Entry
+
+_BOOTSTRAP = 20265  # seed
+_DRAWS = 4000
+_TAILS = (0.05, 0.95)
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,15 @@ class Standing:
         Number of data sets on which the method is within one standard error of the best.
     n_sets : int
         Number of data sets.
+    interval : tuple of float, default=(nan, nan)
+        90% interval of the mean rank: bootstrap over the data sets.
     """
 
     row: str
     rank: float
     n_near_best: int
     n_sets: int
+    interval: tuple[float, float] = (math.nan, math.nan)
 
 
 def standings(found: Sequence[Entry], metric: str = "accuracy") -> list[Standing]:
@@ -61,10 +70,37 @@ def standings(found: Sequence[Entry], metric: str = "accuracy") -> list[Standing
             math.fsum(ranks[name][row] for name in sets) / len(sets),
             sum(row in near[name] for name in sets),
             len(sets),
+            rank_interval([ranks[name][row] for name in sets]),
         )
         for row in rows
     ]
     return sorted(table, key=lambda standing: (standing.rank, -standing.n_near_best, standing.row))
+
+
+def rank_interval(ranks: Sequence[float]) -> tuple[float, float]:
+    """Return the 90% interval of a mean rank by drawing data sets with replacement.
+
+    All methods are drawn on the same data sets, so that intervals belong to the same bootstrap.
+
+    Parameters
+    ----------
+    ranks : sequence of float
+        Rank of one method on each data set.
+
+    Returns
+    -------
+    tuple of float
+        The quantiles .05 and .95 of the means of 4,000 draws; the same ranks give the same interval.
+
+    Examples
+    --------
+    >>> rank_interval([2.0, 2.0, 2.0])
+    (2.0, 2.0)
+    """
+    rng = np.random.default_rng([_BOOTSTRAP, len(ranks)])
+    drawn = np.asarray(ranks, float)[rng.integers(0, len(ranks), (_DRAWS, len(ranks)))].mean(axis=1)
+    low, high = np.quantile(drawn, _TAILS)
+    return float(low), float(high)
 
 
 def standard_error(entry: Entry) -> float:

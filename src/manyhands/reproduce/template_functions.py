@@ -11,12 +11,12 @@ from typing import Any
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce.cells import LOWER_IS_BETTER
 from manyhands.reproduce.formatting import figure, title
-from manyhands.reproduce.markdown import bullets, grid
-from manyhands.reproduce.measured import Loader, Measured, spread
+from manyhands.reproduce.markdown import bullets
+from manyhands.reproduce.measured import Loader, spread
 from manyhands.reproduce.metric_names import is_share
 from manyhands.reproduce.plots import file_names
-from manyhands.reproduce.rendering import curves
 from manyhands.reproduce.significance import Pair
+from manyhands.reproduce.template_grids import curve_grid, method_grid
 from manyhands.reproduce.verdicts import NOT_MEASURED, NOT_PUBLISHED
 
 _FIGURES = "reproduced/"  # from docs/results
@@ -63,8 +63,8 @@ class _Functions:
         for one in [*(rows or ()), *(datasets or ())]:
             (found.table.row if rows and one in rows else found.table.dataset)(one)  # refuses unknown names
         if found.table.x is not None:
-            return "\n\n".join(_curve_grid(found, one, rows, datasets) for one in metrics)
-        return _method_grid(found, metrics, rows, datasets)
+            return "\n\n".join(curve_grid(found, one, rows, datasets) for one in metrics)
+        return method_grid(found, metrics, rows, datasets)
 
     def value(self, name: str, row: str, dataset: str, metric: str | None = None, at: float | None = None) -> str:
         """Return mean ± standard deviation over seeds."""
@@ -239,48 +239,3 @@ def _order(pair: Pair) -> str:
 def _setting(parameters: Mapping[str, Any]) -> str:
     """Return parameters as the table writes them."""
     return f"`{', '.join(f'{name} = {value}' for name, value in parameters.items())}`" if parameters else "as given"
-
-
-def _method_grid(
-    found: Measured, metrics: Sequence[str], rows: Sequence[str] | None, datasets: Sequence[str] | None
-) -> str:
-    """Return one line per method, and for each data set and metric a column, followed by published values if any."""
-    table, points = found.table, found.table.points
-    by_place = {(entry.row, entry.dataset, entry.metric): entry for entry in found.entries}
-    names = [row.name for row in table.rows if rows is None or row.name in rows]
-    names = [*rows] if rows is not None else list(dict.fromkeys(names))
-    sets = list(datasets) if datasets is not None else [dataset.name for dataset in table.datasets]
-    columns, lines = ["method"], [[name] for name in names]
-    for dataset in sets:
-        for metric in metrics:
-            own = [by_place.get((name, dataset, metric)) for name in names]
-            heading = title(metric) if len(sets) == 1 else dataset
-            heading = f"{dataset}, {title(metric)}" if len(metrics) > 1 and len(sets) > 1 else heading
-            columns.append(heading)
-            for line, entry in zip(lines, own):
-                shown = "" if entry is None else figure(entry.mean, entry.deviation, metric, points)
-                line.append(shown or ("failed" if entry is not None and entry.errors else "–"))
-            if any(entry is not None and entry.published is not None for entry in own):
-                columns.append("published")
-                for line, entry in zip(lines, own):
-                    line.append(_published_text(entry, metric, points))
-    return grid(columns, lines)
-
-
-def _published_text(entry: Any, metric: str, points: bool) -> str:
-    """Return a published value with the verdict on ours."""
-    if entry is None or entry.published is None:
-        return "–"
-    shown = figure(entry.published.value, entry.published.deviation, metric, points)
-    return f"{shown} ({entry.verdict})" if entry.values else shown
-
-
-def _curve_grid(found: Measured, metric: str, rows: Sequence[str] | None, datasets: Sequence[str] | None) -> str:
-    """Return one line per point of the axis and one column per method."""
-    entries = [
-        entry
-        for entry in found.page["entries"]
-        if (rows is None or entry["row"] in rows) and (datasets is None or entry["dataset"] in datasets)
-    ]
-    columns, lines = curves(found.page | {"entries": entries}, metric)
-    return grid([columns[0], columns[1], *columns[2:]], lines)

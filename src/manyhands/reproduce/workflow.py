@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyhands.exceptions import ParameterError
-from manyhands.reproduce import leaderboard
+from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.data_builder import DataBuilder
 from manyhands.reproduce.pages import Page, page
@@ -203,7 +203,7 @@ def measure_leaderboard(
         whole = {table.name: table for table in leaderboard.tables()}
         stale = {table.name: describe_stale(whole[table.name], records) for table, _, records in parts}
         command = options.command("manyhands leaderboard")
-        markdown = leaderboard.to_markdown(parts, command, stale)
+        markdown = leaderboard_page.to_markdown(parts, command, stale)
         if output is not None and path is not None:
             output.write({path.name: markdown.encode()})
     pages = {table.name: page(table, cells, records, command, stale[table.name]) for table, cells, records in parts}

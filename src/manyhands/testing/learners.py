@@ -22,7 +22,13 @@ M = TypeVar("M", bound=BaseEstimator)
 QUICK = {"hidden": (8,), "dropout": 0.0, "learning_rate": 0.03, "batch_size": 16, "max_epochs": 25}
 _FEW_ROUNDS = {"rounds": 2, "members": 2, "generator_epochs": 2, "discriminator_epochs": 1, "adversarial_epochs": 2}
 _FEW_ROUNDS |= {"generator__epochs": 2, "discriminator__epochs": 1, "adversarial__epochs": 2}  # in groups of options
-_LITTLE_WORK = {"tuplets__batches_per_epoch": 1, "labels": "majority-vote", "aggregator": "dawid-skene"}
+_LITTLE_WORK = {
+    "tuplets__batches_per_epoch": 1,
+    "search": None,
+    "warm_up": 1,
+    "labels": "majority-vote",
+    "aggregator": "dawid-skene",
+}
 EPOCHS = 7  # more than the five of a warm-up, so that every phase of a training is reached
 
 
@@ -41,7 +47,10 @@ def quick_copy(method: M, /, **changes: Any) -> M:
     BaseEstimator
         An unfitted copy with a seed; small where it is a network.
     """
-    copy: M = copy_of(method, **(known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK) | changes))
+    small = known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK)
+    groups = {name.partition("__")[0] for name in changes if "__" in name}
+    small = {name: value for name, value in small.items() if value is not None or name not in groups}
+    copy: M = copy_of(method, **(small | changes))
     return copy
 
 

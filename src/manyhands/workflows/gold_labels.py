@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from manyhands.io.read.gold import read_gold
 from manyhands.io.read.reading import Reading
 
 
-def collect_gold(reading: Reading, file: str | Path | None, use_own: bool) -> dict[Any, Any]:
+def collect_gold(
+    reading: Reading, file: str | Path | None, use_own: bool, with_features: Collection[str] = ()
+) -> dict[Any, Any]:
     """Return the known class of each gold item; a table takes precedence over the export.
 
     Parameters
@@ -23,11 +26,13 @@ def collect_gold(reading: Reading, file: str | Path | None, use_own: bool) -> di
         Table with a column of items and a column of their classes.
     use_own : bool
         Whether to use the known answers of the export.
+    with_features : collection of str, default=()
+        Items that have features, whose gold is used even if no worker labelled them.
 
     Returns
     -------
     dict
-        {item: class}, limited to items and classes of the export.
+        {item: class}, limited to classes of the export and to items of the export or with features.
 
     Raises
     ------
@@ -46,7 +51,8 @@ def collect_gold(reading: Reading, file: str | Path | None, use_own: bool) -> di
     if use_own and len(own) < len(reading.gold):
         left_out = counted(len(reading.gold) - len(own), "known answer")
         _warn(f"gold_left_out: {left_out} of the export name classes that no worker used, and were left out.")
-    given = read_gold(file, reading.annotations, reading.renamed.get("label")) if file is not None else {}
+    renamed = reading.renamed.get("label")
+    given = read_gold(file, reading.annotations, renamed, with_features) if file is not None else {}
     contradicted = [item for item in given if reading.gold.get(item, given[item]) != given[item]]
     if contradicted:
         items = counted(len(contradicted), "item")

@@ -86,8 +86,9 @@ def train(
 ) -> TrainingRun:
     """Train a classifier on the crowd's labels and features of the items, and save it.
 
-    Rows of features are matched to items by id; items without features and rows without items are left out and
-    counted. With several methods, the one with the highest cross-validated log-likelihood of held-out annotations
+    Rows of features are matched to items by id. Items with gold and features are used even if no worker labelled them;
+    items without features, and rows without labels and gold, are left out and counted. With several methods, the one
+    with the highest cross-validated log-likelihood of held-out annotations and gold classes
     (`manyhands.model_selection.compare`) is trained on all data.
 
     Parameters
@@ -146,8 +147,8 @@ def train(
         reading = export.read(files)
         require_labels(reading)
         require_workers(reading, "there are no workers to learn from")
-        known = collect_gold(reading, gold, use_gold)
         found = matching.read(features, columns=columns, text=text)
+        known = collect_gold(reading, gold, use_gold, found.ids or ())
         data = _prepare(found, reading.annotations, known, standardise=standardise)
         model, ranking = fit_classifier(parameters, data.X, data.annotations, data.gold, random_state)
         written = write_all(output, model_files(model, data.pipeline))
@@ -239,13 +240,28 @@ def _create(method: str, parameters: Mapping[str, Any]) -> Any:
 
 def _prepare(found: Features, annotations: Annotations, gold: Mapping[Any, Any], *, standardise: bool) -> _TrainingData:
     """Match features and annotations, and transform the features to numbers."""
+    annotations, n_gold_alone = _with_gold_items(annotations, gold, found)
     annotations, rows, counts = _match_items(found, annotations)
     pipeline = FeaturePipeline.learn(rows, standardise=standardise)
     X = pipeline.apply(rows)
     here = set(annotations.item_ids.tolist())
     known = {item: label for item, label in gold.items() if item in here}
-    counts |= {"n_gold_used": len(known), "n_features": list(X.shape[1:]), "standardised": pipeline.scale is not None}
+    counts |= {
+        "n_gold_used": len(known),
+        "n_gold_without_labels": n_gold_alone,
+        "n_features": list(X.shape[1:]),
+        "standardised": pipeline.scale is not None,
+    }
     return _TrainingData(X, annotations, known, pipeline, counts)
+
+
+def _with_gold_items(annotations: Annotations, gold: Mapping[Any, Any], found: Features) -> tuple[Annotations, int]:
+    """Add the items that have gold and features but are not among the annotations, and return their number."""
+    items, rows = set(annotations.item_ids.tolist()), set(found.ids or ())
+    alone = [item for item in gold if item not in items and item in rows]
+    item_ids = [*annotations.item_ids.tolist(), *alone]
+    ids: dict[str, Any] = {"item_ids": item_ids, "worker_ids": annotations.worker_ids, "classes": annotations.classes}
+    return Annotations(annotations.item, annotations.worker, annotations.label, **ids), len(alone)
 
 
 def _match_items(found: Features, annotations: Annotations) -> tuple[Annotations, Features, dict[str, Any]]:
@@ -263,7 +279,7 @@ def _match_items(found: Features, annotations: Annotations) -> tuple[Annotations
         _warn(f"left out: {counted(counts['n_items_without_features'], 'item')} without features.")
     if counts["n_rows_without_item"]:
         left_out = counted(counts["n_rows_without_item"], "row")
-        _warn(f"left out: {left_out} of {found.source} without an item in the export.")
+        _warn(f"left out: {left_out} of {found.source} without a label and without gold.")
     if found.ids is None:
         _warn(f"by position: the first row is matched with {items[kept[0]]!r}, the last with {items[kept[-1]]!r}.")
     return annotations[kept], found.take(rows), counts

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from manyhands import CPC, Annotations
 from manyhands.classifiers.cpc.fused_logistic import pooled_state, project, solve
-from manyhands.exceptions import LimitError
+from manyhands.exceptions import LimitError, ParameterError
 from manyhands.testing.small_crowds import feature_crowd, features_of
 
 
@@ -45,18 +45,30 @@ def test_a_strong_penalty_gives_pooled_logistic_regression(n_classes, edges):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_without_a_penalty_the_target_is_zero(n_classes):
-    """And each worker has an independent logistic regression."""
-    X, votes, _ = feature_crowd(n_classes, n_items=200, n_workers=3, per_item=2, accuracy=0.6)
-    model = CPC(mu=0).fit(X, votes)
-    assert (model.module_.coef_ == 0).all() and (model.module_.intercept_ == 0).all()
-    np.testing.assert_allclose(model.predict_proba(X), 1 / n_classes)
+def test_without_a_penalty_all_are_independent(n_classes):
+    """Each worker has a logistic regression of their own, and the target that of the gold items."""
+    X, votes, truth = feature_crowd(n_classes, n_items=200, n_workers=3, per_item=2, accuracy=0.6)
+    gold = {item: votes.classes[k] for item, k in zip(votes.item_ids[:30].tolist(), truth[:30], strict=True)}
+    model = CPC(mu=0, eta=2.0).fit(X, votes, gold)
+    Z, target = standard(X), LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    expected = target.fit(Z[:30], truth[:30] == n_classes - 1).coef_[0]
+    scores = X @ model.module_.coef_[-1] + model.module_.intercept_[-1]
+    np.testing.assert_allclose(scores, Z @ expected, atol=1e-3)
     assert (model.cluster_ > 0).all() and len(set(model.cluster_)) == 3
     mine = votes.worker == 1
     alone = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
     alone.fit(X[votes.item[mine]], votes.label[mine] == n_classes - 1)
     expected = [*alone.coef_[0], alone.intercept_[0]]
     np.testing.assert_allclose(model.worker_coef_[1, -1], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_without_a_penalty_and_without_gold_nothing_can_be_learned():
+    """One sentence with what to do; gold that is unknown everywhere is no gold."""
+    X, votes, _ = feature_crowd(2)
+    with pytest.raises(ParameterError, match=r"With mu=0 .* from without gold: set mu above 0, leave it at None"):
+        CPC(mu=0).fit(X, votes)
+    with pytest.raises(ParameterError, match="With mu=0"):
+        CPC(mu=0.0).fit(X, votes, {})
 
 
 @pytest.mark.parametrize("mu", [0.4, 1.5, 3.0])

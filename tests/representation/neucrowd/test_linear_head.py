@@ -9,7 +9,7 @@ from torch import nn
 from manyhands.features import as_rows
 from manyhands.linear.softmax_regression import log_proba
 from manyhands.representation.neucrowd.linear_head import (
-    CS,
+    GRIDS,
     EmbeddingClassifier,
     HeadInput,
     Split,
@@ -18,6 +18,8 @@ from manyhands.representation.neucrowd.linear_head import (
     regressions,
 )
 from strategies import probability_rows
+
+CS = GRIDS["decades"]
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -113,7 +115,12 @@ def test_a_path_of_strengths_is_each_of_them_alone():
         np.testing.assert_allclose(proba(embedding, weights), proba(embedding, alone), atol=1e-4)
     assert (np.diff([np.square(weights[:-1]).sum() for weights in path]) > 0).all()
     assert (np.diff([(target * log_proba(embedding, weights, 3)).sum() for weights in path]) > 0).all()
-    assert list(CS) == sorted(set(CS))
+    assert all(list(grid) == sorted(set(grid)) for grid in GRIDS.values())
+
+
+def test_the_grid_of_the_paper_has_nine_decades():
+    """From 1e-4 to 1e4; both ends can be chosen."""
+    np.testing.assert_allclose(np.log10(CS), np.arange(-4, 5))
 
 
 def test_noise_asks_for_a_small_C_and_separated_classes_for_a_large_one():
@@ -121,8 +128,8 @@ def test_noise_asks_for_a_small_C_and_separated_classes_for_a_large_one():
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 1, (100, 10)), np.eye(2)[rng.integers(0, 2, 100)]
     clear = cloud(2, apart=8.0)
-    found = [choose_C(cross_validation_splits(*data, rng), data[1]) for data in (noise, clear)]
-    assert found[0] == CS[0] and found[1] in CS[-3:]
+    found = [choose_C(cross_validation_splits(*data, rng), data[1], CS).C for data in (noise, clear)]
+    assert found[0] <= 0.1 and found[1] >= 10
 
 
 def test_all_splits_count():
@@ -140,8 +147,8 @@ def test_all_splits_count():
         for embedding, train, test in splits:
             weights = regressions(embedding[train], target[train], CS)[c]
             total[c] += (target[test] * log_proba(embedding[test], weights, 3)).sum()
-    assert choose_C(splits, target) == CS[int(np.argmax(total))]
-    one_by_one = {choose_C([split], target) for split in splits}
+    assert CS[int(np.argmax(total))] == choose_C(splits, target, CS).C
+    one_by_one = {choose_C([split], target, CS).C for split in splits}
     assert len(one_by_one) > 1  # they do not agree, so that it matters that all count
 
 
@@ -150,9 +157,9 @@ def test_a_class_without_training_items_does_not_decide():
     embedding, target = cloud(3, apart=2.0)
     wider = np.column_stack([target, np.zeros(90)])
     train = np.arange(45)
-    usual = choose_C([Split(embedding, train, np.arange(45, 60))], wider)
+    usual = choose_C([Split(embedding, train, np.arange(45, 60))], wider, CS).C
     wider[60:] = [0, 0, 0, 1]
-    assert choose_C([Split(embedding, train, np.arange(45, 90))], wider) == usual > CS[0]
+    assert choose_C([Split(embedding, train, np.arange(45, 90))], wider, CS).C == usual > CS[0]
 
 
 @pytest.mark.parametrize("sizes", [(50, 50), (40, 7, 3), (5, 1), (11, 1, 1)])
@@ -188,7 +195,7 @@ def test_fewer_items_than_folds():
         embedding, target = cloud(2, n_items=n_items)
         splits = cross_validation_splits(embedding, target, rng)
         assert len(splits) == n_folds and all(len(split.test) == 1 for split in splits)
-        assert choose_C(splits, target) in CS
+        assert choose_C(splits, target, CS).C in CS
 
 
 def embedder():

@@ -11,7 +11,7 @@ from manyhands import Annotations, NeuCrowd, load_model, registry
 from manyhands.nn.metric_losses import tuplet_losses
 from manyhands.representation.neucrowd import member_training
 from manyhands.representation.neucrowd.member_training import MemberTraining, robust_anchor
-from manyhands.representation.neucrowd.options import LogisticHead, SafetyAwareSampling, TupletLoss
+from manyhands.representation.neucrowd.options import HeldoutSearch, LogisticHead, SafetyAwareSampling, TupletLoss
 from manyhands.representation.neucrowd.tuplets import Pool
 from manyhands.simulate import make_crowd
 from manyhands.testing.learners import add_noise
@@ -66,8 +66,8 @@ def test_the_loss_by_hand(monkeypatch, robust, weighting):
     seen = []
     original = MemberTraining._losses
 
-    def remember(self, embedding, weight):
-        found = original(self, embedding, weight)
+    def remember(self, embedding, weight, anchor):
+        found = original(self, embedding, weight, anchor)
         seen.append([part.detach().double().numpy() for part in (embedding, weight, found)])
         return found
 
@@ -89,14 +89,16 @@ def test_the_loss_by_hand(monkeypatch, robust, weighting):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", [{"safety": None}, {"sampler": False}])
-def test_a_part_changes_nothing_before_the_second_epoch(part):
-    """Safe items and hard tuplets start with the second epoch; the first is the same with and without, to the bit."""
+@pytest.mark.parametrize("warm_up", [1, 3])
+def test_a_part_changes_nothing_during_the_warm_up(part, warm_up):
+    """Safe items and hard tuplets start after it; its epochs are the same with and without, to the bit."""
     X, votes, _ = feature_crowd(3, n_items=120, accuracy=0.6)
     X = add_noise(X, 1.5)
-    base = {"sampler": True, "hidden": (8,), "dropout": 0.3}
+    base = {"sampler": True, "hidden": (8,), "dropout": 0.3, "warm_up": warm_up, "max_epochs": 2}
     with_it, without = (quick(**base | change).fit(X, votes) for change in ({}, part))
-    assert losses(with_it)[0] == losses(without)[0]
-    assert losses(with_it)[1:] != losses(without)[1:]
+    assert len(with_it.history_) == warm_up + 2
+    assert losses(with_it)[:warm_up] == losses(without)[:warm_up]
+    assert losses(with_it)[warm_up:] != losses(without)[warm_up:]
 
 
 def test_losses_of_both_networks_are_in_the_history():
@@ -157,7 +159,7 @@ def test_items_with_the_wrong_class_are_not_safe():
 
 
 def test_few_unsafe_items_are_drawn(monkeypatch):
-    """From the second epoch on the pool has the safe items and the share of others that is asked for."""
+    """After the warm-up the pool has the safe items and the share of others that is asked for."""
     sizes = []
     original = member_training.Pool.of.__func__
     monkeypatch.setattr(
@@ -168,7 +170,7 @@ def test_few_unsafe_items_are_drawn(monkeypatch):
         ),
     )
     X, votes, _ = two_clouds()
-    model = quick(max_epochs=4, safety=SafetyAwareSampling(n_neighbors=8, unsafe_share=0.0)).fit(X, votes)
+    model = quick(max_epochs=3, safety=SafetyAwareSampling(n_neighbors=8, unsafe_share=0.0)).fit(X, votes)
     assert sizes[0] == (200, 200) and len(sizes) == 4
     for (_, chosen), epoch in zip(sizes[1:], model.history_[1:]):
         assert chosen == pytest.approx(200 * epoch["safe"], abs=0.01)
@@ -186,7 +188,7 @@ def test_hard_tuplets_are_chosen_from_all_candidates(monkeypatch):
 
     monkeypatch.setattr(member_training.TupletSampler, "hardest", remember)
     X, votes, _ = feature_crowd(3)
-    quick(sampler=True, tuplets__hard_rate=7, batch_size=16, max_epochs=3).fit(X, votes)
+    quick(sampler=True, tuplets__hard_rate=7, batch_size=16, max_epochs=2).fit(X, votes)
     assert asked == [(7 * 16, 16, 16)] * (2 * SMALL["tuplets"].batches_per_epoch)
 
 
@@ -229,16 +231,18 @@ def test_many_classes_and_few_labels():
 
 
 def test_the_name_of_the_paper_gives_the_paper():
-    """One embedding, all three parts, hard targets; `plus` differs, and takes changes."""
-    published = NeuCrowd(max_epochs=1, random_state=0).set_params(tuplets__batches_per_epoch=2)
+    """One embedding, all three parts, hard targets, a search; `plus` differs, and takes changes."""
+    published = NeuCrowd()
     assert (published.members, published.head, published.sampler) == (1, LogisticHead(), True)
     assert (published.safety, published.anchor, published.tuplets.size) == (SafetyAwareSampling(), "weighted", 5)
+    assert (published.search, published.head.grid, published.labels) == (HeldoutSearch(), "decades", "majority-vote")
+    assert (published.activation, published.anchor_space) == ("relu", "embedding")
     ours = NeuCrowd.plus(embedding_size=10, head__skip=False)
-    assert (ours.members, ours.head, ours.sampler) == (5, LogisticHead(soft_targets=True), False)
+    assert (ours.members, ours.head, ours.sampler) == (5, LogisticHead(soft_targets=True, grid="fine"), False)
     assert (ours.embedding_size, ours.patience, ours.labels) == (10, 5, registry.DEFAULT)
+    assert (ours.activation, ours.search, ours.warm_up) == ("tanh", None, 1)
     X, votes, _ = feature_crowd(2)
-    assert published.fit_transform(X, votes).shape == (votes.n_items, 32)
-    moved = NeuCrowd(optimizer="adadelta", activation="sigmoid", **SMALL).fit_transform(X, votes)
+    moved = NeuCrowd(**SMALL | {"activation": "sigmoid"}, optimizer="adadelta").fit_transform(X, votes)
     assert np.all((moved > 0) & (moved < 1))
 
 
@@ -269,6 +273,10 @@ def test_a_saved_model_embeds_and_predicts_the_same(tmp_path):
         {"confidence__kind": "mle"},
         {"tuplets__hard_rate": 2},
         {"optimizer": "adadelta"},
+        {"warm_up": 0},
+        {"anchor_space": "features"},
+        {"activation": "relu"},
+        {"activation": "sigmoid"},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -297,7 +305,7 @@ def test_neighbours_pool_and_optimizer_by_default(monkeypatch):
     monkeypatch.setattr(member_training, "safe_items", safe)
     monkeypatch.setattr(member_training, "choose_pool", pool)
     X, votes, _ = feature_crowd(2)
-    quick(batch_size=26, tuplets__size=7, max_epochs=2).fit(X, votes)
+    quick(batch_size=26, tuplets__size=7, max_epochs=1).fit(X, votes)
     assert asked == [5, 7, 5]  # once in training, and once for safe_
     made = []
     original = torch.optim.Adadelta

@@ -46,17 +46,18 @@ def test_each_member_holds_out_items_of_its_own(training_sets):
 def test_held_out_labels_do_not_change_the_member(training_sets):
     """Other labels there change the held-out log-likelihood, and not the network of that member."""
     X, votes, _ = feature_crowd(3, n_items=60, accuracy=0.7)
-    one = quick(members=3, patience=3, max_epochs=1).fit(X, votes)
+    settings = {"members": 3, "patience": 3, "max_epochs": 1, "safety": None}
+    one = quick(**settings).fit(X, votes)
     away = np.isin(votes.item, training_sets[1].context.heldout.item)
     label = np.where(away, (votes.label + 1) % 3, votes.label)
     ids = {"item_ids": votes.item_ids, "worker_ids": votes.worker_ids, "classes": votes.classes}
-    other = quick(members=3, patience=3, max_epochs=1).fit(X, Annotations(votes.item, votes.worker, label, **ids))
+    other = quick(**settings).fit(X, Annotations(votes.item, votes.worker, label, **ids))
     same = [
         all(torch.equal(a, b) for a, b in zip(mine.inputs.embedder.parameters(), theirs.inputs.embedder.parameters()))
         for mine, theirs in zip(one.module_.networks, other.module_.networks)
     ]
     assert same[1] and not same[0] and not same[2]
-    assert one.history_[0]["heldout"] != other.history_[0]["heldout"]
+    assert one.history_[-1]["heldout"] != other.history_[-1]["heldout"]
 
 
 def test_a_single_member_holds_out_whole_items():
@@ -66,13 +67,13 @@ def test_a_single_member_holds_out_whole_items():
     kept, left = model._hold_out(check_training_data(model, X, votes, None), 0.2, np.random.default_rng(0))
     assert np.count_nonzero(left.n_labels) == 12 and np.count_nonzero(kept.n_labels) == 48
     assert not np.any((left.n_labels > 0) & (kept.n_labels > 0))
-    assert "heldout" in model.fit(X, votes).history_[0]
+    assert "heldout" in model.fit(X, votes).history_[1]
 
 
 def test_few_items_are_not_held_out():
     """Where folds would have fewer than five items, all members train on all of them."""
     X, votes, _ = feature_crowd(2, n_items=12)
-    assert "heldout" not in quick(members=4, patience=3, max_epochs=2).fit(X, votes).history_[0]
+    assert "heldout" not in quick(members=4, patience=3, max_epochs=2).fit(X, votes).history_[-1]
 
 
 def test_the_embedding_is_divided_among_the_members():
@@ -114,7 +115,7 @@ def test_nothing_is_held_out_without_early_stopping(change, training_sets):
     """All members then train on all items."""
     X, votes, _ = feature_crowd(3, n_items=60)
     model = quick(**{"members": 2, "patience": 3, "max_epochs": 2} | change).fit(X, votes)
-    assert "heldout" not in model.history_[0]
+    assert "heldout" not in model.history_[-1]
     assert [len(training_set.items) for training_set in training_sets] == [60, 60]
 
 
@@ -122,7 +123,7 @@ def test_items_of_known_class_do_not_make_folds():
     """With gold for nearly all items, too few remain to hold any out."""
     X, votes, truth = feature_crowd(3, n_items=60)
     gold = {votes.item_ids[i]: votes.classes[truth[i]] for i in range(57)}
-    assert "heldout" not in quick(members=5, patience=3, max_epochs=2).fit(X, votes, gold).history_[0]
+    assert "heldout" not in quick(members=5, patience=3, max_epochs=2).fit(X, votes, gold).history_[-1]
 
 
 def test_early_stopping_uses_every_held_out_label_once(training_sets):
@@ -135,7 +136,7 @@ def test_early_stopping_uses_every_held_out_label_once(training_sets):
         training_set.heldout_log_likelihood(n.inputs.embedder)
         for training_set, n in zip(training_sets, model.module_.networks)
     ]
-    assert model.history_[0]["heldout"] == pytest.approx(np.average(found, weights=sizes), rel=1e-9)
+    assert model.history_[1]["heldout"] == pytest.approx(np.average(found, weights=sizes), rel=1e-9)
 
 
 @pytest.mark.parametrize("members", [1, 3])
@@ -143,7 +144,7 @@ def test_held_out_items_choose_c(members, training_sets, monkeypatch):
     """By the items that each member held out; without any, by five-fold cross-validation."""
     seen = []
     original = ensemble.choose_C
-    monkeypatch.setattr(ensemble, "choose_C", lambda s, target: seen.append(s) or original(s, target))
+    monkeypatch.setattr(ensemble, "choose_C", lambda s, *others: seen.append(s) or original(s, *others))
     X, votes, _ = feature_crowd(3, n_items=60)
     quick(members=members, patience=3, max_epochs=1, validation=0.2).fit(X, votes)
     heldout = [set(split.test.tolist()) for split in seen[0]]

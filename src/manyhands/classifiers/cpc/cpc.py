@@ -21,6 +21,7 @@ from manyhands.classifiers.cpc.worker_regressions import Nodes, labels_by_node
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.em.kernels import Array
+from manyhands.exceptions import ParameterError
 from manyhands.features import Rows
 from manyhands.heldout import class_shares, hold_out, predictive_log_likelihood, worker_confusions
 from manyhands.linear.one_vs_rest import one_vs_rest_proba
@@ -41,8 +42,9 @@ class CPC(CrowdClassifier):
     Parameters
     ----------
     mu : float or None, default=None
-        Strength of the fusion penalty: 0 leaves the classifiers independent, a large value makes all equal. None starts
-        with the value that makes all equal, and quarters it until the held-out log-likelihood is clearly lower.
+        Strength of the fusion penalty: 0 leaves the classifiers independent, so that the target learns from gold alone
+        and there must be some; a large value makes all equal. None starts with the value that makes all equal, and
+        quarters it until the held-out log-likelihood is clearly lower.
     eta : float, default=1.0
         L2 penalty of the target.
     edges : {"auto", "all", "nearest", "target"}, default="auto"
@@ -137,6 +139,11 @@ class CPC(CrowdClassifier):
 
     def _learn(self, context: TrainingContext) -> FitResult:
         data = context.data
+        if self.mu == 0 and (data.gold is None or not (data.gold >= 0).any()):
+            raise ParameterError(
+                "With mu=0 no worker's labels reach the target classifier, which has nothing to learn from without "
+                "gold: set mu above 0, leave it at None (chosen by held-out labels), or give gold."
+            )
         standard = standardise_and_rotate(data.rows)
         share = 1.0 if self.mu is not None else self._choose_share(data, standard)
         nodes, graph = self._problem(data, data.annotations, standard.X, standard.shift)

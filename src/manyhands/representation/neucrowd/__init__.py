@@ -9,12 +9,16 @@ Neural sampling network for representation learning with crowdsourced labels:
 5. `member_training`    the robust anchor, the tuplet loss, and the epochs in which both networks train
 6. `linear_head`        logistic regression on the embedding, with C chosen on held-out items
 7. `ensemble`           several embeddings side by side, each with held-out items of its own (ours, for `plus`)
-8. `neucrowd`           the estimator `NeuCrowd`, and `NeuCrowd.plus()` with what works better than the paper
+8. `setting_fit`        steps 1 to 7 for one setting of the hyper-parameters
+9. `neucrowd`           the estimator `NeuCrowd`, which searches settings by held-out items, and `NeuCrowd.plus()`
    `plus_settings`      the parameters of `NeuCrowd.plus()`
-9. `options`            its groups: `Tuplets`, `LabelConfidence`, `SafetyAwareSampling`, `TupletLoss`, `LogisticHead`
+10. `options`           its groups: `Tuplets`, `LabelConfidence`, `SafetyAwareSampling`, `TupletLoss`, `LogisticHead`,
+                        `HeldoutSearch`
+11. `heldout_regression` the same search for the other representation learners, so that tables compare like with like
 """
 
 from manyhands.representation.neucrowd.options import (
+    HeldoutSearch,
     LabelConfidence,
     LogisticHead,
     SafetyAwareSampling,
@@ -22,4 +26,4 @@ from manyhands.representation.neucrowd.options import (
     Tuplets,
 )
 
-__all__ = ["LabelConfidence", "LogisticHead", "SafetyAwareSampling", "TupletLoss", "Tuplets"]
+__all__ = ["HeldoutSearch", "LabelConfidence", "LogisticHead", "SafetyAwareSampling", "TupletLoss", "Tuplets"]

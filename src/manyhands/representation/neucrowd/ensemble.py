@@ -14,6 +14,8 @@ from manyhands.classifiers.training_data import TrainingData
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import split_items
 from manyhands.representation.neucrowd.linear_head import (
+    GRIDS,
+    ChosenC,
     EmbeddingClassifier,
     Split,
     choose_C,
@@ -101,8 +103,13 @@ def member_training_sets(
 
 
 def fit_heads(
-    networks: Sequence[EmbeddingClassifier], members: Sequence[TrainingSet], whole: TrainingSet, *, soft_targets: bool
-) -> float:
+    networks: Sequence[EmbeddingClassifier],
+    members: Sequence[TrainingSet],
+    whole: TrainingSet,
+    *,
+    soft_targets: bool = False,
+    grid: str = "decades",
+) -> ChosenC:
     """Fit the logistic regression of each member to all items.
 
     Parameters
@@ -114,13 +121,15 @@ def fit_heads(
         cross-validation where there are none.
     whole : TrainingSet
         All items and labels.
-    soft_targets : bool
+    soft_targets : bool, default=False
         Whether targets are the aggregator's posterior rather than its most probable class.
+    grid : {"decades", "fine"}, default="decades"
+        Values of C to choose from.
 
     Returns
     -------
-    float
-        The common C.
+    ChosenC
+        The common C, and its held-out log-likelihood.
     """
     posterior = whole.aggregator.posterior_[whole.items]
     target = posterior if soft_targets else np.eye(posterior.shape[1])[whole.target]
@@ -132,7 +141,7 @@ def fit_heads(
             splits += cross_validation_splits(embedding, target, whole.context.rng)
         else:
             splits += [Split(embedding, np.flatnonzero(train), np.flatnonzero(~train))]
-    C = choose_C(splits, target)
+    chosen = choose_C(splits, target, GRIDS[grid])
     for network, embedding in zip(networks, inputs):
-        network.set_head(regressions(embedding, target, (C,))[0])
-    return C
+        network.set_head(regressions(embedding, target, (chosen.C,))[0])
+    return chosen

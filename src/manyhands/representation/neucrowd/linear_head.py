@@ -24,7 +24,10 @@ from manyhands.nn.inference import outputs
 
 Indices = npt.NDArray[np.intp]
 
-CS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+GRIDS = {
+    "decades": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4),
+    "fine": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0),
+}
 _N_FOLDS = 5
 _MAX_ITEMS = 4000  # of a fold: a few thousand items are enough to choose C
 _NEWTON_STEPS = 30  # at most; the regression of one C starts at the solution of the next smaller C
@@ -134,7 +137,22 @@ class Split(NamedTuple):
     test: Indices
 
 
-def choose_C(splits: Sequence[Split], target: Array) -> float:
+class ChosenC(NamedTuple):
+    """The C with the largest held-out log-likelihood.
+
+    Attributes
+    ----------
+    C : float
+        The value.
+    score : float
+        Its mean log-likelihood of the held-out classes.
+    """
+
+    C: float
+    score: float
+
+
+def choose_C(splits: Sequence[Split], target: Array, grid: Sequence[float]) -> ChosenC:
     """Return the C with the largest held-out log-likelihood, summed over all splits.
 
     Parameters
@@ -143,21 +161,25 @@ def choose_C(splits: Sequence[Split], target: Array) -> float:
         Training and held-out items.
     target : ndarray of shape (n_items, n_classes)
         (Soft) classes; rows sum to 1.
+    grid : sequence of float
+        Values of C to choose from, in increasing order.
 
     Returns
     -------
-    float
-        One of `CS`.
+    ChosenC
+        The smallest C of those with the largest log-likelihood.
     """
-    total = np.zeros(len(CS))
+    total, n_heldout = np.zeros(len(grid)), 0
     for embedding, all_train, all_test in splits:
         train, test = _thinned(all_train), _thinned(all_test)
         wanted = target[test]
-        for c, weights in enumerate(regressions(embedding[train], target[train], CS)):
+        n_heldout += len(test)
+        for c, weights in enumerate(regressions(embedding[train], target[train], grid)):
             scores = embedding[test] @ weights[:-1] + weights[-1]
             log_p = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
             total[c] += (wanted * np.maximum(log_p, np.log(1e-6))).sum()
-    return CS[int(np.argmax(total))]
+    best = int(np.argmax(total))
+    return ChosenC(grid[best], float(total[best]) / max(n_heldout, 1))
 
 
 def _thinned(items: Indices) -> Indices:

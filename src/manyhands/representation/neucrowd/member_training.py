@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from manyhands.representation.neucrowd.tuplets import Codes, Mask, Pool, choose_
 from manyhands.representation.training_set import TrainingSet
 
 ANCHORS = ("weighted", "mean", "sum")
+ANCHOR_SPACES = ("embedding", "features")
 
 
 @dataclass(frozen=True)
@@ -36,25 +38,47 @@ class EmbeddingOptions:
         Safety-aware sampling; None draws from all items.
     anchor : {"weighted", "mean", "sum"} or None
         Robust anchor of a mini-batch; None gives each tuplet its own anchor.
+    anchor_space : {"embedding", "features"}
+        What the robust anchor is a mean of: embeddings, or features, whose mean is then embedded.
     loss : TupletLoss
         The loss.
     optimizer : {"adam", "adadelta"}
         The optimizer of both networks.
+    warm_up : int
+        Epochs before safe items and hard tuplets are selected.
     """
 
     tuplets: Tuplets
     confidence: LabelConfidence
     safety: SafetyAwareSampling | None
     anchor: str | None
+    anchor_space: str
     loss: TupletLoss
     optimizer: str
+    warm_up: int
+
+    @classmethod
+    def of(cls, method: Any) -> EmbeddingOptions:
+        """Read the options from the parameters of a NeuCrowd.
+
+        Parameters
+        ----------
+        method : NeuCrowd
+            An estimator that has all these parameters.
+
+        Returns
+        -------
+        EmbeddingOptions
+        """
+        return cls(**{option.name: getattr(method, option.name) for option in fields(cls)})
 
 
 class MemberTraining:
     """Training of one embedding and its sampling network.
 
-    In the first epoch the embedding and the sampling network are untrained: all items are in the pool, and the first
-    candidates are used. Each part of the method can be left out without a change in what the others draw at random.
+    During the warm-up the embedding and the sampling network are hardly trained: all items are in the pool, and the
+    first candidates are used. Each part of the method can be left out without a change in what the others draw at
+    random.
 
     Parameters
     ----------
@@ -75,6 +99,8 @@ class MemberTraining:
         The networks.
     optimizers : dict of str to torch.optim.Optimizer
         Their optimizers.
+    warmed_up : bool
+        Whether safe items and hard tuplets are selected; `train_members` sets it after the warm-up.
     """
 
     def __init__(
@@ -97,7 +123,7 @@ class MemberTraining:
                 self.sampler = new_sampler(size).to(context.device)
             self.optimizers["sampler"] = self._new_optimizer(self.sampler)
         self.modules = {"network": embedder} | ({} if self.sampler is None else {"sampler": self.sampler})
-        self.is_trained = False  # whether there was a step before this epoch
+        self.warmed_up = False
         self.safe_share = 1.0
 
     def __iter__(self) -> Iterator[Codes]:
@@ -109,7 +135,6 @@ class MemberTraining:
             Indices of training items.
         """
         tuplets, batch_size, rng = self.options.tuplets, self.context.options.batch_size, self.context.rng
-        self.is_trained = bool(self.optimizers["embedding"].state)  # also after a resume from a checkpoint
         pool = self._pool()
         anchor_classes = np.resize(rng.permutation(pool.anchor_codes()), tuplets.batches_per_epoch)
         for own in anchor_classes.tolist():
@@ -131,12 +156,13 @@ class MemberTraining:
         """
         batch_size = self.context.options.batch_size
         chosen = candidates[:batch_size]
-        if self.is_trained and self.sampler is not None:
+        if self.warmed_up and self.sampler is not None:
             index, tuplets = _unique_items(candidates)
             chosen = candidates[self.sampler.hardest(self._x(index), tuplets, batch_size)]
         index, tuplets = _unique_items(chosen)
-        x = self._x(index)
-        losses = self._losses(self.embedder(x)[tuplets], self.weight[chosen])
+        x, weight = self._x(index), self.weight[chosen]
+        embedding, anchor = self._embed(x, tuplets[:, 0], weight[:, 0])
+        losses = self._losses(embedding[tuplets], weight, anchor)
         metrics = {"loss": losses.detach().mean()}
         descend(self.optimizers["embedding"], losses.mean())
         if self.sampler is not None:
@@ -144,10 +170,20 @@ class MemberTraining:
             metrics["sampler"] = descend(self.optimizers["sampler"], error)
         return metrics | ({} if self.options.safety is None else {"safe": torch.tensor(self.safe_share)})
 
-    def _losses(self, embedding: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _embed(self, x: torch.Tensor, anchors: Codes, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Embeddings of rows and, if it is a mean of features, of the robust anchor of these rows and confidences."""
+        if self.options.anchor is None or self.options.anchor_space == "embedding":
+            return self.embedder(x), None
+        mixed = robust_anchor(x[anchors].flatten(1), weight, self.options.anchor).view(1, *x.shape[1:])
+        both = self.embedder(torch.cat([x, mixed]))  # together, since batch normalisation needs several rows
+        return both[:-1], both[-1]
+
+    def _losses(self, embedding: torch.Tensor, weight: torch.Tensor, anchor: torch.Tensor | None) -> torch.Tensor:
         """Loss of each tuplet, given embeddings (n_tuplets, size, embedding_size) and confidences of their items."""
-        loss, anchor = self.options.loss, embedding[:, :1]
-        if self.options.anchor is not None:
+        loss = self.options.loss
+        if self.options.anchor is None:
+            anchor = embedding[:, :1]
+        elif anchor is None:
             anchor = robust_anchor(embedding[:, 0], weight[:, 0], self.options.anchor)
         similarity = loss.offset - safe_sqrt((embedding[:, 1:] - anchor).square().sum(2))
         return tuplet_losses(similarity, weight[:, 1:], loss.scale, inside=loss.weighting == "inside")
@@ -155,7 +191,7 @@ class MemberTraining:
     def _pool(self) -> Pool:
         """Pool of this epoch: all items, or with safety-aware sampling the safe items and a share of the others."""
         code, safety = self.training_set.batches.code, self.options.safety
-        if safety is None or not self.is_trained:
+        if safety is None or not self.warmed_up:
             return Pool.of(code, np.ones(len(code), bool))
         safe = safe_in_embedding(safety, self.training_set, self.embedder, self.confidence)
         self.safe_share = float(safe.mean())
@@ -175,6 +211,8 @@ class MemberTraining:
 
 def train_members(members: Sequence[MemberTraining]) -> History:
     """Train all members in one loop, which stops at the best mean held-out log-likelihood of all of them.
+
+    Epochs of the warm-up are not candidates for the best one: all parts of the method would be without effect there.
 
     Parameters
     ----------
@@ -199,7 +237,13 @@ def train_members(members: Sequence[MemberTraining]) -> History:
         found = [member.training_set.heldout_log_likelihood(member.embedder) for member in members]
         return float(np.average(found, weights=sizes))
 
-    return members[0].context.train(step, modules, optimizers, evaluate=evaluate, batches=_ParallelBatches(members))
+    context, batches, warm_up = members[0].context, _ParallelBatches(members), members[0].options.warm_up
+    history: History = []
+    if warm_up:
+        history += context.train(step, modules, optimizers, batches=batches, max_epochs=warm_up, name="warm-up")
+    for member in members:
+        member.warmed_up = True
+    return history + context.train(step, modules, optimizers, evaluate=evaluate, batches=batches)
 
 
 class _ParallelBatches:

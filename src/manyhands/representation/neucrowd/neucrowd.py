@@ -6,10 +6,11 @@ Every epoch, two networks train in one loop:
     2. candidates: many tuplets (anchor, positive, n - 2 negatives) from the pool, with anchors of one class
     3. hard tuplets: those with the largest losses predicted by the sampling network
     4. loss(T) = -log softmax_j(eta A_j (C - |F(e_j) - a|))[positive],  a = sum_i A_i F(e_i) / sum_i A_i of the anchors
-    5. a step of the embedding F on the mean loss and lambda |W|^2, one of the sampling network toward the losses
+    5. a step of the embedding F on the mean loss, one of the sampling network toward the losses
 
 Classes are an aggregator's, A is the confidence in them (`label_confidence`); eta is `loss.scale`, C `loss.offset`.
-Steps 1 and 3 start with the second epoch. Logistic regression on the embedding classifies.
+Steps 1 and 3 start after the warm-up. Logistic regression on the embedding classifies; held-out items choose its C, the
+learning rate, eta, the embedding size and the weight decay.
 """
 
 from __future__ import annotations
@@ -25,27 +26,21 @@ import numpy as np
 from torch import nn
 
 from manyhands.annotations import Annotations
-from manyhands.classifiers.base import CrowdClassifier
+from manyhands.classifiers.network import context_for
 from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
-from manyhands.em.kernels import Array
 from manyhands.nn.backbones import Ensemble
 from manyhands.options import Options
 from manyhands.randomness import Seed
-from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, embed
-from manyhands.representation.label_confidence import label_confidence
+from manyhands.representation.base import REPRESENTATION_CONSTRAINTS
+from manyhands.representation.neucrowd.embedding_classifier import EmbeddingCrowdClassifier
 from manyhands.representation.neucrowd.embedding_network import ACTIVATIONS, new_embedder, new_network
-from manyhands.representation.neucrowd.ensemble import fit_heads, item_folds, member_sizes, member_training_sets
+from manyhands.representation.neucrowd.ensemble import item_folds, member_sizes
 from manyhands.representation.neucrowd.linear_head import EmbeddingClassifier, HeadInput
-from manyhands.representation.neucrowd.member_training import (
-    ANCHORS,
-    EmbeddingOptions,
-    MemberTraining,
-    safe_shares,
-    train_members,
-)
+from manyhands.representation.neucrowd.member_training import ANCHOR_SPACES, ANCHORS, EmbeddingOptions
 from manyhands.representation.neucrowd.options import (
+    HeldoutSearch,
     LabelConfidence,
     LogisticHead,
     SafetyAwareSampling,
@@ -54,25 +49,28 @@ from manyhands.representation.neucrowd.options import (
 )
 from manyhands.representation.neucrowd.plus_settings import PLUS
 from manyhands.representation.neucrowd.sampler import TupletSampler
-from manyhands.representation.training_set import TrainingSet
+from manyhands.representation.neucrowd.setting_fit import Setting, fit_setting
 from manyhands.validation import Boolean, Constraint, Number, OneOf
 
 
-class NeuCrowd(CrowdClassifier):
+class NeuCrowd(EmbeddingCrowdClassifier):
     """Embedding learned from tuplets of safe items weighted by confidence, and logistic regression on it.
 
     It is a representation learner and a classifier: `transform` returns the embedding, and `predict` the class by a
     logistic regression on it, fitted to the aggregator's classes, with C chosen by held-out log-likelihood.
 
-    ``NeuCrowd()`` is the published method as far as it is specified: one embedding of 32 numbers, safety-aware
-    sampling, a robust anchor, hard tuplets selected by a sampling network, classes by majority vote. Adam and tanh
-    replace Adadelta and sigmoids, which need many times as many steps, and an epoch has five mini-batches, not 234 as
-    in the paper's code: the best embedding is reached within a hundred steps, and two parts start with epoch two.
+    ``NeuCrowd()`` is the published method: one embedding, safety-aware sampling, a robust anchor, hard tuplets selected
+    by a sampling network, classes by majority vote, and hyper-parameters chosen on held-out items. Where the paper is
+    silent or cannot be followed: it names no activation and its code has sigmoids; ReLU is the default, because the
+    other representation learners have it too, and tables compare all three. Its anchor F(sum_i A_i x_i) mixes features
+    without normalisation, which takes F far from all items; the default is the weighted mean of embeddings, close to
+    its code (`anchor`, `anchor_space`). Adam replaces Adadelta, and an epoch has five mini-batches rather than 234 as
+    in its code: the best embedding is reached within a hundred steps. Validation items have labels of the crowd only.
 
     `NeuCrowd.plus()` (registry name "neucrowd-plus") changes what helped in our comparisons on a few hundred items:
-    there is no sampling network, since hard tuplets improved nothing; five smaller embeddings form an ensemble, whose
-    held-out items decide when to stop; the regression also uses the features, and learns the aggregator's posterior;
-    classes come from the default aggregator rather than the majority vote.
+    there is no sampling network and no search; five smaller embeddings with tanh form an ensemble, whose held-out items
+    decide when to stop; the regression also uses the features, and learns the aggregator's posterior; classes come
+    from the default aggregator rather than the majority vote.
 
     Use it for a few hundred labelled items; with thousands, `CrowdLayer` is simpler and usually as good.
 
@@ -96,15 +94,25 @@ class NeuCrowd(CrowdClassifier):
         once; early stopping and C are decided by what is held out. Predictions are the means of the members'.
     head : LogisticHead, default=LogisticHead()
         Logistic regression on the embedding.
-    activation : {"tanh", "sigmoid", "relu"}, default="tanh"
-        "tanh" or "sigmoid" after every layer of a perceptron and after the embedding, or "relu" after all layers but
-        the last.
+    search : HeldoutSearch or None, default=HeldoutSearch()
+        Settings of learning rate, `loss.scale`, embedding size and weight decay to choose from: each is trained, and
+        the one whose regression has the highest log-likelihood on held-out items is kept. None, or a fit without
+        held-out items, uses the parameters as given.
+    anchor_space : {"embedding", "features"}, default="embedding"
+        What the robust anchor is a mean of: embeddings as in the paper's code, or features as printed, F(sum A x).
+    warm_up : int, default=5
+        Epochs in which all items are drawn and no hard tuplets are selected. The paper has none; in its code they are
+        one epoch of 234 steps, more than the whole training here. On Syn1, five epochs are the first after which
+        held-out labels are predicted better than by class shares; the best epoch is between 7 and 13.
+    activation : {"relu", "tanh", "sigmoid"}, default="relu"
+        "relu" after all layers but the last, or "tanh" or "sigmoid" after every layer of a perceptron and after the
+        embedding.
     optimizer : {"adam", "adadelta"}, default="adam"
         Optimizer of both networks.
     labels : str or Aggregator, default="majority-vote"
         The aggregator that gives items their classes, by its registry name or as an instance.
     embedding_size : int, default=32
-        Size of an embedding, divided among the members.
+        Size of the embedding, divided among the members.
     backbone : {"mlp", "convnet"} or callable, default="mlp"
         Network from features to embeddings: a multi-layer perceptron, a small convolutional network, or a function
         (n_features or row shape, embedding_size) -> torch.nn.Module.
@@ -121,8 +129,8 @@ class NeuCrowd(CrowdClassifier):
     batch_size : int, default=256
         Tuplets per mini-batch.
     max_epochs : int, default=180
-        Maximal number of epochs.
-    patience : int or None, default=30
+        Maximal number of epochs after the warm-up.
+    patience : int or None, default=15
         Early stopping: epochs without a higher held-out log-likelihood before training stops; None trains for
         `max_epochs`.
     validation : float, default=0.2
@@ -143,6 +151,10 @@ class NeuCrowd(CrowdClassifier):
         Share of the members in whose embedding an item is safe; 0 for items that were not trained on.
     C_ : float
         C of the logistic regression, on inputs of total variance 1.
+    best_setting_ : int
+        Number of the setting that was chosen, from 0.
+    setting_ : dict of str to float
+        Parameters that differ in it from those given, by name. Not kept by `save`.
     samplers_ : list of TupletSampler
         The sampling networks; empty without them. Not kept by `save`.
     aggregator_ : Aggregator
@@ -192,6 +204,9 @@ class NeuCrowd(CrowdClassifier):
         "loss": Options(TupletLoss),
         "members": Number(whole=True, least=1, most=1000),
         "head": Options(LogisticHead),
+        "search": Options(HeldoutSearch, optional=True),
+        "anchor_space": OneOf(ANCHOR_SPACES),
+        "warm_up": Number(whole=True, least=0),
         "activation": OneOf(tuple(ACTIVATIONS)),
         "optimizer": OneOf(("adam", "adadelta")),
     }
@@ -207,7 +222,10 @@ class NeuCrowd(CrowdClassifier):
         members: int = 1,
         head: LogisticHead = LogisticHead(),
         *,
-        activation: str = "tanh",
+        search: HeldoutSearch | None = HeldoutSearch(),
+        anchor_space: str = "embedding",
+        warm_up: int = 5,
+        activation: str = "relu",
         optimizer: str = "adam",
         labels: Any = "majority-vote",
         embedding_size: int = 32,
@@ -219,7 +237,7 @@ class NeuCrowd(CrowdClassifier):
         weight_decay: float = 8e-3,
         batch_size: int = 256,
         max_epochs: int = 180,
-        patience: int | None = 30,
+        patience: int | None = 15,
         validation: float = 0.2,
         device: str = "cpu",
         checkpoint: str | Path | None = None,
@@ -233,6 +251,9 @@ class NeuCrowd(CrowdClassifier):
         self.loss = loss
         self.members = members
         self.head = head
+        self.search = search
+        self.anchor_space = anchor_space
+        self.warm_up = warm_up
         self.activation = activation
         self.optimizer = optimizer
         self.labels = labels
@@ -266,61 +287,42 @@ class NeuCrowd(CrowdClassifier):
         """
         return cls(**PLUS).set_params(**changes)
 
-    def transform(self, X: Any) -> Array:
-        """Return the embedding of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, ...)
-            Features, of the same shape per row as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, embedding_size)
-        """
-        self._check_fitted()
-        return embed(self, [network.inputs.embedder for network in self.module_.networks], self.embedding_size, X)
-
-    def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
-        """Learn an embedding, and return that of each training row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
-        annotations : Annotations
-            The crowd's labels.
-        gold : mapping of item id to class, default=None
-            Known classes of some items.
-
-        Returns
-        -------
-        ndarray of shape (n_items, embedding_size)
-        """
-        return self.fit(X, annotations, gold).transform(X)
-
     def _learn(self, context: TrainingContext) -> FitResult:
-        module: Any = context.network()  # a mean of `EmbeddingClassifier`
-        embedders = [network.inputs.embedder for network in module.networks]
-        holds_out = self._uses_heldout() and self.validation > 0
-        training_sets = member_training_sets(context, self.labels, self.members, holds_out=holds_out)
-        options = EmbeddingOptions(self.tuplets, self.confidence, self.safety, self.anchor, self.loss, self.optimizer)
+        settings = self._settings()
+        if self.members == 1 and context.heldout is None:
+            settings = settings[:1]  # there is nothing to choose by
+        fits = []
+        for n, setting in enumerate(settings):
+            model = self._changed(setting)
+            own = context_for(model, context, f"setting {n} " if len(settings) > 1 else "")
+            fits.append(fit_setting(model._setting(own), own))
+        best = int(np.argmax([fit.score for fit in fits]))
+        result = fits[best].result
+        return replace(result, results={**result.results, "best_setting_": best, "setting_": settings[best]})
+
+    def _setting(self, context: TrainingContext) -> Setting:
+        """Parameters of one setting, for the rows of this context."""
         new_sampler = partial(self._new_sampler, context.data.rows.shape) if self.sampler else None
-        members = [
-            MemberTraining(options, training_set, embedder, size, new_sampler)
-            for training_set, embedder, size in zip(training_sets, embedders, self._sizes())
-        ]
-        history = train_members(members)
-        whole = TrainingSet(replace(context, annotations=context.data.annotations, heldout=None), self.labels)
-        confidence = label_confidence(whole, self.confidence.kind, shrink=self.confidence.shrink)
-        results = {
-            "aggregator_": whole.aggregator,
-            "confidence_": confidence,
-            "safe_": safe_shares(self.safety or SafetyAwareSampling(), whole, embedders, confidence),
-            "C_": fit_heads(module.networks, training_sets, whole, soft_targets=self.head.soft_targets),
-            "samplers_": [member.sampler for member in members if member.sampler is not None],
-        }
-        return FitResult(module, history, whole.aggregator.posterior_, results, whole.aggregator.notes_)
+        holds_out = self._uses_heldout() and self.validation > 0
+        return Setting(self.labels, self._sizes(), EmbeddingOptions.of(self), self.head, new_sampler, holds_out)
+
+    def _settings(self) -> list[dict[str, float]]:
+        """The settings to choose from, as changes of parameters."""
+        if self.search is None:
+            return [{}]
+        return self.search.settings(self.learning_rate, self.loss.scale, self.embedding_size, self.weight_decay)
+
+    def _changed(self, setting: Mapping[str, float]) -> NeuCrowd:
+        """A new estimator with these parameters changed, and without a search of its own."""
+        given = {**self.get_params(deep=False), "search": None}
+        return type(self)(**given).set_params(**setting)
+
+    def _selected(self) -> NeuCrowd:
+        """An estimator with the parameters of the setting that was chosen."""
+        return self._changed(self._settings()[getattr(self, "best_setting_", 0)])
+
+    def _uses_heldout(self) -> bool:
+        return self.patience is not None or self.search is not None
 
     def _hold_out(
         self, data: TrainingData, share: float, rng: np.random.Generator
@@ -331,10 +333,10 @@ class NeuCrowd(CrowdClassifier):
         return item_folds(data, max(round(1 / share), 2), rng)[0]
 
     def _new_module(self, row_shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        n_features = math.prod(row_shape) if self.head.skip else 0
+        n_features, sizes = math.prod(row_shape) if self.head.skip else 0, self._selected()._sizes()
         embedder = partial(new_embedder, NetworkOptions.of(self), self.activation, row_shape)
-        inputs = [HeadInput(embedder(size), n_features) for size in self._sizes()]
-        return Ensemble([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, self._sizes())])
+        inputs = [HeadInput(embedder(size), n_features) for size in sizes]
+        return Ensemble([EmbeddingClassifier(own, size, n_classes) for own, size in zip(inputs, sizes)])
 
     def _new_sampler(self, row_shape: tuple[int, ...], size: int) -> TupletSampler:
         network = new_network(NetworkOptions.of(self), self.activation, row_shape, size, dropout=0.0)

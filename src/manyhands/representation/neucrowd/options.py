@@ -126,9 +126,87 @@ class LogisticHead(OptionGroup):
     skip : bool, default=False
         Skip connection: whether the regression also uses the features, scaled to the variance of the embedding. They
         are then held as a dense array of items x features for every member, sparse features too.
+    grid : {"decades", "fine"}, default="decades"
+        Values of C to choose from: 1e-4, 1e-3, ..., 1e4 as in the paper, or 0.1, 0.3, 1, ..., 300.
     """
 
     soft_targets: bool = False
     skip: bool = False
+    grid: str = "decades"
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"soft_targets": Boolean(), "skip": Boolean()}
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "soft_targets": Boolean(),
+        "skip": Boolean(),
+        "grid": OneOf(("decades", "fine")),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class HeldoutSearch(OptionGroup):
+    """Options of the search of settings: each of four is trained, and held-out items decide.
+
+    The settings are: the parameters as given; another learning rate; another `loss.scale` (eta); another embedding
+    size together with another weight decay, since a larger embedding needs more of it. Each option is the factor by
+    which a parameter is multiplied. The paper searches these four parameters and does not print its grid; with the
+    defaults of `NeuCrowd` the factors give values that its code has: eta 2 and 5, 32 and 64 dimensions, and an L2
+    penalty of 0.008 and 0.02 (2 and 5 for the sum over 256 tuplets).
+
+    Parameters
+    ----------
+    learning_rate : float, default=2.0
+        Factor of the learning rate, in the second setting.
+    scale : float, default=2.5
+        Factor of `loss.scale`, in the third setting.
+    embedding_size : int, default=2
+        Factor of the embedding size, in the fourth setting.
+    weight_decay : float, default=2.5
+        Factor of the weight decay, in the fourth setting.
+    """
+
+    learning_rate: float = 2.0
+    scale: float = 2.5
+    embedding_size: int = 2
+    weight_decay: float = 2.5
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "learning_rate": Number(above=0),
+        "scale": Number(above=0),
+        "embedding_size": Number(whole=True, least=1),
+        "weight_decay": Number(least=0),
+    }
+
+    def settings(
+        self, learning_rate: float, scale: float, embedding_size: int, weight_decay: float
+    ) -> list[dict[str, float]]:
+        """Return the four settings, as changes of parameters.
+
+        Parameters
+        ----------
+        learning_rate : float
+            Learning rate as given.
+        scale : float
+            `loss.scale` as given.
+        embedding_size : int
+            Embedding size as given.
+        weight_decay : float
+            Weight decay as given.
+
+        Returns
+        -------
+        list of dict of str to float
+            Parameters of `NeuCrowd` by name; the first is empty.
+
+        Examples
+        --------
+        >>> HeldoutSearch().settings(0.001, 2.0, 32, 0.008)[1:3]
+        [{'learning_rate': 0.002}, {'loss__scale': 5.0}]
+        """
+        return [
+            {},
+            {"learning_rate": self.learning_rate * learning_rate},
+            {"loss__scale": self.scale * scale},
+            {
+                "embedding_size": self.embedding_size * embedding_size,
+                "weight_decay": self.weight_decay * weight_decay,
+            },
+        ]

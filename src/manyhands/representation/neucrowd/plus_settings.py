@@ -10,12 +10,15 @@ from manyhands.representation.neucrowd.options import LogisticHead
 PLUS: dict[str, Any] = {
     "sampler": False,
     "members": 5,
-    "head": LogisticHead(soft_targets=True, skip=True),
+    "head": LogisticHead(soft_targets=True, skip=True, grid="fine"),
+    "search": None,
+    "activation": "tanh",
+    "warm_up": 1,
     "labels": registry.DEFAULT,
     "embedding_size": 160,
     "learning_rate": 3e-3,
     "batch_size": 64,
-    "max_epochs": 30,
+    "max_epochs": 29,
     "patience": 5,
     "validation": 0.1,
 }
