@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import manyhands as mh
 from manyhands.cli.app import run
 from manyhands.cli.training_options import parse_settings
 from manyhands.exceptions import ParameterError
@@ -141,3 +142,14 @@ def test_features_are_standardised_by_default(job, capsys):
     assert json.loads((job / "model" / "features.json").read_text())["scale"] is None
     assert train("--force", "--no-standardise", "--json") == 0
     assert json.loads(capsys.readouterr().out)["standardised"] is False
+
+
+def test_parameters_of_a_wrapped_classifier(job, capsys):
+    """`classifier__name`, with the types of the classifier that is named; others are refused with their names."""
+    wrap = ["-m", "prior-adjusted", "--set", "classifier=two-stage", "--set", "prior=3,1"]
+    more = ["--set", "classifier__classifier=logistic-regression", "--set", "classifier__soft=true"]
+    assert train("--json", method=[*wrap, *more]) == 0
+    model = mh.load_model("model")
+    assert model.classifier_.soft is True and model.prior == (3, 1)
+    sentence = "prior-adjusted has no parameter 'classifier__depth'"
+    fails(capsys, 2, sentence, *arguments("X.npz", method=[*wrap, "--set", "classifier__depth=3"]))

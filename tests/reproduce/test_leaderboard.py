@@ -34,8 +34,8 @@ def test_every_method_and_every_set_is_there():
     assert all((row.then is not None) == (row.method not in classifies) for row in learners.rows)
     without = {"usps", "gas_drift", "neucrowd_hotel", "neucrowd_syn_valid_only"}  # no workers
     without |= {"agg/anesthesia", "agg/caries"}  # no truth
-    loaded = [dataset.load for table in (learners, aggregators) for dataset in table.datasets]
-    assert sorted(loaded) == sorted(set(datasets.names()) - without)
+    assert {dataset.load for dataset in aggregators.datasets} == set(datasets.names()) - without
+    assert {dataset.load for dataset in learners.datasets} < {dataset.load for dataset in aggregators.datasets}
     assert all(dataset.features == "standardised" for dataset in learners.datasets)
     names = [row.name for row in learners.rows]
     assert len(names) == len(set(names))
@@ -99,9 +99,10 @@ def test_names_choose_among_both_tables():
     assert only.name == "leaderboard/aggregators"
     assert [one.name for one in (*only.datasets, *only.rows)] == ["bluebirds", "kos"]
     assert leaderboard.wanted([]) == list(leaderboard.tables())
-    assert [table.name for table in leaderboard.wanted(["labelme"])] == ["leaderboard/learners"]
-    with pytest.raises(ParameterError, match="None of the methods among labelme, kos is measured"):
-        leaderboard.wanted(["labelme", "kos"])
+    assert [table.name for table in leaderboard.wanted(["bluebirds"])] == ["leaderboard/aggregators"]
+    assert [table.name for table in leaderboard.wanted(["labelme"])] == [table.name for table in leaderboard.tables()]
+    with pytest.raises(ParameterError, match="None of the methods among bluebirds, aggnet is measured"):
+        leaderboard.wanted(["bluebirds", "aggnet"])
     with pytest.raises(ParameterError, match="no data set and no method 'parrots'"):
         leaderboard.wanted(["labelme", "parrots"])
 

@@ -14,7 +14,7 @@ from manyhands.reproduce.pictures import Picture
 from manyhands.reproduce.plot_style import limits
 from manyhands.reproduce.plots import to_svg
 from manyhands.reproduce.tables import Published
-from measuring import CROWD, SKENE, VOTE, made_up, small_table
+from measuring import CROWD, FOLDED, LINEAR, SKENE, VOTE, made_up, small_table
 
 SETS = [replace(CROWD, name=f"{share:.0%} gone", remove=share) for share in (0.0, 0.2, 0.4)]
 OVER = [replace(VOTE, published={d.name: Published(85.0) for d in SETS}), SKENE]
@@ -97,6 +97,14 @@ def test_a_table_of_methods_is_read_from_the_top():
     left, right = axis.get_xlim()
     assert 75 < left < 83 and 95 < right <= 100.5
     assert "95% interval over seeds" in axis.get_xlabel()
+
+
+def test_intervals_over_folds_are_wider():
+    """Their training items overlap: the variance of the mean is 1/n + 1/(folds - 1) times that of the values."""
+    table = small_table([LINEAR], [FOLDED], seeds=3)
+    shown = pages.page(table, cells_of(table), made_up(table, {("folded", "linear"): [0.84, 0.85, 0.86]}), "")
+    assert shown["entries"][0]["interval"] == pytest.approx(4.302653 * (1 / 3 + 1 / 4) ** 0.5, abs=1e-4)
+    assert page_of(small_table())["entries"][0]["interval"] is None  # two seeds
 
 
 def test_many_methods_make_a_high_figure():

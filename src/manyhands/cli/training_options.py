@@ -48,7 +48,7 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
 
     A text becomes the first of None, bool, int, float, tuple of numbers and str that the parameter allows.
     ``method.name=value`` is for one of the methods and takes precedence; ``group__name=value`` sets a parameter of a
-    group of options.
+    group of options, ``classifier__name=value`` one of the classifier that another one wraps.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
     """
     found: dict[str, dict[str, Any]] = {method: {} for method in methods}
     parsed = [_split(setting, methods) for setting in settings]
-    constraints = {method: _constraints(method) for method in methods} if parsed else {}
+    constraints = {method: _constraints(method, parsed) for method in methods} if parsed else {}
     for method, name, text in sorted(parsed, key=lambda setting: setting[0] is not None):
         among = methods if method is None else [method]
         having = [one for one in among if name in constraints[one]]
@@ -90,12 +90,16 @@ def parse_settings(methods: Sequence[str], settings: Sequence[str]) -> dict[str,
     return found
 
 
-def _constraints(method: str) -> dict[str, Constraint]:
-    """Return the constraint of every parameter, those of groups of options as ``group__name``."""
+def _constraints(method: str, parsed: Sequence[tuple[str | None, str, str]]) -> dict[str, Constraint]:
+    """Return the constraint of every parameter; those of option groups and of a nested classifier as ``name__own``."""
     estimator = registry.create(method)
     found: dict[str, Constraint] = dict(type(estimator)._constraints)
     for group, value in estimator.get_params(deep=False).items():
         own = getattr(type(value), "_constraints", {})
+        if group == "classifier" and isinstance(value, str):  # the name of a classifier, which may be set here too
+            named = [text for whose, name, text in parsed if name == group and whose in (None, method)]
+            inner = named[-1] if named else value
+            own = registry.get(inner)._constraints if inner in registry.names("classifier") else {}
         found |= {f"{group}__{name}": constraint for name, constraint in own.items()}
     return found
 

@@ -74,7 +74,9 @@ def test_what_is_missing(table):
     hint = r"\(worker= in Python\)\. If each worker has a column, name them all: --worker ann,bob\."
     with pytest.raises(AnnotationError, match=hint):
         read_export(table("item,tag,label"))
-    with pytest.raises(AnnotationError, match=r"--item COLUMN \(item= in Python\)\. If each worker has a column"):
+    with pytest.raises(
+        AnnotationError, match=r"--item COLUMN --worker COLUMN --label COLUMN .*If each worker has a column"
+    ):
         read_export(table("thing,tag,tig"))
     with pytest.raises(AnnotationError, match=r"--label COLUMN \(label= in Python\)\.$"):
         read_export(table("item,worker,tag"))

@@ -86,7 +86,7 @@ def test_json(tmp_path):
     ],
 )
 def test_tables_of_another_kind(sheet, text):
-    with pytest.raises(AnnotationError, match="Column for the"):
+    with pytest.raises(AnnotationError, match=r"Columns? for the"):
         quiet_read(sheet(text))
 
 

@@ -93,7 +93,7 @@ def test_some_columns_as_workers(wide):
     ],
 )
 def test_tables_of_another_kind_are_not_taken_for_wide(wide, text):
-    with pytest.raises(AnnotationError, match="Column for the"):
+    with pytest.raises(AnnotationError, match=r"Columns? for the"):
         quiet_read(wide(text))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -24,6 +24,7 @@ GOLD_NAMES, ITEM_NAMES, WORKER_NAMES, LABEL_NAMES, TIME_NAMES = (
 )
 _NO_LABELS = frozenset(map(normalise_name, f"{_OUTCOMES} {_REMARKS}".split())) | GOLD_NAMES | ITEM_NAMES | {""}
 _MIN_DIFFERENT = 3  # cells of a column that must all differ before it is taken for texts
+_MIN_REMARKS = 3  # values of a column without several words, from which on it may hold remarks
 _MAX_CELLS_LOOKED_AT = 100_000  # cells that are compared to recognise a table
 _MAX_CLASSES = 20  # different values of a column, or half of its cells, before it is taken for texts
 _NUMBERED_QUESTION = re.compile(r"(q|question|frage|item)[\s_-]*\d+", re.IGNORECASE)
@@ -53,7 +54,8 @@ def flat_table(document: Document) -> Table | None:
 def split_label_columns(table: Table, columns: Sequence[int], rows: pl.DataFrame) -> tuple[list[int], list[int]]:
     """Split columns into those that may hold labels and all others.
 
-    A column is excluded by its name (outcome, comment, date, gold, item), or if none of its values occurs twice.
+    A column is excluded by its name (outcome, comment, date, gold, item), if none of its values occurs twice, or if it
+    holds remarks: none of its values occurs in another column, and most of them differ or have several words.
 
     Parameters
     ----------
@@ -79,8 +81,24 @@ def split_label_columns(table: Table, columns: Sequence[int], rows: pl.DataFrame
         everywhere = pl.concat([cells.rename("") for cells in non_blank.values()])
         once = everywhere.filter(everywhere.is_unique())
         differing = [at for at in differing if non_blank[at].is_in(once.implode()).all()]
-    left_out = {*named, *differing}
+    left_out = {*named, *differing, *_remarks({at: non_blank[at] for at in others if at not in set(differing)})}
     return [at for at in columns if at not in left_out], [at for at in columns if at in left_out]
+
+
+def _remarks(cells: Mapping[int, pl.Series]) -> list[int]:
+    """Return the columns of remarks among columns that are otherwise labels of the same classes."""
+    values = {at: set(column.to_list()) for at, column in cells.items()}
+    alone = [at for at in values if values[at] and not any(values[at] & values[b] for b in values if b != at)]
+    if len(values) - len(alone) < 2:  # no two columns share a class, so nothing says what the classes are
+        return []
+    found = []
+    for at in alone:
+        column = cells[at]
+        n_phrases = int(column.str.strip_chars().str.contains(r"\s").sum())
+        differ = len(column) >= _MIN_REMARKS and 2 * len(values[at]) > len(column)
+        if differ or 2 * n_phrases >= len(column):
+            found.append(at)
+    return found
 
 
 def share_values(rows: pl.DataFrame, columns: Sequence[int]) -> bool:

@@ -7,7 +7,9 @@ question separates several questions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
@@ -25,7 +27,7 @@ _STRONG = {  # unambiguous names of columns, the most usual first
     "item": "item task item_id task_id unit unit_id example example_id post_id comment_id document_id doc_id text_id "
     "sentence_id image_id image_name instance_id tweet_id sample_id",
     "worker": "worker annotator worker_id annotator_id rater rater_id coder coder_id labeler labeller labeler_id judge "
-    "performer worker_name annotator_name rater_name",
+    "performer worker_name annotator_name rater_name annotator_email worker_email rater_email coder_email",
     "label": "label answer response annotation judgment judgement label_name",
 }
 CONTENTS = ("image", "sample", "instance", "document", "sentence")  # contents of an item, used if there is no id
@@ -40,6 +42,7 @@ _OTHERS = {
     "question": "question attribute field",
 }
 _NEEDED = ("item", "worker", "label")
+_ALIKE = 0.75  # similarity from which on a column is suggested
 COMMON_NAMES = {role: tuple(f"{_STRONG[role]} {_WEAK[role]}".split()) for role in _NEEDED}
 COMMON_NAMES |= {role: tuple(names.split()) for role, names in _OTHERS.items()}
 
@@ -107,9 +110,12 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         If the document is not of this format, or inconsistent.
     """
     table = as_table(document)
-    place: dict[str, int] = {}
+    named = {role: name for role in _NEEDED if (name := getattr(options, role)) is not None}
+    place = {role: find_column(table.header, name, role, table.name) for role, name in named.items()}
+    _refuse_missing(table, named)
     for role in _NEEDED:
-        place[role] = _find_needed(table, role, getattr(options, role))
+        if role not in place:
+            place[role] = single_column(table.header, _find_common(table.header, role), role, table.name)
     for role in ("time", "gold", "question"):
         found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
@@ -236,17 +242,42 @@ def _most_usual(header: Sequence[str], role: str) -> list[int]:
     return []
 
 
-def _find_needed(table: Table, role: str, name: str | None) -> int:
-    """Return the column of a role, by the name that was given or by its usual names."""
-    if name is not None:
-        return find_column(table.header, name, role, table.name)
-    found = _find_common(table.header, role)
-    if not found:
-        remedy = column_hint(role)
-        if role == "worker" or (role == "item" and not _find_common(table.header, "worker")):
-            remedy += " If each worker has a column, name them all: --worker ann,bob."
-        raise AnnotationError(f"Column for the {role} is not in {table.name}. It has: {listed(table.header)}. {remedy}")
-    return single_column(table.header, found, role, table.name)
+def _refuse_missing(table: Table, named: Collection[str]) -> None:
+    """Refuse a table that lacks columns, and name all of them with the options that would name them."""
+    missing = [role for role in _NEEDED if role not in named and not _find_common(table.header, role)]
+    if not missing:
+        return
+    remedy = column_hint(missing[0])
+    if len(missing) > 1:
+        options_text = " ".join(f"--{role} COLUMN" for role in missing)
+        remedy = f"Name them with {options_text} ({', '.join(f'{role}=' for role in missing)} in Python)."
+    if "worker" in missing:
+        remedy += " If each worker has a column, name them all: --worker ann,bob."
+    near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
+    guess = f" Perhaps {', '.join(f'--{role} {name!r}' for role, name in near.items())}?" if near else ""
+    columns = "Column" if len(missing) == 1 else "Columns"
+    roles = " and ".join(f"the {role}" for role in missing)
+    verb = "is" if len(missing) == 1 else "are"
+    raise AnnotationError(
+        f"{columns} for {roles} {verb} not in {table.name}. It has: {listed(table.header)}. {remedy}{guess}"
+    )
+
+
+def _nearest(header: Sequence[str], role: str) -> str | None:
+    """Return the column whose name resembles a usual name of the role; those that name another role are left out."""
+    taken = {at for other in _NEEDED for at in _find_common(header, other)}
+    free = [name for at, name in enumerate(header) if at not in taken]
+    for name in free:
+        words = set(re.split(r"[\s_.-]+", name.lower()))
+        if words & set(_STRONG[role].split()):
+            return name
+    return next((found for usual in _STRONG[role].split()[:4] if (found := _close(usual, free))), None)
+
+
+def _close(usual: str, names: Sequence[str]) -> str | None:
+    """Return the name that differs from a usual one by a letter or two."""
+    found = get_close_matches(usual, [name.lower() for name in names], n=1, cutoff=_ALIKE)
+    return next((name for name in names if found and name.lower() == found[0]), None)
 
 
 def _one_question(
