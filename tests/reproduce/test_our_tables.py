@@ -57,7 +57,6 @@ def test_our_tables_are_those_that_were_promised():
         "iced/table-2",
         "iced/table-3",
         "neucrowd/claim",
-        "neucrowd/few",
         "neucrowd/figure-2",
         "neucrowd/table-1",
         "neucrowd/table-2",

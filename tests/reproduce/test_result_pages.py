@@ -66,6 +66,7 @@ def filled(text, *loaded, **others):
         ('command("t")', "manyhands reproduce own/small"),
         ('cells("t")', "6"),
         ('seeds("t")', "3"),
+        ('measured("t")', "yes"),
         ('minutes("t")', "0.1"),
         ('commit("t")', "c0ffeec0ffee"),
         ('deviations("t")', "- Everything is made up."),
@@ -76,6 +77,13 @@ def filled(text, *loaded, **others):
 def test_what_a_template_may_say(call, text):
     """By hand, from three seeds each."""
     assert filled("a {{ " + call + " }}\n") == f"a {text}\n"
+
+
+def test_a_section_waits_for_its_table():
+    """One seed of six is not measured yet."""
+    fewer = VALUES | {("crowd", "vote"): [0.84, 0.85]}
+    section = "a{% if measured('t') %} section{% endif %}."
+    assert filled(section, TABLE, fewer) == "a." and filled(section) == "a section."
 
 
 def test_a_grid_of_methods():

@@ -50,13 +50,12 @@ def draw(drawing: Any, table: Table, shown: Page, picture: Picture, label: str) 
         here = {mark["row"]: mark for mark in found if mark["dataset"] == dataset}
         (_dots if picture.kind == DOTS else _boxes)(axis, names, here, focus)
         _finish(axis, picture, shown, list(here.values()), visible(dataset))
+        has_interval = picture.kind == DOTS and any(mark["interval"] for mark in here.values())
+        axis.set_xlabel(f"{label}\n{_INTERVAL}" if has_interval else label)
     for axis in flat[len(sets) :]:
         axis.set_visible(False)
     flat[0].set_yticks(range(len(names)), labels)
     flat[0].set_ylim(len(names) - 0.4, -0.6)
-    usual = _INTERVAL if picture.kind == DOTS and any(mark["interval"] for mark in found) else ""
-    for axis in flat[: len(sets)]:
-        axis.set_xlabel("\n".join(filter(None, [label, usual])))
     legend_below(drawing, flat[: len(sets)], 4)
 
 

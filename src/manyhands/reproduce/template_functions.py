@@ -37,7 +37,7 @@ def template_functions(load: Loader) -> dict[str, Callable[..., str]]:
     """
     names = (
         *("table", "value", "mean", "sd", "published", "verdict", "difference", "order", "wins", "best", "chosen"),
-        *("point", "picture", "command", "minutes", "cells", "seeds", "commit", "deviations", "unmeasured"),
+        *("point", "picture", "command", "minutes", "cells", "seeds", "commit", "deviations", "unmeasured", "measured"),
     )
     functions = _Functions(load)
     return {name: getattr(functions, name) for name in names}
@@ -181,6 +181,11 @@ class _Functions:
         found = self._load(name)
         found.check_complete()
         return str(len(found.cells))
+
+    def measured(self, name: str) -> str:
+        """Return "yes" if all cells are measured, nothing otherwise, for sections that wait for their table."""
+        found = self._load(name)
+        return "yes" if all(cell.is_done(found.records.find(cell.key)) for cell in found.cells) else ""
 
     def seeds(self, name: str) -> str:
         """Return the number of seeds of the table."""
