@@ -37,7 +37,6 @@ def test_our_tables_are_those_that_were_promised():
         "crowding/figure-5",
         "crowding/figure-6-lambda",
         "crowding/figure-6-t",
-        "crowding/search",
         "crowding/table-1",
         "crowding/table-2",
         "difficulty-em/beyond",
