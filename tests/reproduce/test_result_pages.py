@@ -195,8 +195,8 @@ def test_a_verdict_needs_a_published_value():
 def test_all_tables_with_their_time():
     """Those without rows have none, and no page to link to."""
     listed = table_list(lambda name: Measured(replace(TABLE, name=name), Records()))
-    assert len(listed.splitlines()) == len(table_names()) + 3 and "](" not in listed
-    assert "| baselines/labelme | Table 9 | 3 | 0 of 6 | 0.0 |" in listed
+    assert len(listed.splitlines()) == len(table_names()) + 5 and "](" not in listed
+    assert "| baselines/labelme | Table 9 | 3 | 0 of 6 | 0.0 |" in listed and "| leaderboard/learners |" in listed
 
 
 IN_SOURCES = pytest.mark.skipif(not RESULTS.is_dir(), reason="the tests run apart from their source tree")

@@ -110,7 +110,7 @@ def _marks(shown: Page, picture: Picture) -> list[dict[str, Any]]:
 
 def _arrange(drawing: Any, names: Sequence[str], n_sets: int) -> tuple[int, list[str]]:
     """Set the size of the figure; return the number of columns and the labels of the rows."""
-    labels = [wrapped(name) for name in names]
+    labels = [wrapped(name, 34 if n_sets > 1 else 46) for name in names]
     longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
     columns = max(1, min(n_sets, int((WIDEST - _CHARACTER * longest) // (_PANEL_WIDTH * 0.8))))
     columns = math.ceil(n_sets / math.ceil(n_sets / columns)) if n_sets else 1

@@ -9,7 +9,7 @@ A template that asks for a cell without a result is refused in one sentence; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,11 +24,13 @@ from manyhands.reproduce.row_folders import rows_file
 from manyhands.reproduce.staleness import describe_stale
 from manyhands.reproduce.standings import standings
 from manyhands.reproduce.table_files import load_table, table_names
+from manyhands.reproduce.tables import Table
 from manyhands.reproduce.template_functions import minutes_text, template_functions
 
 TEMPLATES = "templates"
 REPRODUCED = "reproduced"
 _ENDING = ".md.j2"
+_LEADERBOARD = "leaderboard.md"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def render_documents(folder: Path, *, draw: bool = True) -> Documents:
             files |= _table_files(measured, draw)
         if measured.n_found < len(measured.cells):
             problems.append(f"{name}: {measured.n_found} of {len(measured.cells)} cells are measured.")
-    files |= _leaderboard_files(folder / "rows", draw)
+    files |= _leaderboard_files([load(name) for name in _boards()], draw)
     for path in sorted((folder / TEMPLATES).glob(f"*{_ENDING}")):
         try:
             page = render_template(path.read_text(encoding="utf-8"), load)
@@ -132,10 +134,11 @@ def table_list(load: Loader) -> str:
         A Markdown table.
     """
     lines, total = [], 0.0
-    for name in table_names():
+    for name in (*table_names(), *_boards()):
         measured = load(name)
         seconds, total = measured.seconds, total + measured.seconds
-        shown = f"[{name}]({REPRODUCED}/{name.replace('/', '-')}.md)" if measured.n_found else name
+        page = _LEADERBOARD if name in _boards() else f"{REPRODUCED}/{name.replace('/', '-')}.md"
+        shown = f"[{name}]({page})" if measured.n_found else name
         table = measured.table
         done = f"{measured.n_found} of {len(measured.cells)}"
         lines.append([shown, table.number, str(table.seeds), done, minutes_text(seconds)])
@@ -159,7 +162,7 @@ def stored_results(rows: Path) -> Loader:
 
     @cache
     def load(name: str) -> Measured:
-        table = load_table(name)
+        table = _boards().get(name) or load_table(name)
         return Measured(table, read_records(rows_file(table, rows)))
 
     return load
@@ -179,9 +182,13 @@ def _table_files(measured: Measured, draw: bool) -> dict[str, bytes]:
     return found
 
 
-def _leaderboard_files(rows: Path, draw: bool) -> dict[str, bytes]:
+def _boards() -> dict[str, Table]:
+    """Return the tables of the leaderboard by name."""
+    return {table.name: table for table in leaderboard.tables()}
+
+
+def _leaderboard_files(parts: Sequence[Measured], draw: bool) -> dict[str, bytes]:
     """Return the leaderboard, if it has been measured."""
-    parts = [Measured(table, read_records(rows_file(table, rows))) for table in leaderboard.tables()]
     if not all(part.n_found for part in parts):
         return {}
     figures = {part.table.name: f"{REPRODUCED}/{part.table.name.replace('/', '-')}.svg" for part in parts}
@@ -191,7 +198,7 @@ def _leaderboard_files(rows: Path, draw: bool) -> dict[str, bytes]:
         {one.table.name: describe_stale(one.table, one.records) for one in parts},
         figures,
     )
-    found = {"leaderboard.md": shown.encode()}
+    found = {_LEADERBOARD: shown.encode()}
     if draw:
         found |= {figures[part.table.name]: ranks_to_svg(standings(part.entries)) for part in parts}
     return found
