@@ -36,6 +36,8 @@ class Contrastive(RepresentationLearner):
     as in the paper, and the weighted L1 distance of two embeddings predicts whether the items are of one class. Weights
     start at -1. There is a bias b, without which two identical items would be of one class with probability 1/2. Pairs
     of one class and other pairs count the same, as in the paper, which draws equally many of both.
+    A loss in `history_` that stays near log 2 means that all items have nearly the same embedding: with the default
+    `learning_rate` this happened on LabelMe, where early stopping then keeps the first epoch.
 
     Parameters
     ----------
