@@ -152,7 +152,7 @@ def options_to_json(options: OptionGroup) -> dict[str, Any]:
     --------
     >>> from manyhands.classifiers.iced.options import WarmUp
     >>> options_to_json(WarmUp(epochs=2))
-    {'options': 'iced.WarmUp', 'values': {'kind': 'grouped', 'epochs': 2}}
+    {'options': 'iced.WarmUp', 'values': {'kind': 'grouped', 'epochs': 2, 'batch_size': None, 'stratified': False}}
     """
     home = (type(options).__module__, type(options).__qualname__)
     name = next((name for name, place in _GROUPS.items() if place == home), None)

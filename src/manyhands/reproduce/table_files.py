@@ -52,7 +52,7 @@ def load_table(name: str | Path) -> Table:
     Examples
     --------
     >>> load_table("crowding/table-1").number
-    'Tables 1 and 2'
+    'Table 1'
     """
     known = table_names()
     if name in known:

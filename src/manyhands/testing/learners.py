@@ -48,6 +48,8 @@ def quick_copy(method: M, /, **changes: Any) -> M:
         An unfitted copy with a seed; small where it is a network.
     """
     small = known_to(method, QUICK | _FEW_ROUNDS | _LITTLE_WORK)
+    if not isinstance(getattr(method, "warm_up", None), int):  # of ICED, a group of options
+        small.pop("warm_up", None)
     groups = {name.partition("__")[0] for name in changes if "__" in name}
     small = {name: value for name, value in small.items() if value is not None or name not in groups}
     copy: M = copy_of(method, **(small | changes))

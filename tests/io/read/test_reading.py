@@ -215,7 +215,7 @@ def test_tsv_and_byte_order_mark(table):
     ("text", "words"),
     [
         ("", "is empty"),
-        ("a,b,c\n1,2,3\n", "for the item is not in"),
+        ("a,b,c\n1,2,3\n", "for the item and the worker and the label are not in"),
         ("task,worker,label\n1,a,x\n2,,y\n", "line 3: the worker"),
         ("task,worker,label\n,a,x\n", "line 2: the item"),
         ("task,worker,label\n1,a,x,extra\n", "line 2: 4 cells"),

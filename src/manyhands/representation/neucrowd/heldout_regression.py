@@ -14,19 +14,20 @@ import numpy as np
 from torch import nn
 
 from manyhands.annotations import Annotations
+from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import context_for, train_network
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, TrainingData
 from manyhands.nn.backbones import Ensemble
 from manyhands.representation.base import RepresentationLearner
-from manyhands.representation.neucrowd.embedding_classifier import EmbeddingCrowdClassifier
+from manyhands.representation.neucrowd.embedding_classifier import fit_transform, transform
 from manyhands.representation.neucrowd.ensemble import fit_heads, item_folds
 from manyhands.representation.neucrowd.linear_head import ChosenC, EmbeddingClassifier, HeadInput
 from manyhands.representation.training_set import TrainingSet
 from manyhands.validation import Constraint, Number
 
 
-class HeldoutRegression(EmbeddingCrowdClassifier):
+class HeldoutRegression(CrowdClassifier):
     """Embedding by a representation learner, and logistic regression with C chosen on held-out items.
 
     It is used by the tables of `manyhands reproduce` and is not a method of the registry, so it cannot be saved.
@@ -60,6 +61,9 @@ class HeldoutRegression(EmbeddingCrowdClassifier):
         self.learner = learner
         self.settings = settings
         self.heldout_share = heldout_share
+
+    transform = transform
+    fit_transform = fit_transform
 
     def _trains_network(self) -> bool:
         return False  # the learner does

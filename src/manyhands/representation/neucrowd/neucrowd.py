@@ -26,6 +26,7 @@ import numpy as np
 from torch import nn
 
 from manyhands.annotations import Annotations
+from manyhands.classifiers.base import CrowdClassifier
 from manyhands.classifiers.network import context_for
 from manyhands.classifiers.network_options import NetworkOptions
 from manyhands.classifiers.training_context import TrainingContext
@@ -34,7 +35,7 @@ from manyhands.nn.backbones import Ensemble
 from manyhands.options import Options
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS
-from manyhands.representation.neucrowd.embedding_classifier import EmbeddingCrowdClassifier
+from manyhands.representation.neucrowd.embedding_classifier import fit_transform, transform
 from manyhands.representation.neucrowd.embedding_network import ACTIVATIONS, new_embedder, new_network
 from manyhands.representation.neucrowd.ensemble import item_folds, member_sizes
 from manyhands.representation.neucrowd.linear_head import EmbeddingClassifier, HeadInput
@@ -53,7 +54,7 @@ from manyhands.representation.neucrowd.setting_fit import Setting, fit_setting
 from manyhands.validation import Boolean, Constraint, Number, OneOf
 
 
-class NeuCrowd(EmbeddingCrowdClassifier):
+class NeuCrowd(CrowdClassifier):
     """Embedding learned from tuplets of safe items weighted by confidence, and logistic regression on it.
 
     It is a representation learner and a classifier: `transform` returns the embedding, and `predict` the class by a
@@ -286,6 +287,9 @@ class NeuCrowd(EmbeddingCrowdClassifier):
         NeuCrowd
         """
         return cls(**PLUS).set_params(**changes)
+
+    transform = transform
+    fit_transform = fit_transform
 
     def _learn(self, context: TrainingContext) -> FitResult:
         settings = self._settings()
