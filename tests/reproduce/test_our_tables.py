@@ -99,7 +99,8 @@ def test_rows_with_published_values_are_the_papers_methods():
     assert len(published) > 50 and len(ours) > 10
     assert not published.keys() & ours.keys()
     papers = ("iced", "self-crowd", "crowding", "neucrowd", "difficulty-em")
-    assert {method.removesuffix("-plus") for method in ours.values()} == set(papers)
+    measured_elsewhere = {"crowding"}  # crowding-plus is a row of the leaderboard, beside an ensemble
+    assert {method.removesuffix("-plus") for method in ours.values()} == set(papers) - measured_elsewhere
     assert not [row for row, _ in ours.items() if not re.search("our defaults|-plus|Adaptive, floor", row[1])]
 
 
