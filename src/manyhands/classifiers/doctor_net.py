@@ -50,7 +50,8 @@ class DoctorNet(CrowdClassifier):
     weight_learning_rate : float, default=0.03
         Step size of Adam in that second training.
     bottleneck : int, default=3
-        Rank of that linear function with "item-bottleneck"; not used otherwise.
+        Rank of that linear function with "item-bottleneck"; not used otherwise. That the bottleneck is linear and has
+        three units is our reading: the text of the paper was not available.
     backbone : {"mlp", "convnet"} or callable, default="mlp"
         Trunk of the network: a multi-layer perceptron, a small convolutional network, or a function
         (n_features or row shape, hidden[-1]) -> torch.nn.Module: the heads read the last hidden layer.

@@ -19,9 +19,9 @@ from manyhands.io.read.text_encoding import Coded
 RARE_CLASSES = ("drop", "keep", "error")
 MERGE = "merge:"
 
-_ONE_IN = 20_000  # labels; a class that has more than one in so many is not stray
+_ONE_IN = 20_000  # a stray class has fewer than 1 label in this number of labels
 _MOST = 5  # labels of a stray class
-_MOST_OF_ALL = 1_000  # where more than one label in so many would be stray, there are simply many rare classes
+_MOST_OF_ALL = 1_000  # if more than 1 label in this number would be stray, rare classes are common: none is stray
 
 Codes = npt.NDArray[np.int32]
 
