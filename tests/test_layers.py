@@ -31,6 +31,7 @@ LAYERS = [
     ("classifiers",),
     ("representation",),
     ("model_selection",),
+    ("trust",),
     ("testing",),
     ("io",),
     ("datasets",),

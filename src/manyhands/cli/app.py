@@ -14,6 +14,7 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.ask import ask
 from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
 from manyhands.cli.doctor import doctor
@@ -46,7 +47,7 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
+_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, doctor, reproduce, leaderboard)
 _COMMANDS = {one.__name__: one for one in _ALL}
 for command in _COMMANDS.values():
