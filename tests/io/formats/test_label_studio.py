@@ -126,7 +126,9 @@ def test_a_draft_joins_the_number_of_its_author(read_json):
 
 def test_a_draft_that_others_may_have_written_joins_nobody(read_json):
     """A reviewer who changes the annotations of two people is neither of them."""
-    both = [task(n, annotation(n, choice("a"), id=70 + n), drafts=[draft("r@x.org", annotation=70 + n)]) for n in (1, 2)]
+    both = [
+        task(n, annotation(n, choice("a"), id=70 + n), drafts=[draft("r@x.org", annotation=70 + n)]) for n in (1, 2)
+    ]
     reading = read_json(both)
     assert list(reading.annotations.worker_ids) == ["1", "2", "r@x.org"]
     assert "joined_workers" not in reading.notes

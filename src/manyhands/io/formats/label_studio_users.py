@@ -23,7 +23,7 @@ class Users:
     def __init__(self) -> None:
         """Start without users."""
         self._address_of: dict[str, str] = {}  # number of a user -> e-mail address
-        self._seen: dict[int, str] = {}  # the same by integer, to avoid repeated conversions to text
+        self._seen: dict[Any, str] = {}  # the same by integer, to avoid repeated conversions to text
         self._numbers: dict[int, str] = {}  # users known by their number alone
         self._authors: dict[str, str] = {}  # id of an annotation -> number of its author
         self._changed: list[tuple[str, str]] = []  # (address, id of the annotation that their draft changes)
@@ -120,13 +120,17 @@ class Users:
             ``joined_workers`` and ``draft_authors``, each if there are such workers. Addresses are not quoted.
         """
         joined = self.addresses()
-        both = [number for number, address in joined.items() if number in annotators and address in annotators | drafters]
+        both = [
+            number for number, address in joined.items() if number in annotators and address in annotators | drafters
+        ]
         unlinked = sorted(name for name in drafters - annotators - set(joined.values()) if "@" in name)
         nameless = [name for name in annotators if name.isdigit() and name not in joined]
         notes = {}
         if both:
-            what = "is a number in some places and an e-mail address in others" if len(both) == 1 else (
-                "are numbers in some places and e-mail addresses in others"
+            what = (
+                "is a number in some places and an e-mail address in others"
+                if len(both) == 1
+                else ("are numbers in some places and e-mail addresses in others")
             )
             notes["joined_workers"] = (
                 f"{counted(len(both), 'worker')} {what}; the export links the two, so that each is one worker, under "
