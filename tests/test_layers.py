@@ -151,7 +151,7 @@ def test_imports_go_down(imports):
 
 
 def test_what_is_reached_by_name_is_stated(trees):
-    """What names modules above itself as text: registry (methods), options (their groups), data_frames (two of `io`)."""
+    """What names modules above itself as text: the registry, options (groups of them), data_frames (two of `io`)."""
     reached = set()
     for path, tree in trees.items():
         names = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
