@@ -79,6 +79,7 @@ def aggregate(
     out: str | Path | None = None,
     write: Sequence[str] = (),
     force: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> AggregationRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
@@ -112,6 +113,8 @@ def aggregate(
         Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks".
     force : bool, default=False
         Replace files that exist.
+    config : mapping or None, default=None
+        File of options and what was taken from it, to be recorded in ``summary.json``.
 
     Returns
     -------
@@ -155,7 +158,7 @@ def aggregate(
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
         model, tables, figures = fit_reading(reading, method, known, compare=compare, random_state=random_state)
-        figures = {"schema": 1, "files": names} | figures
+        figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         if output is None:
             contents = {"labels.csv": to_csv(shown["labels.csv"])}
