@@ -16,6 +16,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
+from manyhands.io.read.free_text import refuse_labels
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.name_notes import notes_on_names
 from manyhands.io.read.question_selection import (
@@ -303,7 +304,7 @@ def _make_reading(
         questions,
         _convert_gold(gold, read_options),
         judgements.workers_known,
-        judgements.refusal,
+        judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
     )
 
