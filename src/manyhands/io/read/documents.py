@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from manyhands.data_frames import is_frame
 from manyhands.exceptions import AnnotationError
 from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
@@ -20,6 +21,7 @@ from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook
 
+FRAME = "the data frame"  # name of a table that no file holds
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
 _PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
@@ -147,11 +149,11 @@ def open_document(path: Any, encoding: str | None = None) -> Document:
     Table, Records, Words or Folder
         The content.
     """
-    if hasattr(path, "columns"):
+    if is_frame(path):
         from manyhands.io.read.frames import frame_as_text
 
         frame, header = frame_as_text(path)
-        return Table("the data frame", frame, header)
+        return Table(FRAME, frame, header)
     opened = open_path(path)
     return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
 

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
+from manyhands.data_frames import is_frame, library_of
 from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
@@ -60,8 +61,8 @@ def read_export(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -132,14 +133,16 @@ def read_export(
     column_options = ColumnOptions(item, worker, label, question, missing)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
-    several = isinstance(path, list | tuple)
-    documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
+    paths = path if isinstance(path, list | tuple) else [path]
+    documents = (document for one in paths for document in _documents(one, encoding))
     parts = [read_document(document, column_options, format) for document in documents]
     if not parts:
         raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
     judgements = concatenate(parts)
     del parts  # frees the memory of their text
     reading = replace(_make_reading(judgements, question, combinations, read_options), encoding=encoding)
+    if is_frame(paths[0]):
+        reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
@@ -172,8 +175,8 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
