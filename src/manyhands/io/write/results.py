@@ -11,8 +11,9 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, LimitError, MissingExtraError, ParameterError
+from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
+from manyhands.io.write.frame_kinds import in_library
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 from manyhands.scorecards import Scorecards, WorkerCard, score_workers
@@ -52,7 +53,7 @@ def label_frame(model: Aggregator, library: str = "polars") -> Any:
         "n_labels": model.annotations_.n_labels,
         "flags": item_flags(model),
     }
-    return _in_library(pl.DataFrame(columns | _probabilities(model)), "item", library)
+    return in_library(pl.DataFrame(columns | _probabilities(model)), "item", library)
 
 
 def worker_frame(model: Aggregator, library: str = "polars") -> Any:
@@ -88,7 +89,7 @@ def worker_frame(model: Aggregator, library: str = "polars") -> Any:
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _in_library(pl.DataFrame(columns), "worker", library)
+    return in_library(pl.DataFrame(columns), "worker", library)
 
 
 def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
@@ -168,14 +169,14 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str = "pol
     if not soft:
         labels = [model.labels_[row] for row in labelled]
         table = pl.DataFrame({"item": _values(items), "label": _values(labels), "weight": posterior.max(axis=1)})
-        return _in_library(table, "item", library)
+        return in_library(table, "item", library)
     row, code = np.nonzero(posterior)
     weighted = {
         "item": _values([items[at] for at in row]),
         "label": _values([model.classes_[k] for k in code]),
         "weight": posterior[row, code],
     }
-    return _in_library(pl.DataFrame(weighted), "item", library)
+    return in_library(pl.DataFrame(weighted), "item", library)
 
 
 def summary(model: Aggregator, method: str) -> dict[str, Any]:
@@ -317,16 +318,3 @@ def _confusions(card: WorkerCard) -> str | None:
 def _probabilities(model: Aggregator) -> dict[str, Any]:
     """Return the columns of the posterior."""
     return {f"p_{name}": model.posterior_[:, k] for k, name in enumerate(class_names(model.classes_))}
-
-
-def _in_library(table: pl.DataFrame, key: str, library: str) -> Any:
-    """Return a table as a data frame of polars or pandas."""
-    if library == "polars":
-        return table
-    if library != "pandas":
-        raise ParameterError(f"library is {library!r}; allowed are polars and pandas.")
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError("pandas is not installed: pip install pandas, or use library='polars'.") from None
-    return pandas.DataFrame(table.to_dict(as_series=False)).set_index(key)
