@@ -10,6 +10,7 @@ import polars as pl
 import typer
 
 from manyhands import registry, workflows
+from manyhands.cli.config import ConfigRecord
 from manyhands.cli.options import (
     AsJson,
     Force,
@@ -84,6 +85,7 @@ def aggregate(
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: ConfigRecord | None = None,
 ) -> None:
     r"""Infer one label per item with its posterior probability, and a quality report for each worker.
 
@@ -112,6 +114,7 @@ def aggregate(
         random_state=seed,
         write=write or (),
         force=force,
+        config=None if config is None else config.as_dict(),
     )
     if all_questions:
         if fail_under is not None:

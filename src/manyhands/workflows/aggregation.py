@@ -19,7 +19,7 @@ from manyhands.io.write.pseudonyms import pseudonymise
 from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, kinds_of, result_files
 from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
 from manyhands.io.write.spreadsheet import guard_table
-from manyhands.io.write.training_set import TRAINING, TrainingSet, join_fields
+from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
@@ -81,6 +81,7 @@ def aggregate(
     out: str | Path | None = None,
     write: Sequence[str] = (),
     force: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> AggregationRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
@@ -115,6 +116,8 @@ def aggregate(
         the fields of the items: "training" (CSV), "training-jsonl", "training-parquet".
     force : bool, default=False
         Replace files that exist.
+    config : mapping or None, default=None
+        File of options and what was taken from it, to be recorded in ``summary.json``.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def aggregate(
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
         model, tables, figures = fit_reading(reading, method, known, compare=compare, random_state=random_state)
-        figures = {"schema": 1, "files": names} | figures
+        figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
         training = None if reading.item_fields is None else _training_set(model, reading, figures)
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         if output is None:

@@ -13,7 +13,7 @@ from manyhands.io.read.reading import Reading
 from manyhands.io.write.hugging_face import jsonl, parquet
 from manyhands.io.write.json_values import to_json
 from manyhands.io.write.results import label_frame, to_csv
-from manyhands.io.write.training_set import TRAINING
+from manyhands.io.write.training_table import TRAINING
 from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
 
 PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"

@@ -213,9 +213,10 @@ def _new_names(names: Sequence[str], taken: Collection[str]) -> dict[str, str]:
 def _column(name: str, values: list[Any]) -> pl.Series:
     """Return values of one scalar type as a column of this type, all others as text."""
     kinds = {type(value) for value in values if value is not None}
-    if kinds and not kinds & {str, dict, list, tuple} and (len(kinds) == 1 or kinds == {int, float}):
+    dtype = pl.Float64 if kinds == {int, float} else pl.Int64 if kinds == {int} else None
+    if dtype is not None or (len(kinds) == 1 and not kinds & {str, dict, list, tuple}):
         try:
-            return pl.Series(name, [float(v) if v is not None and len(kinds) > 1 else v for v in values], strict=True)
+            return pl.Series(name, values, dtype, strict=dtype != pl.Float64)
         except (TypeError, OverflowError, pl.exceptions.PolarsError):
             pass  # such as a whole number beyond 64 bits
     return _text_column(name, values)
