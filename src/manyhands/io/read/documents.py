@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from manyhands.data_frames import is_frame
 from manyhands.exceptions import AnnotationError
 from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
@@ -20,6 +21,7 @@ from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook
 
+FRAME = "the data frame"  # name of a table that no file holds
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
 _PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
@@ -154,11 +156,11 @@ def open_document(path: Any, encoding: str | None = None) -> Document:
     Table, Records, Words or Folder
         The content.
     """
-    if hasattr(path, "columns"):
+    if is_frame(path):
         from manyhands.io.read.frames import frame_as_text
 
         frame, header = frame_as_text(path)
-        return Table("the data frame", frame, header, typed=_typed(path, frame))
+        return Table(FRAME, frame, header, typed=_typed(path, frame))
     opened = open_path(path)
     return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
 
@@ -248,11 +250,9 @@ def _parquet_table(source: Source) -> Table:
 
 
 def _typed(frame: Any, text: pl.DataFrame) -> pl.DataFrame | None:
-    """Return a data frame of the caller with its numbers as numbers, all other columns as they are or as text."""
-    if isinstance(frame, pl.LazyFrame):
-        return None
-    if isinstance(frame, pl.DataFrame):
-        return frame
+    """Return a frame of polars as it is, and one of pandas with its numbers as numbers; None for all others."""
+    if isinstance(frame, pl.DataFrame) or not hasattr(frame, "iloc"):
+        return frame if isinstance(frame, pl.DataFrame) else None
     numbers = [getattr(frame.iloc[:, at].dtype, "kind", "") in "biuf" for at in range(len(frame.columns))]
     columns = [
         pl.Series(name, frame.iloc[:, at].to_numpy(), nan_to_null=True) if numbers[at] else text[name]

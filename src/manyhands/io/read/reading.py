@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
+from manyhands.data_frames import is_frame, library_of
 from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
@@ -62,8 +63,8 @@ def read_export(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -136,8 +137,8 @@ def read_export(
     column_options = ColumnOptions(item, worker, label, question, missing)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
-    several = isinstance(path, list | tuple)
-    documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
+    paths = path if isinstance(path, list | tuple) else [path]
+    documents = (document for one in paths for document in _documents(one, encoding))
     parts: list[Judgements] = []
     fields = ItemFields() if item_fields else None
     for document in documents:
@@ -153,6 +154,8 @@ def read_export(
         finish_fields(fields, judgements.format, (types or {}).get("item"))
     reading = _make_reading(judgements, question, combinations, read_options)
     reading = replace(reading, encoding=encoding, item_fields=fields)
+    if is_frame(paths[0]):
+        reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
@@ -185,8 +188,8 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None

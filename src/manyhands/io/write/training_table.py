@@ -17,7 +17,7 @@ from manyhands.io.read.item_field_reading import read_item_fields
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.reading import Reading
-from manyhands.io.write.frame_kinds import in_library
+from manyhands.io.write.frame_libraries import convert_frame
 from manyhands.io.write.results import label_frame, to_csv
 from manyhands.io.write.spreadsheet import guard_table
 
@@ -27,7 +27,7 @@ _CLASS, _PREFIX, _SOFT = "p_", "item_", "soft_label"
 _OWN = ("item", "label", "confidence", "weight", _SOFT)
 
 
-def training_set(model: Aggregator, items: Any = None, *, library: str = "polars") -> Any:
+def training_set(model: Aggregator, items: Any = None, *, library: str | None = None) -> Any:
     """Return the labelled items with all their fields, for any program that trains a classifier.
 
     Parameters
@@ -37,12 +37,12 @@ def training_set(model: Aggregator, items: Any = None, *, library: str = "polars
     items : str, Path, data frame, Reading or None, default=None
         Where the fields of the items are: the export that was aggregated, a table with an id column (item, task, id,
         ...), or what `manyhands.io.read_export` returned with ``item_fields=True``. None for no fields.
-    library : {"polars", "pandas"}, default="polars"
-        Kind of data frame.
+    library : {"pandas", "polars", "pyarrow"} or None, default=None
+        Kind of data frame; None is that of the frame which the labels came from, or polars.
 
     Returns
     -------
-    polars.DataFrame or pandas.DataFrame
+    polars.DataFrame, pandas.DataFrame or pyarrow.Table
         ``item``, the fields of the items, ``label``, ``confidence`` (the posterior of the label), ``weight`` (the same,
         for ``sample_weight``) and a column ``p_<class>`` for each class: the soft label. Nested values are JSON text. A
         field that has the name of another column is prefixed by ``item_``. Items without a label are left out. With
@@ -70,7 +70,7 @@ def training_set(model: Aggregator, items: Any = None, *, library: str = "polars
         items = items.item_fields
     elif items is not None and not isinstance(items, ItemFields):
         items = read_item_fields(items)
-    return in_library(join_fields(model, items).frame(), "item", library)
+    return convert_frame(join_fields(model, items).frame(), library or model.annotations_.frame_library, "item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def join_fields(model: Aggregator, fields: ItemFields | None) -> TrainingSet:
     TrainingSet
         The items that have a label.
     """
-    labels = label_frame(model)
+    labels = label_frame(model, "polars")
     given = labels.filter(pl.col("label").is_not_null()).drop("n_labels", "flags")
     found = ItemFields() if fields is None else fields
     items = given["item"].to_list()
