@@ -25,7 +25,7 @@ from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
 _TIMES = ("updated_at", "created_at")
-_ADDED_COLUMNS = _MARKS | {
+ADDED_COLUMNS = _MARKS | {
     *_TIMES,
     "lead_time",
     "agreement",
@@ -35,7 +35,7 @@ _ADDED_COLUMNS = _MARKS | {
     "draft_created_at",
     "unique_id",
 }
-_DATA_PREFIX = "_data_"  # prefix of a key of the data that has the name of a question
+DATA_PREFIX = "_data_"  # prefix of a key of the data that has the name of a question
 _ANSWER_KEYS = frozenset(VALUE_KEYS.values())
 _LOST = (
     "This export lacks skipped annotations, drafts and reviews, and does not mark which annotations are the ground "
@@ -140,7 +140,7 @@ def _find_questions(
     source: str, cells: dict[str, pl.Series], options: ColumnOptions
 ) -> tuple[dict[str, pl.Series], list[str]]:
     """Return the answers by question, and the columns with labels on parts of items."""
-    others = [name for name in cells if name not in _ADDED_COLUMNS and not name.startswith(_DATA_PREFIX)]
+    others = [name for name in cells if name not in ADDED_COLUMNS and not name.startswith(DATA_PREFIX)]
     wanted = _wanted(source, list(cells), options)
     if options.label is not None:
         return {str(wanted): _answers(cells[str(wanted)])}, []

@@ -209,6 +209,31 @@ def _table_rows(table: Table) -> list[dict[str, Any]]:
     return [dict(zip(table.header, row)) for row in table.frame.iter_rows()]
 
 
+def item_of_entry(entry: Mapping[str, Any], wanted: str | None, source: str, row: int) -> str:
+    """Return the item id of an entry of either export.
+
+    Parameters
+    ----------
+    entry : mapping of str to object
+        A data row with its projects (v2), or a row of export v1.
+    wanted : str or None
+        Field that the caller named.
+    source : str
+        Name of the file, for error messages.
+    row : int
+        Number of the entry, from 1.
+
+    Returns
+    -------
+    str
+        The id.
+    """
+    data_row = entry.get("data_row")
+    if isinstance(data_row, dict):
+        return _item(data_row, entry, wanted, _ITEM_KEYS, Place(source, row))
+    return _item(entry, entry, wanted, _ITEM_KEYS_V1, Place(source, row))
+
+
 def _item(
     data_row: Mapping[str, Any], entry: Mapping[str, Any], wanted: str | None, keys: Sequence[str], place: Place
 ) -> str:

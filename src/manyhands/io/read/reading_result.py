@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyhands.annotations import Annotations
+from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
 
 
@@ -41,6 +42,8 @@ class Reading:
         The text encoding that the caller named.
     renamed : dict of str to dict, default={}
         Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
+    item_fields : ItemFields or None, default=None
+        What the file says about each item; None unless it was asked for.
     """
 
     annotations: Annotations
@@ -56,3 +59,4 @@ class Reading:
     refusal: str | None = None
     encoding: str | None = None
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
+    item_fields: ItemFields | None = None
