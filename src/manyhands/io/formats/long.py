@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.formats.marked_parts import refuse_parts
 from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.column_lookup import column_hint, find_column, single_column
 from manyhands.io.read.documents import FRAME, Document, Records, Table, Words
@@ -122,6 +123,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             place[role] = found[0]
     table, question, questions = _one_question(table, place, options)
     label = table.column(place["label"])
+    refusal = refuse_parts(table, place["item"], place["worker"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
     return Judgements(
@@ -129,11 +131,13 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         format_name,
         item=table.column(place["item"]),
         worker=table.column(place["worker"]),
-        answers={question: label},
+        answers={} if refusal else {question: label},
+        reason=pl.Series(["region"], dtype=pl.String).new_from_index(0, len(table)) if refusal else None,
         time=time,
         mapping=mapping,
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
+        refusal=refusal,
         other_columns=table.frame,
         questions=questions,
         files=((table.name, len(table), table.locate),),
