@@ -27,7 +27,16 @@ _RECORDS = {cls.__name__: cls for cls in (Abilities,)}  # dataclasses that a res
 _CODES = ("item", "worker", "label")
 _IDS = ("item_ids", "worker_ids", "classes")
 _FROM_ANNOTATIONS = ("_training", "_gold", "item_ids_", "worker_ids_", "classes_")  # stored in another form, or twice
-_NEEDED = ("posterior_", "labels_", "worker_accuracy_", "tied_", "unlabelled_", "n_iter_", "converged_", "history_")
+_NEEDED: tuple[str, ...] = (
+    "posterior_",
+    "labels_",
+    "worker_accuracy_",
+    "tied_",
+    "unlabelled_",
+    "n_iter_",
+    "converged_",
+    "history_",
+)
 _NEEDED += ("notes_", "_class_totals")
 _MAX_DEPTH = 8
 
@@ -52,8 +61,8 @@ def to_json(model: Any) -> tuple[dict[str, Any], Arrays]:
     ParameterError
         If an id is neither text nor a number, or a parameter cannot be stored.
     """
-    annotations, arrays = model.annotations_, {}
-    arrays |= {f"codes/{name}": getattr(annotations, name) for name in _CODES}
+    annotations = model.annotations_
+    arrays: Arrays = {f"codes/{name}": getattr(annotations, name) for name in _CODES}
     ids = {name: parts.values(getattr(annotations, name), name.removesuffix("_ids")) for name in _IDS}
     gold = [[parts.plain(value, "gold item or class") for value in pair] for pair in model._gold.items()]
     parameters = parameters_to_json(model, arrays)
@@ -102,7 +111,7 @@ def _check(model: Any) -> None:
     for name in _NEEDED:
         vars(model)[name]  # a KeyError where it is missing
     annotations, n_classes = model.annotations_, model.annotations_.n_classes
-    shapes = {name: (annotations.n_items,) for name in ("labels_", "tied_", "unlabelled_")}
+    shapes: dict[str, tuple[int, ...]] = {name: (annotations.n_items,) for name in ("labels_", "tied_", "unlabelled_")}
     shapes |= {"posterior_": (annotations.n_items, n_classes), "worker_accuracy_": (annotations.n_workers,)}
     for name, shape in (shapes | {"_class_totals": (n_classes,)}).items():
         if getattr(getattr(model, name), "shape", None) != shape:
