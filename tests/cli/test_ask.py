@@ -26,8 +26,8 @@ def job(tmp_path, monkeypatch):
         for w in rng.choice(12, 5, replace=False):
             right = rng.random() < (0.75 if w < 9 else 0.2)
             label = truth[i] if right else (truth[i] + rng.integers(1, 3)) % 3
-            rows.append(f"i{i},w{w},{names[label]}")
-    (tmp_path / "ratings.csv").write_text("item,worker,label\n" + "\n".join(rows) + "\n")
+            rows.append(f"i{i},w{w},{names[label]},animal {i}")
+    (tmp_path / "ratings.csv").write_text("item,worker,label,text\n" + "\n".join(rows) + "\n")
     return tmp_path
 
 
@@ -54,6 +54,7 @@ def test_questions_are_filled_in_and_used(job, capsys):
     assert "Written: questions.csv, 10 questions" in err and "--answers questions.csv" in err
     rows = rows_of("questions.csv")
     assert len({row["item"] for row in rows}) == 10
+    assert all(row["text"] == f"animal {row['item'][1:]}" for row in rows)
     assert {row["answer"] for row in rows} == {""} and {row["sampled"] for row in rows} == {"contested"}
     fill("questions.csv", truth_of)
     assert run(["aggregate", "ratings.csv", "--answers", "questions.csv", "-o", "out"]) == 0
@@ -98,6 +99,7 @@ def test_the_questionnaire_saves_undoes_skips_and_resumes(job, monkeypatch, caps
     err = capsys.readouterr().err
     assert "2 answers saved in questions.csv, 2 open." in err and "resumes" in err
     assert "'nonsense' is neither a number, nor a class, nor a command" in err
+    assert "text: animal" in err
     assert [row["answer"] for row in rows_of("questions.csv")] == ["cat", "owl", "", ""]
     assert answer_in_terminal(monkeypatch, "?\n3\n") == 0
     assert "4 answers saved in questions.csv, 0 open." in capsys.readouterr().err
@@ -165,7 +167,7 @@ def test_answers_of_another_export_stay_usable_as_gold(job, capsys):
     run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv", "-q"])
     fill("questions.csv", truth_of)
     with open("ratings.csv", "a") as file:
-        file.write("i0,w99,cat\n")
+        file.write("i0,w99,cat,animal 0\n")
     assert run(["aggregate", "ratings.csv", "--answers", "questions.csv"]) == 3
     assert "drawn from another export" in capsys.readouterr().err
     assert run(["aggregate", "ratings.csv", "--gold", "questions.csv", "--json"]) == 0

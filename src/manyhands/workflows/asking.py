@@ -105,12 +105,14 @@ def ask(
     _require_csv(out)
     export.check()
     with claim_file(out, force=force) as output:
-        reading = export.read(files)
+        reading = export.read(files, item_fields=True)
         require_labels(reading)
         require_workers(reading, _NO_WORKERS)
         draw = contested if purpose == "method" else random_items
         questions = draw(reading.annotations, number, random_state)
-        table = question_frame(questions)
+        known = reading.item_fields
+        fields = {} if known is None else {name: known.values(name) for name in known.fields}
+        table = question_frame(questions, fields)
         content = to_csv(guard_table(table) if spreadsheet_safe else table)
         written = write_all(output, {} if out is None else {Path(out).name: content})
     figures = {"schema": 1, "purpose": purpose, "n_questions": len(questions), "strata": questions.sizes}

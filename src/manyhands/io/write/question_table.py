@@ -13,15 +13,15 @@ ANSWER = "answer"
 DRAWN = ("sampled", "stratum", "stratum_size", "n_items", "weight", "seed", "export")  # how the items were drawn
 
 
-def question_frame(questions: Questions, fields: Mapping[str, Mapping[Any, Any]] | None = None) -> pl.DataFrame:
+def question_frame(questions: Questions, fields: Mapping[str, Mapping[str, Any]] | None = None) -> pl.DataFrame:
     """Return one row per question, with an empty column for the answer.
 
     Parameters
     ----------
     questions : Questions
         The items, as `manyhands.contested` or `manyhands.random_items` draws them.
-    fields : mapping of str to mapping of item to object or None, default=None
-        What is known of the items, such as their texts: name of a column -> {item: value}.
+    fields : mapping of str to mapping of str to object or None, default=None
+        What is known of the items, such as their texts: name of a column -> {item as text: value}.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def question_frame(questions: Questions, fields: Mapping[str, Mapping[Any, Any]]
     weight = questions.weight
     columns: dict[str, list[str | None]] = {"item": [str(item) for item in items]}
     for name, values in (fields or {}).items():
-        columns[_free_name(name, questions)] = [_as_text(values.get(item)) for item in items]
+        columns[_free_name(name, questions)] = [_as_text(values.get(str(item))) for item in items]
     columns["votes"] = ["; ".join(f"{k} {n}" for k, n in questions.votes[item].items()) for item in items]
     columns[ANSWER] = [None] * len(items)
     columns |= {name: [_as_text(said[item]) for item in items] for name, said in questions.labels.items()}
