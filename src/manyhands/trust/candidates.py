@@ -119,6 +119,23 @@ def label_codes(model: Aggregator) -> npt.NDArray[np.int64]:
     return np.array([code.get(label, -1) for label in model.labels_.tolist()], np.int64)
 
 
+def gold_of(model: Aggregator) -> dict[Any, Any]:
+    """Return the gold that a fitted method was given.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted method.
+
+    Returns
+    -------
+    dict of item to class
+        The gold.
+    """
+    model.annotations_  # noqa: B018  # raises an error if the model is not fitted
+    return dict(model._gold)
+
+
 def vote_counts(annotations: Annotations) -> npt.NDArray[np.int64]:
     """Return the number of votes of each item for each class.
 

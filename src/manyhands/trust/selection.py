@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
+from manyhands.exceptions import CrowdWarning
+from manyhands.trust.answer_map import tempered
 from manyhands.trust.answers import Answers, as_answers
+from manyhands.trust.calibrated_model import CalibratedAggregator
 from manyhands.trust.candidates import DEFAULT, fit_candidates, fit_one, label_codes
 from manyhands.validation import RandomState, check_annotations, check_parameters
 
@@ -129,8 +134,9 @@ def select_by_answers(
     Returns
     -------
     Aggregator
-        The chosen method, fitted with the answers as gold. Its attribute ``selection_`` is a `Selection`, which says
-        as text what was chosen and how close it was.
+        The chosen method, fitted with the answers as gold; a method other than the default is tempered by the power
+        .64 that was learnt across crowds (`CalibratedAggregator`). Its attribute ``selection_`` is a `Selection`,
+        which says as text what was chosen and how close it was.
 
     Raises
     ------
@@ -157,9 +163,41 @@ def select_by_answers(
     weight = np.array([weights[item] for item in annotations.item_ids[rows].tolist()])
     said = {name: label_codes(model)[rows] for name, model in fitted.items()}
     selection = choose_method(said, truth, weight)
-    model = fit_one(selection.method, annotations, given.values, random_state)
+    model = fit_selected(selection.method, annotations, given.values, random_state)
     model.selection_ = selection  # type: ignore[attr-defined]
     return model
+
+
+def fit_selected(
+    method: str, annotations: Annotations, gold: Mapping[Any, Any] | None, random_state: int = 0
+) -> Aggregator:
+    """Fit a method; one other than the default is tempered by the power that was learnt across crowds.
+
+    The default tempers its posterior itself. The posteriors of the others are too certain, since workers err on the
+    same items.
+
+    Parameters
+    ----------
+    method : str
+        Registry name.
+    annotations : Annotations
+        The crowd's labels.
+    gold : mapping of item to class or None
+        Known classes.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    Aggregator
+        The fitted method; labels are as the method gives them.
+    """
+    if method == DEFAULT:
+        return fit_one(method, annotations, gold, random_state)
+    model = CalibratedAggregator(registry.create_seeded(method, random_state), tempered(annotations.n_classes))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        return model.fit(annotations, gold or None)
 
 
 def choose_method(
