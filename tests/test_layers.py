@@ -18,10 +18,12 @@ SOURCE = Path(manyhands.__file__).parent
 LAYERS = [
     ("exceptions",),
     ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
+    ("item_order",),
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
-    ("grouping", "label_matrix"),
+    ("grouping", "label_matrix", "repeated_pairs"),
+    ("crowd_triples",),
     ("annotations", "estimator", "features", "feature_names"),
-    ("label_splits",),
+    ("label_splits", "row_order", "result_rows"),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),

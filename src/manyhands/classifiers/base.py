@@ -32,6 +32,7 @@ from manyhands.heldout import (
     mean_score,
     worker_confusions,
 )
+from manyhands.result_rows import restore_rows
 from manyhands.validation import check_annotations
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    # Attributes with a row per item, and fitted estimators that have some; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_",)
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to predict
 
     classes_: npt.NDArray[Any]
@@ -100,7 +103,9 @@ class CrowdClassifier(BaseEstimator, ABC):
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        data = check_training_data(self, X, annotations, gold)
+        fit_method(self, data)
+        restore_rows(self, data.given)
         return self
 
     def predict_proba(self, X: Any) -> Array:

@@ -53,7 +53,8 @@ class FeatureMethod(NetworkMethod, Protocol):
 def fit_method(method: FeatureMethod, data: TrainingData) -> None:
     """Let a method learn from validated data, store its results and issue its notes as warnings.
 
-    Call it from `fit` itself: the warnings point at the caller of `fit`.
+    Call it from `fit` itself: the warnings point at the caller of `fit`. Results are in the order of
+    `data.annotations`; `restore_rows` then brings them into that of the caller.
 
     Parameters
     ----------

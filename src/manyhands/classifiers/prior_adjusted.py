@@ -92,6 +92,7 @@ class PriorAdjusted(CrowdClassifier):
     True
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "classifier_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "classifier": NameOr(_NAMES, "score_labels", "a classifier of crowd labels"),
         "prior": Probabilities(("uniform",)),

@@ -25,7 +25,7 @@ from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.feature_names import feature_names_of
 from manyhands.features import as_rows, check_rows
 from manyhands.heldout import COMMON, OWN
-from manyhands.model_selection.folds import Fold, item_folds, label_folds
+from manyhands.model_selection.folds import Fold, item_folds, label_folds, row_subset
 from manyhands.progress import report
 from manyhands.randomness import Seed, make_generator, seed_unset
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
@@ -244,14 +244,18 @@ def _check_order(annotations: Any, X: Any) -> None:
 def _make_folds(
     annotations: Annotations, X: Any, gold: Mapping[Any, Any], n_folds: int, rng: np.random.Generator
 ) -> list[Fold]:
-    """Return the splits of labels or, with features, of items; refuse fewer than two."""
+    """Return the splits of labels or, with features, of items, in the order of sorted ids; refuse fewer than two."""
+    in_order = annotations._with_sorted_items()
     if X is None:
-        folds = list(label_folds(annotations, n_folds, gold))
+        folds = list(label_folds(in_order, n_folds, gold))
     else:
         rows = as_rows(X)
         check_rows(rows, annotations.n_items)
         frame = X if feature_names_of(X) is not None else None
-        folds = list(item_folds(rows, annotations, n_folds, gold, rng, frame))
+        if annotations._sorting_order is not None:
+            X = row_subset(rows, annotations._sorting_order, frame)
+            frame, rows = None if frame is None else X, as_rows(X)
+        folds = list(item_folds(rows, in_order, n_folds, gold, rng, frame))
     if len(folds) < 2:
         raise AnnotationError(
             f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."

@@ -11,6 +11,7 @@ import numpy as np
 from manyhands.annotations import Annotations
 from manyhands.features import DatasetRows, Index, Rows
 from manyhands.heldout import split_labels
+from manyhands.row_order import RowGetter
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,28 +107,14 @@ def item_folds(
         if annotations.n_labels[rest].any():
             kept = set(annotations.item_ids[rest].tolist()) if gold else set()
             known = {item: value for item, value in gold.items() if item in kept}
-            training, test = _subset(rows, rest, frame), _subset(rows, heldout, frame)
+            training, test = row_subset(rows, rest, frame), row_subset(rows, heldout, frame)
             items = annotations.item_ids[heldout].tolist()
             hidden = {row: gold[item] for row, item in enumerate(items) if item in gold}
             yield Fold((training, annotations[rest]), (test, annotations[heldout]), known, hidden)
 
 
-def _subset(rows: Rows, index: Index, frame: Any) -> Any:
+def row_subset(rows: Rows, index: Index, frame: Any) -> Any:
     """Return these rows of the features, in the form in which they were given."""
     if frame is not None:
         return frame.iloc[index] if hasattr(frame, "iloc") else frame[index]  # pandas takes rows by position so
-    return _RowSubset(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
-
-
-@dataclass(frozen=True, eq=False)
-class _RowSubset:
-    """Some rows of an object that returns rows one at a time."""
-
-    getter: Any
-    index: Index
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, at: int) -> Any:
-        return self.getter[int(self.index[at])]
+    return RowGetter(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]

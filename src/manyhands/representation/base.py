@@ -19,6 +19,7 @@ from manyhands.classifiers.training_data import FitResult, TrainingData, check_t
 from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
 from manyhands.feature_names import Names
+from manyhands.result_rows import restore_rows
 from manyhands.validation import Constraint, Number
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class RepresentationLearner(BaseEstimator, ABC):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_", "aggregator_")  # attributes with a row per item
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to embed
 
     embedding_size: int
@@ -109,7 +111,9 @@ class RepresentationLearner(BaseEstimator, ABC):
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        data = check_training_data(self, X, annotations, gold)
+        fit_method(self, data)
+        restore_rows(self, data.given)
         return self
 
     def transform(self, X: Any) -> Array:

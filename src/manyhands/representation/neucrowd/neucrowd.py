@@ -196,6 +196,7 @@ class NeuCrowd(CrowdClassifier):
     ((40, 10), [0, 1])
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "aggregator_", "confidence_", "safe_")
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "tuplets": Options(Tuplets),
         "confidence": Options(LabelConfidence),
