@@ -113,6 +113,8 @@ def test_repeated_labels_follow_one_rule():
         first = Annotations.from_triples(*columns, duplicates="first")
     assert triples_of(first) == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
     assert Annotations.from_triples(*columns, duplicates="all").n_annotations == 4
+    with pytest.warns(CrowdWarning, match="1 label"):
+        assert Annotations.from_triples(*map(iter, columns), item_ids=iter("cab")).item_ids.tolist() == list("cab")
     with pytest.raises(AnnotationError, match=r"Row 2: worker 'u' labels item 'a' again; 1 such row"):
         Annotations.from_triples(*columns, duplicates="error")
     with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, error"):

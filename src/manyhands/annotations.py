@@ -21,7 +21,7 @@ from manyhands.grouping import Groups as Groups
 from manyhands.grouping import positions_of
 from manyhands.item_order import Order, inverse
 from manyhands.label_matrix import encode_matrix
-from manyhands.repeated_pairs import drop_repeats
+from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
 from manyhands.sorting import sort_triples
 from manyhands.validation import check_codes, check_same_length
 
@@ -168,6 +168,7 @@ class Annotations(CrowdTriples):
         >>> Annotations.from_triples([8, 7, 7], ["ann", "ann", "bob"], ["yes", "yes", "no"]).item_ids.tolist()
         [8, 7]
         """
+        check_policy(duplicates)
         given = {"items": items, "workers": workers, "labels": labels}
         columns = {name: as_column(values, name) for name, values in given.items()}
         check_same_length(columns)
@@ -176,13 +177,15 @@ class Annotations(CrowdTriples):
             for column, given_ids, role in zip(columns.values(), (item_ids, worker_ids, classes), _ROLES)
         ]
         codes, ids = zip(*coded)
+        built = cls._from_codes(codes, ids)
+        if duplicates == "all" or not has_repeats(built.item, built.worker):
+            return built
+        codes = tuple(encode(column, *known)[0] for column, *known in zip(columns.values(), ids, _ROLES))  # were sorted
         (item, worker, label), note = drop_repeats(codes, ids, duplicates)
-        if note is None:
-            return cls._from_codes((item, worker, label), ids)
         warnings.warn(f"repeated_labels: {note}", CrowdWarning, stacklevel=2)
         if classes is None:  # those of the labels that count
-            used, label = np.unique(label, return_inverse=True)
-            ids = (*ids[:2], ids[2][used])
+            used, place = np.unique(label, return_inverse=True)
+            ids, label = (*ids[:2], ids[2][used]), place.astype(np.int32)
         return cls._from_codes((item, worker, label), ids)
 
     @classmethod

@@ -19,43 +19,74 @@ DUPLICATES = ("last", "first", "all", "error")
 _CHUNK = 1 << 16  # keys compared at a time: few enough to stay in the cache
 
 
+def check_policy(duplicates: str) -> None:
+    """Refuse a rule that is not known.
+
+    Parameters
+    ----------
+    duplicates : str
+        One of `DUPLICATES`.
+
+    Raises
+    ------
+    ParameterError
+        Where it is another one.
+    """
+    if duplicates not in DUPLICATES:
+        raise ParameterError(f"duplicates is {duplicates!r}; allowed are {', '.join(DUPLICATES)}.")
+
+
+def has_repeats(item: Codes, worker: Codes) -> bool:
+    """Return whether a pair occurs twice.
+
+    Parameters
+    ----------
+    item : ndarray of shape (n,) of int32
+        Item codes, ascending.
+    worker : ndarray of shape (n,) of int32
+        Worker codes, ascending within an item.
+
+    Returns
+    -------
+    bool
+    """
+    for begin in range(0, len(item) - 1, _CHUNK):
+        part = slice(begin, begin + _CHUNK + 1)
+        same = worker[part][1:] == worker[part][:-1]
+        if same.any() and bool((same & (item[part][1:] == item[part][:-1])).any()):
+            return True
+    return False
+
+
 def drop_repeats(
     codes: Sequence[Codes], ids: Sequence[npt.NDArray[Any]], duplicates: str
-) -> tuple[Sequence[Codes], str | None]:
-    """Apply the rule for labels that a worker gave to an item again.
+) -> tuple[Sequence[Codes], str]:
+    """Leave out labels on items that the same worker labelled more than once.
 
     Parameters
     ----------
     codes : sequence of three ndarrays of shape (n,) of int32
-        Item, worker and label codes, in the order of the rows.
+        Item, worker and label codes, in the order of the rows; some pair occurs twice.
     ids : sequence of three ndarrays
         The items, the workers and the classes.
-    duplicates : {"last", "first", "all", "error"}
+    duplicates : {"last", "first", "error"}
         Which label of a pair counts.
 
     Returns
     -------
     codes : sequence of three ndarrays of int32
         The codes of the labels that count.
-    note : str or None
-        A sentence on the number of labels that were left out; None where all count.
+    note : str
+        A sentence on the number of labels that were left out.
 
     Raises
     ------
-    ParameterError
-        Where `duplicates` is none of the above.
     AnnotationError
-        Where `duplicates` is "error" and a pair occurs twice.
+        Where `duplicates` is "error".
     """
-    if duplicates not in DUPLICATES:
-        raise ParameterError(f"duplicates is {duplicates!r}; allowed are {', '.join(DUPLICATES)}.")
-    if duplicates == "all":
-        return codes, None
     item, worker, _ = codes
     keep = keep_one(item, worker, len(ids[1]), which="first" if duplicates == "error" else duplicates)
     n_left_out = len(keep) - int(np.count_nonzero(keep))
-    if n_left_out == 0:
-        return codes, None
     if duplicates == "error":
         row = int(np.argmin(keep))
         who, what = ids[1][worker[row]], ids[0][item[row]]

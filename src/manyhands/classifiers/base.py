@@ -32,7 +32,6 @@ from manyhands.heldout import (
     mean_score,
     worker_confusions,
 )
-from manyhands.result_rows import restore_rows
 from manyhands.validation import check_annotations
 
 if TYPE_CHECKING:
@@ -103,9 +102,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         -------
         self
         """
-        data = check_training_data(self, X, annotations, gold)
-        fit_method(self, data)
-        restore_rows(self, data.given)
+        fit_method(self, check_training_data(self, X, annotations, gold))
         return self
 
     def predict_proba(self, X: Any) -> Array:

@@ -9,6 +9,7 @@ where p(x | k) is the same in both data sets.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -153,7 +154,7 @@ class PriorAdjusted(CrowdClassifier):
         seed_unset(inner, context.rng)._check_parameters()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)  # its notes are among those of this method, which warns once
-            fit_method(inner, context.data)
+            fit_method(inner, replace(context.data, given=None))
         results = {"classifier_": inner, "class_shares_": estimated_shares(inner.posterior_)}
         return FitResult(inner.module_, inner.history_, inner.posterior_, results, inner.notes_)
 

@@ -36,7 +36,8 @@ class TrainingData:
     feature_names : ndarray of str of shape (n_features,) or None
         Names of the columns of X; None where X is no data frame with string names.
     given : Annotations or None
-        The crowd's labels, with the items in the order of the caller, in which results are returned.
+        The crowd's labels, with the items in the order of the caller, in which results are returned; None for that of
+        `annotations`.
     """
 
     rows: Rows

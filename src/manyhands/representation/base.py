@@ -19,7 +19,6 @@ from manyhands.classifiers.training_data import FitResult, TrainingData, check_t
 from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
 from manyhands.feature_names import Names
-from manyhands.result_rows import restore_rows
 from manyhands.validation import Constraint, Number
 
 if TYPE_CHECKING:
@@ -111,9 +110,7 @@ class RepresentationLearner(BaseEstimator, ABC):
         -------
         self
         """
-        data = check_training_data(self, X, annotations, gold)
-        fit_method(self, data)
-        restore_rows(self, data.given)
+        fit_method(self, check_training_data(self, X, annotations, gold))
         return self
 
     def transform(self, X: Any) -> Array:

@@ -44,7 +44,6 @@ from manyhands.nn.backbones import Ensemble
 from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options
 from manyhands.randomness import Seed, make_generator
-from manyhands.result_rows import restore_rows
 from manyhands.validation import Constraint, NameOr, NoneOr, Number
 
 _PRETRAININGS = ("crowd-layer", "conal", "spee-lfc", "trace-reg", "max-mig", "aggnet")
@@ -251,7 +250,6 @@ default="crowd-layer"
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, annotations.n_workers))
         fit_method(self, data)
-        restore_rows(self, data.given)
         return self
 
     def augment(
