@@ -32,6 +32,7 @@ LAYERS = [
     ("classifiers",),
     ("representation",),
     ("model_selection",),
+    ("trust",),
     ("testing",),
     ("io",),
     ("datasets",),
