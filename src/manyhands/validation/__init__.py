@@ -20,6 +20,7 @@ from manyhands.validation.constraints import (
     OneOf,
     Probabilities,
     RandomState,
+    ValueList,
 )
 from manyhands.validation.input_checks import (
     check_annotations,
@@ -41,6 +42,7 @@ __all__ = [
     "OneOf",
     "Probabilities",
     "RandomState",
+    "ValueList",
     "LayerSizes",
     "Boolean",
     "check_annotations",
