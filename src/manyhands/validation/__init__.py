@@ -23,6 +23,7 @@ from manyhands.validation.constraints import (
     ValueList,
 )
 from manyhands.validation.input_checks import (
+    as_annotations,
     check_annotations,
     check_codes,
     check_known,
@@ -45,6 +46,7 @@ __all__ = [
     "ValueList",
     "LayerSizes",
     "Boolean",
+    "as_annotations",
     "check_annotations",
     "check_codes",
     "check_known",
