@@ -3,7 +3,7 @@
 import pytest
 
 from manyhands.class_order import grade_values, looks_ordered, order_codes
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import AnnotationError, ParameterError
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_given_order_decides():
 )
 def test_classes_without_an_order_are_refused(classes):
     """Alphabetical order is never used; the sentence names the remedy."""
-    with pytest.raises(ParameterError, match="have no known order; name them from low to high: --order"):
+    with pytest.raises(AnnotationError, match="have no known order; name them from low to high: --order"):
         order_codes(classes)
 
 

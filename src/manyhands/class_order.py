@@ -22,7 +22,7 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import AnnotationError, ParameterError
 
 Codes = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -93,7 +93,9 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     Raises
     ------
     ParameterError
-        If the order lacks a class or names one twice, or if the classes have no order of their own.
+        If the order lacks a class or names one twice.
+    AnnotationError
+        If no order is given and the classes have none of their own.
 
     Examples
     --------
@@ -106,7 +108,7 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     if order is None:
         keys = natural_keys(names)
         if keys is None:
-            raise ParameterError(
+            raise AnnotationError(
                 f"The classes {_listed(names)} have no known order; name them from low to high: --order in a command, "
                 f"order=[...] in Python."
             )

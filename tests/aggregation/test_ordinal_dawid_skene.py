@@ -5,7 +5,7 @@ import pytest
 
 from manyhands import Annotations, OrdinalDawidSkene
 from manyhands.aggregation.ordinal_dawid_skene import bias_and_spread
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import ManyhandsError
 from manyhands.simulate import label_items, make_ordinal_crowd, make_truth, ordinal_confusion
 
 
@@ -104,7 +104,7 @@ def test_an_invalid_order_is_one_sentence():
         (["bad", "bad", "fine", "good"], "names 'bad' twice"),
         ("bad,fine,good", "'order'"),
     ):
-        with pytest.raises(ParameterError, match=message):
+        with pytest.raises(ManyhandsError, match=message):
             OrdinalDawidSkene(order=order).fit(votes)
     assert OrdinalDawidSkene(order=["bad", "fine", "good"]).fit(votes).labels_[2] == "bad"
 
