@@ -61,14 +61,3 @@ def test_another_wanted_prior_is_divided_out(crowd):
     wanted, uniform = (PriorAdjusted("raykar", prior).fit(X, votes) for prior in ([0.9, 0.1], "uniform"))
     shifted = wanted._uniform_prior_proba(wanted.predict_proba(X))
     np.testing.assert_allclose(shifted, uniform.predict_proba(X))
-
-
-def test_the_network_of_iced_has_seen_synthetic_items(crowd):
-    """Its predictions are brought to the class shares of the items first, and then divided by those."""
-    X, votes = crowd
-    model = ICED(random_state=0, **QUICK).fit(X, votes)
-    assert model.log_shift_[0] > model.log_shift_[1] + 0.1  # synthetic items are of class 1
-    proba = model.predict_proba(X[:5])
-    own = [[p * np.exp(s) for p, s in zip(row, model.log_shift_)] for row in proba]
-    shares = model.posterior_.mean(axis=0)
-    np.testing.assert_allclose(model._uniform_prior_proba(proba), divided(own, shares), rtol=1e-6)

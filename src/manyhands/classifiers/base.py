@@ -250,7 +250,7 @@ class CrowdClassifier(BaseEstimator, ABC):
 
     def _uniform_prior_proba(self, proba: Array) -> Array:
         """Return `predict_proba` for equally frequent classes; unchanged where the method assumes them already."""
-        return shift_prior(self._training_prior_proba(proba), estimated_shares(self.posterior_))
+        return shift_prior(proba, estimated_shares(self.posterior_))
 
     def _has_own_likelihood(self) -> bool:
         """Whether the fitted method has a likelihood of labels that depends on the item beyond p(k | x)."""
