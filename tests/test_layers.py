@@ -17,6 +17,7 @@ SOURCE = Path(manyhands.__file__).parent
 # From the lowest part to the highest; a part imports only parts before it, and parts of its own line.
 LAYERS = [
     ("exceptions",),
+    ("data_frames",),
     ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix"),
@@ -147,6 +148,18 @@ def test_imports_go_down(imports):
         if imported not in RANK or not is_allowed(part_of(path), imported):
             wrong.append(f"{shown(path)} imports {name}")
     assert not wrong
+
+
+def test_what_is_reached_by_name_is_stated(trees):
+    """What names modules above itself as text: the registry, options (groups of them), data_frames (two of `io`)."""
+    reached = set()
+    for path, tree in trees.items():
+        names = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        modules = [name for name in names if name.startswith("manyhands.") and name.replace(".", "").isidentifier()]
+        parts = {imported_part(name) for name in modules} & set(RANK)
+        reached |= {(part_of(path), part) for part in parts if part_of(path) in RANK}
+    above = {pair for pair in reached if RANK[pair[1]] > RANK[pair[0]] and pair[0] not in ("registry", "options")}
+    assert above == {("data_frames", "io")}
 
 
 def module_of(path):

@@ -76,6 +76,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
         ],
     ),
     "demo": (["-o", "out"], [SEED]),
+    "completion": (["bash"], [(["--yaml"], "No such option: --yaml")]),
     "doctor": ([], [(["--yaml"], "No such option: --yaml")]),
     "methods": ([], [(["--yaml"], "No such option: --yaml")]),
 }

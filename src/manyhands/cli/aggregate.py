@@ -10,6 +10,7 @@ import polars as pl
 import typer
 
 from manyhands import registry, workflows
+from manyhands.cli.config import ConfigRecord
 from manyhands.cli.options import (
     AsJson,
     Force,
@@ -25,6 +26,7 @@ from manyhands.cli.options import (
 from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
 from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
+from manyhands.io.messages import listed
 from manyhands.io.write.result_files import KINDS
 from manyhands.workflows import AggregationRun, ExportOptions, QuestionRuns
 
@@ -83,6 +85,7 @@ def aggregate(
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: ConfigRecord | None = None,
 ) -> None:
     r"""Infer one label per item with its posterior probability, and a quality report for each worker.
 
@@ -93,6 +96,7 @@ def aggregate(
       manyhands aggregate export.json --question sentiment -o out/
       manyhands aggregate ratings.csv --item clip --worker rater --label answer --compare -o out/
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
+      manyhands aggregate export.json --question sentiment -o out/ --write training
       manyhands aggregate export.json --all-questions -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
@@ -110,6 +114,7 @@ def aggregate(
         random_state=seed,
         write=write or (),
         force=force,
+        config=None if config is None else config.as_dict(),
     )
     if all_questions:
         if fail_under is not None:
@@ -166,6 +171,8 @@ def _show(run: AggregationRun, out: Path | None) -> None:
             echo(f"By a likelihood of their own, with the difficulty of items: {', '.join(sorted(own))}.")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
+    if run.summary.get("training_fields"):
+        echo(f"The training set has the label of each item beside its {listed(run.summary['training_fields'])}.")
     if out is not None:
         echo(f"Written to {out}: {run.written}")
 

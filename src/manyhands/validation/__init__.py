@@ -22,6 +22,7 @@ from manyhands.validation.constraints import (
     RandomState,
 )
 from manyhands.validation.input_checks import (
+    as_annotations,
     check_annotations,
     check_codes,
     check_known,
@@ -43,6 +44,7 @@ __all__ = [
     "RandomState",
     "LayerSizes",
     "Boolean",
+    "as_annotations",
     "check_annotations",
     "check_codes",
     "check_known",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ import polars as pl
 
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.io.overview import describe_reading
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonymise
-from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, result_files
+from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, kinds_of, result_files
 from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
 from manyhands.io.write.spreadsheet import guard_table
+from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
@@ -79,6 +81,7 @@ def aggregate(
     out: str | Path | None = None,
     write: Sequence[str] = (),
     force: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> AggregationRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
@@ -109,9 +112,12 @@ def aggregate(
     out : str, Path or None, default=None
         Folder for the files; None writes nothing.
     write : sequence of str, default=()
-        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks".
+        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks"; the training set with
+        the fields of the items: "training" (CSV), "training-jsonl", "training-parquet".
     force : bool, default=False
         Replace files that exist.
+    config : mapping or None, default=None
+        File of options and what was taken from it, to be recorded in ``summary.json``.
 
     Returns
     -------
@@ -136,7 +142,7 @@ def aggregate(
     >>> run.tables["labels.csv"]["label"].to_list()
     ['x', 'y', 'x', 'y', 'x', 'y']
     """
-    kinds = list(dict.fromkeys(write))
+    kinds = kinds_of(write)
     check_aggregator(method)
     check_seed(random_state)
     check_kinds(kinds)
@@ -144,7 +150,7 @@ def aggregate(
         raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
     export.check()
     with claim_folder(out, file_names(kinds, compare), force=force) as output:
-        reading = export.read(files)
+        reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
         require_labels(reading)
         if method != _VOTE:
             require_workers(reading, _NO_WORKERS)
@@ -155,14 +161,30 @@ def aggregate(
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
         model, tables, figures = fit_reading(reading, method, known, compare=compare, random_state=random_state)
-        figures = {"schema": 1, "files": names} | figures
+        figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
+        training = None if reading.item_fields is None else _training_set(model, reading, figures)
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         if output is None:
             contents = {"labels.csv": to_csv(shown["labels.csv"])}
         else:
             contents = result_files(model, reading, files, shown, figures, kinds)
+            contents |= {} if training is None else training.files(kinds, spreadsheet_safe=spreadsheet_safe)
         written = write_all(output, contents)
     return AggregationRun(reading, model, tables, figures, contents, written)
+
+
+def _training_set(model: Aggregator, reading: Reading, figures: dict[str, Any]) -> TrainingSet:
+    """Return the training set; its fields and notes are added to the figures of the run."""
+    found = join_fields(model, reading.item_fields)
+    if not found.fields:
+        found.notes["no_item_fields"] = (
+            f"The training set has ids and labels alone: there are no other fields of items in {reading.source}."
+        )
+    for code, sentence in found.notes.items():
+        warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
+    figures["training_fields"] = list(found.fields)
+    figures["notes"] = figures["notes"] | found.notes
+    return found
 
 
 def fit_reading(
