@@ -244,7 +244,8 @@ class Annotations(CrowdTriples):
             raise AnnotationError("Rows must be one-dimensional: a slice, positions or a mask with an entry per item.")
         item, position = positions_of(self.start, chosen)
         codes = item, self.worker[position], self.label[position]
-        return Annotations._from_codes(codes, (self.item_ids[chosen], self.worker_ids, self.classes))
+        ids = self.item_ids[chosen], self.worker_ids, self.classes
+        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refused, because NumPy would otherwise treat the annotations of each item as a nested sequence."""
@@ -296,7 +297,8 @@ class Annotations(CrowdTriples):
     def _with(self, *codes: npt.NDArray[Any]) -> Annotations:
         """The same items, workers and classes with other triples."""
         known = {name: vars(self)[name] for name in ("_sorting_order",) if name in vars(self)}
-        return Annotations._from_codes(codes, (self.item_ids, self.worker_ids, self.classes), **known)
+        ids = self.item_ids, self.worker_ids, self.classes
+        return Annotations._from_codes(codes, ids, **known).from_library(self.frame_library)
 
     def _with_sorted_items(self) -> Annotations:
         """The same labels with the items in the order of their sorted ids, in which all fits run."""
@@ -305,7 +307,7 @@ class Annotations(CrowdTriples):
             return self
         codes = inverse(order)[self.item], self.worker, self.label
         ids = self.item_ids[order], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, _sorting_order=None)
+        return Annotations._from_codes(codes, ids, _sorting_order=None).from_library(self.frame_library)
 
 
 _ROLES = ("item", "worker", "label")
