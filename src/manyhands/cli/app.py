@@ -15,6 +15,7 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.ask import ask
 from manyhands.cli.completion import completion
 from manyhands.cli.config import takes_config
 from manyhands.cli.convert import convert
@@ -49,7 +50,7 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
+_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
 _COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
 for name, command in _COMMANDS.items():
