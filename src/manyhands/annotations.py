@@ -273,7 +273,8 @@ class Annotations(ImmutableArrays):
             raise AnnotationError("Rows must be one-dimensional: a slice, positions or a mask with an entry per item.")
         item, position = positions_of(self.start, chosen)
         codes = item, self.worker[position], self.label[position]
-        return Annotations._from_codes(codes, (self.item_ids[chosen], self.worker_ids, self.classes))
+        ids = self.item_ids[chosen], self.worker_ids, self.classes
+        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refused, because NumPy would otherwise treat the annotations of each item as a nested sequence."""
@@ -341,7 +342,8 @@ class Annotations(ImmutableArrays):
 
     def _with(self, *codes: npt.NDArray[Any]) -> Annotations:
         """The same items, workers and classes with other triples."""
-        return Annotations._from_codes(codes, (self.item_ids, self.worker_ids, self.classes))
+        ids = self.item_ids, self.worker_ids, self.classes
+        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
 
 
 _ROLES = ("item", "worker", "label")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -74,13 +75,13 @@ class Aggregator(BaseEstimator, ABC):
     _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
-    def fit(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
         """Infer the truth of every item.
 
         Parameters
         ----------
-        annotations : Annotations
-            The crowd's labels.
+        annotations : Annotations or data frame
+            The crowd's labels. A frame is read as `manyhands.read_annotations` reads it.
         gold : mapping, default=None
             Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
             to estimate the workers.
@@ -97,18 +98,18 @@ class Aggregator(BaseEstimator, ABC):
             Where the annotations are empty, or gold names unknown items or classes.
         """
         self._check_parameters()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         codes = gold_codes(gold, annotations.item_ids, annotations.classes)
         found = self._infer(annotations, codes)
         self._store(annotations, dict(gold or {}), codes, found)
         return self
 
-    def fit_predict(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
+    def fit_predict(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
         """Fit, then return the inferred class of every item.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             The crowd's labels.
         gold : mapping, default=None
             Known truth of some items, {item: class}.
@@ -120,12 +121,12 @@ class Aggregator(BaseEstimator, ABC):
         """
         return self.fit(annotations, gold).labels_
 
-    def predict_proba(self, annotations: Annotations) -> Array:
+    def predict_proba(self, annotations: Annotations | Any) -> Array:
         """Posterior of items given their labels and the worker parameters estimated by `fit`.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of any items, by workers who need not have been in `fit`: an unseen worker counts as an average one.
             Classes must be among `classes_`.
 
@@ -135,19 +136,19 @@ class Aggregator(BaseEstimator, ABC):
             Rows sum to 1. Items that had gold in `fit` are certain.
         """
         self._check_fitted()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
         if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
             posterior[_without_label(annotations, gold)] = overall(self._class_totals)
         return posterior
 
-    def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
+    def predict(self, annotations: Annotations | Any) -> npt.NDArray[Any]:
         """Most probable class of items given their labels and the worker parameters estimated by `fit`.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of any items, see `predict_proba`.
 
         Returns
@@ -155,6 +156,8 @@ class Aggregator(BaseEstimator, ABC):
         ndarray of shape (n_items,)
             Classes in the caller's own values; None for an item without labels.
         """
+        self._check_fitted()
+        annotations = check_annotations(annotations)
         posterior = self.predict_proba(annotations)
         unlabelled = _without_label(annotations, self._known_gold(annotations))
         code, _ = pick_classes(posterior, unlabelled, self._class_totals)
@@ -166,14 +169,14 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         return self._training
 
-    def score(self, annotations: Annotations) -> float:
+    def score(self, annotations: Annotations | Any) -> float:
         """Mean held-out log-likelihood of labels that `fit` did not see; no truth is needed.
 
         The mean of `score_labels`; `score_kind` says which likelihood a label has.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Held-out labels.
 
         Returns
@@ -183,7 +186,7 @@ class Aggregator(BaseEstimator, ABC):
         """
         return mean_score(self.score_labels(annotations))
 
-    def score_labels(self, annotations: Annotations) -> Array:
+    def score_labels(self, annotations: Annotations | Any) -> Array:
         """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
 
         p(label | k, ...) is the confusion matrix of the worker, estimated from the training posterior and shrunk
@@ -192,7 +195,7 @@ class Aggregator(BaseEstimator, ABC):
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Held-out labels.
 
         Returns
@@ -201,7 +204,7 @@ class Aggregator(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
         return leave_one_out_log_likelihoods(self._training, self.posterior_, aligned, own)
@@ -212,6 +215,23 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         is_own = type(self)._label_given_truth is not Aggregator._label_given_truth
         return OWN if is_own else COMMON
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the fitted aggregator to a folder as JSON and safetensors; `manyhands.load_model` reads it.
+
+        The folder holds all results and the labels that `fit` was given, with the ids of items and workers.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+        force : bool, default=False
+            Replace the folder if it exists.
+        """
+        from manyhands.persistence.models import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
 
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""

@@ -100,7 +100,7 @@ def check_training_data(
         The same as arrays and codes.
     """
     method._check_parameters()
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     names, rows = feature_names_of(X), as_rows(X)
     check_rows(rows, annotations.n_items)
     known = gold_codes(gold, annotations.item_ids, annotations.classes)

@@ -14,6 +14,9 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.ask import ask
+from manyhands.cli.completion import completion
+from manyhands.cli.config import takes_config
 from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
 from manyhands.cli.doctor import doctor
@@ -46,11 +49,12 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
-_ALL = (*_JOBS, methods, simulate, demo, doctor, reproduce, leaderboard)
-_COMMANDS = {one.__name__: one for one in _ALL}
-for command in _COMMANDS.values():
-    app.command(help=(command.__doc__ or "").replace("\\b", "\b"))(command)  # click's mark of text with line breaks
+_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
+_ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
+_COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
+for name, command in _COMMANDS.items():
+    text = (command.__doc__ or "").replace("\\b", "\b")  # click's mark of text with line breaks
+    app.command(name, help=text)(takes_config(command))
 
 
 def _show_version(requested: bool) -> None:

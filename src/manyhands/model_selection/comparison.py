@@ -158,7 +158,7 @@ class Comparison:
 
 def compare(
     methods: Sequence[Method],
-    annotations: Annotations,
+    annotations: Annotations | Any,
     X: Any = None,
     *,
     gold: Mapping[Any, Any] | None = None,
@@ -180,8 +180,8 @@ def compare(
     methods : sequence of str, (str, dict) or estimator
         Registry names, pairs of a name and its parameters, or estimators. All are aggregators if `X` is None, and all
         classifiers (or pipelines that end in one) otherwise.
-    annotations : Annotations
-        Labels of the crowd.
+    annotations : Annotations or data frame
+        Labels of the crowd. A frame is read as `manyhands.read_annotations` reads it.
     X : array-like, sparse matrix or None, default=None
         Features as for `fit`, one row per item; None compares aggregators.
     gold : mapping of item to class or None, default=None
@@ -218,7 +218,7 @@ def compare(
     limits: dict[str, Constraint] = {"n_folds": Number(whole=True, least=2), "random_state": RandomState()}
     check_parameters("compare", {"n_folds": n_folds, "random_state": random_state}, limits)
     _check_order(annotations, X)
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
     folds = _make_folds(annotations, X, gold or {}, n_folds, rng)

@@ -31,7 +31,7 @@ _ARRAYS = 6  # arrays of annotations x classes held at a time
 
 
 def score_workers(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     posterior: Array,
     *,
     confusion: Array | None = None,
@@ -46,7 +46,7 @@ def score_workers(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     posterior : ndarray of shape (n_items, n_classes)
         Posterior of the truth of each item, of any method (``posterior_``).
@@ -88,7 +88,7 @@ def score_workers(
     >>> cards[int(crowd.is_bad.argmax())].flags
     ('one-class',)
     """
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     check_parameters(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )

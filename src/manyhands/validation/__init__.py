@@ -20,8 +20,10 @@ from manyhands.validation.constraints import (
     OneOf,
     Probabilities,
     RandomState,
+    ValueList,
 )
 from manyhands.validation.input_checks import (
+    as_annotations,
     check_annotations,
     check_codes,
     check_known,
@@ -41,8 +43,10 @@ __all__ = [
     "OneOf",
     "Probabilities",
     "RandomState",
+    "ValueList",
     "LayerSizes",
     "Boolean",
+    "as_annotations",
     "check_annotations",
     "check_codes",
     "check_known",

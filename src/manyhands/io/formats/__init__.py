@@ -115,6 +115,22 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
     )
 
 
+def recognised(document: Document) -> str | None:
+    """Return the name of a document's format.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+
+    Returns
+    -------
+    str or None
+        Name of the format; None if no module recognises it.
+    """
+    return next((found for name in _MODULES if (found := _module(name).recognise(document)) is not None), None)
+
+
 def _module(name: str) -> Format:
     """Import a module of this package."""
     return cast(Format, import_module(f"manyhands.io.formats.{name}"))

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from manyhands.data_frames import is_frame
 from manyhands.exceptions import AnnotationError
 from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
@@ -20,6 +21,7 @@ from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
 from manyhands.io.read.workbooks import read_workbook
 
+FRAME = "the data frame"  # name of a table that no file holds
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
 _PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
@@ -40,16 +42,23 @@ class Table:
         Names of the columns as in the file; polars renames those that occur twice.
     locate : callable or None
         Maps the number of a row to its line in the file, for error messages.
+    typed : polars.DataFrame or None
+        The same columns with the types of a Parquet file or data frame; None if the file has text only.
     """
 
     name: str
     frame: pl.DataFrame
     header: list[str]
     locate: Locate | None = field(default=None, compare=False)
+    typed: pl.DataFrame | None = field(default=None, compare=False)
 
     def column(self, at: int) -> pl.Series:
         """Return the column at a position."""
         return self.frame.to_series(at)
+
+    def original(self, at: int) -> pl.Series:
+        """Return the column at a position with the type that it has in the file."""
+        return self.column(at) if self.typed is None else self.typed.to_series(at)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -147,11 +156,11 @@ def open_document(path: Any, encoding: str | None = None) -> Document:
     Table, Records, Words or Folder
         The content.
     """
-    if hasattr(path, "columns"):
+    if is_frame(path):
         from manyhands.io.read.frames import frame_as_text
 
         frame, header = frame_as_text(path)
-        return Table("the data frame", frame, header)
+        return Table(FRAME, frame, header, typed=_typed(path, frame))
     opened = open_path(path)
     return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
 
@@ -236,4 +245,17 @@ def _parquet_table(source: Source) -> Table:
     """Read a Parquet file as a table of text."""
     from manyhands.io.read.frames import frame_as_text
 
-    return Table(source.name, *frame_as_text(read_parquet(source)))
+    frame = read_parquet(source)
+    return Table(source.name, *frame_as_text(frame), typed=frame)
+
+
+def _typed(frame: Any, text: pl.DataFrame) -> pl.DataFrame | None:
+    """Return a frame of polars as it is, and one of pandas with its numbers as numbers; None for all others."""
+    if isinstance(frame, pl.DataFrame) or not hasattr(frame, "iloc"):
+        return frame if isinstance(frame, pl.DataFrame) else None
+    numbers = [getattr(frame.iloc[:, at].dtype, "kind", "") in "biuf" for at in range(len(frame.columns))]
+    columns = [
+        pl.Series(name, frame.iloc[:, at].to_numpy(), nan_to_null=True) if numbers[at] else text[name]
+        for at, name in enumerate(text.columns)
+    ]
+    return pl.DataFrame(columns)
