@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -214,6 +215,23 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         is_own = type(self)._label_given_truth is not Aggregator._label_given_truth
         return OWN if is_own else COMMON
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the fitted aggregator to a folder as JSON and safetensors; `manyhands.load_model` reads it.
+
+        The folder holds all results and the labels that `fit` was given, with the ids of items and workers.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+        force : bool, default=False
+            Replace the folder if it exists.
+        """
+        from manyhands.persistence.models import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
 
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""

@@ -186,7 +186,7 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     aggregator_results.check_unknown_classes_are_refused,
     aggregator_results.check_invalid_annotations_are_refused,
     estimator_checks.check_clone_and_repr_round_trip,
-    estimator_checks.check_pickle_round_trip,
+    estimator_checks.check_copies_are_equal,
     estimator_checks.check_second_fit_is_independent_of_the_first,
     docstring_checks.check_every_parameter_is_documented,
     docstring_checks.check_every_attribute_is_documented,

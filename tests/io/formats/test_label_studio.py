@@ -159,7 +159,7 @@ def test_regions_are_no_labels_of_items(read_json):
     reading = read_json([task(1, annotation(1, span, box), annotation(2, span, choice("a")))])
     assert reading.questions == {"q": 1} and reading.ledger.excluded == {"region": 1}
     only = read_json([task(1, annotation(1, span))])
-    assert only.ledger.excluded == {"region": 1} and "parts of items only" in only.refusal
+    assert only.ledger.excluded == {"region": 1} and "has only spans (ner), not classes of whole items" in only.refusal
 
 
 def test_kinds_of_answers():

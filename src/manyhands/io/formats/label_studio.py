@@ -126,7 +126,7 @@ class _Rows:
 
     def _add_annotation(self, task: Task, item: str | None, annotation: dict[str, Any]) -> None:
         """Add one annotation, with the reason if it does not count."""
-        answers, regional, suggested = read_results(results_of(annotation, task, self.source))
+        answers, regional, suggested = read_results(results_of(annotation, task, self.source), self.collected.others)
         worker = self.users.name(annotation.get("completed_by"))
         self._meet(annotation, worker, is_draft=False)
         reason = None
@@ -199,12 +199,8 @@ class _Rows:
                 f"{self.source} does not name the workers of its annotations (completed_by). "
                 "Export it again with a current version of Label Studio."
             )
-        if not self.collected.answers and "region" in self.collected.reason:
-            return (
-                f"{self.source} has labels on parts of items only (regions, spans, boxes). "
-                "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
-            )
-        return None
+        others = self.collected.others
+        return others.refusal(self.source) if others and not self.collected.answers else None
 
 
 def _only(judgements: Judgements, question: str) -> Judgements:

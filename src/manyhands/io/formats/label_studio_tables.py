@@ -20,6 +20,7 @@ from manyhands.io.read import exact_json
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS, OtherKinds, kind_of_mark
 from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
@@ -94,6 +95,7 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
     reason = _reasons(cells, answers, regional)
+    others = _other_kinds(cells, regional)
     return Judgements(
         table.name,
         format_name,
@@ -103,8 +105,11 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
         reason=reason,
         time=time,
         mapping=_mapping(item_column, list(answers), time_column),
-        notes=(document.notes if isinstance(document, Records) else {}) | notes | _notes(cells["annotator"]),
-        refusal=_refusal(table.name, regional) if not answers and regional else None,
+        notes=(document.notes if isinstance(document, Records) else {})
+        | notes
+        | _notes(cells["annotator"])
+        | (others.notes(table.name) if answers else {}),
+        refusal=others.refusal(table.name) if others and not answers else None,
     )
 
 
@@ -276,9 +281,10 @@ def _notes(workers: pl.Series) -> dict[str, str]:
     return notes
 
 
-def _refusal(source: str, regional: Sequence[str]) -> str:
-    """Return the message for an export with labels on parts of items only."""
-    return (
-        f"{source} has labels on parts of items only ({listed(regional)}). "
-        "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
-    )
+def _other_kinds(cells: dict[str, pl.Series], regional: Sequence[str]) -> OtherKinds:
+    """Return what the columns with labels on parts of items have: spans, boxes, ..."""
+    found = OtherKinds()
+    for name in regional:
+        kinds = [kind for cell in _structured(cells[name]) if (kind := kind_of_mark(cell)) is not None]
+        found.add(kinds[0] if kinds else OTHERS, name)
+    return found

@@ -18,6 +18,7 @@ from manyhands.io.formats import read_document
 from manyhands.io.formats.fields_of_items import add_fields, finish_fields
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
+from manyhands.io.read.free_text import refuse_labels
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.name_notes import notes_on_names
@@ -320,7 +321,7 @@ def _make_reading(
         questions,
         _convert_gold(gold, read_options),
         judgements.workers_known,
-        judgements.refusal,
+        judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
     )
 

@@ -17,7 +17,7 @@ class Reading:
     Attributes
     ----------
     annotations : Annotations
-        The labels that count; empty if there is a `refusal`.
+        The labels that count. With a `refusal` there are none, or they are no classes.
     columns : dict of str to str
         Where item, worker, label, time and gold were found in the file.
     ledger : Ledger
