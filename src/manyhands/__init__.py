@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from manyhands.aggregation.mace import MACE as MACE
     from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
+    from manyhands.aggregation.ordinal_dawid_skene import OrdinalDawidSkene as OrdinalDawidSkene
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.vote_difficulty_em import VoteDifficultyEM as VoteDifficultyEM
     from manyhands.aggregation.wawa import Wawa as Wawa
@@ -106,6 +107,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MaxMIG": "manyhands.classifiers.max_mig",
     "NeuCrowd": "manyhands.representation.neucrowd.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
+    "OrdinalDawidSkene": "manyhands.aggregation.ordinal_dawid_skene",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "PriorAdjusted": "manyhands.classifiers.prior_adjusted",
     "RLL": "manyhands.representation.rll",
