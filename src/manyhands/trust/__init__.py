@@ -17,6 +17,7 @@ from manyhands.trust.accuracy import AccuracyEstimate, estimate_accuracy
 from manyhands.trust.answers import Answers, fingerprint_of
 from manyhands.trust.calibrated_model import CalibratedAggregator
 from manyhands.trust.calibration import Calibration, calibrate
+from manyhands.trust.candidates import CANDIDATES
 from manyhands.trust.guarantee import Guarantee, guarantee
 from manyhands.trust.intervals import answers_for, binomial_interval, finite_interval
 from manyhands.trust.label_sets import LabelSets, label_sets
@@ -24,6 +25,7 @@ from manyhands.trust.sampling import Questions, contested, random_items
 from manyhands.trust.selection import Selection, select_by_answers
 
 __all__ = [
+    "CANDIDATES",
     "AccuracyEstimate",
     "Answers",
     "CalibratedAggregator",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,8 +118,8 @@ def calibrate(
     model : Aggregator
         A fitted method.
     answers : Answers
-        Answers about items that were drawn at random. Contested ones are used too, weighted by stratum, if there are
-        random answers in every stratum.
+        Answers about items that were drawn at random. Contested ones are used too, weighted by stratum, if random
+        ones are among them and every stratum has answers.
     kind : {"plain", "classwise", "map"} or None, default=None
         Which parameters to fit; None chooses.
     level : float, default=0.9
@@ -157,13 +157,8 @@ def calibrate(
     prior_scale = CROWD_SCALE / float(getattr(reference, "crowd_power_", 1.0))
     everything = Consensus.of(reference.posterior_, shares_of(annotations))
     seen = everything[rows]
-    tried = [kind] if kind is not None else list(KINDS if len(rows) >= MIN_FOR_KINDS else KINDS[:1])
-    heldout = {one: heldout_probabilities(seen, truth, one, weight, prior_scale) for one in tried}
-    loss = {one: _log_loss(q, truth, weight) for one, q in heldout.items()}
-    best = min(tried, key=loss.__getitem__)
-    fitted = fit_map(seen, truth, best, weight=weight, prior_scale=prior_scale)
-    codes = heldout[best].argmax(axis=1)
-    labels = dict(zip(annotations.item_ids[rows].tolist(), annotations.classes[codes].tolist()))
+    fitted, heldout, loss = choose_map(seen, truth, weight, prior_scale, None if kind is None else [kind])
+    labels = dict(zip(annotations.item_ids[rows].tolist(), annotations.classes[heldout.argmax(axis=1)].tolist()))
     labelled = np.flatnonzero(annotations.n_labels > 0)
     calibration = _describe(fitted, everything[labelled], len(rows), level, loss, labels)
     return _refit(model, given, calibration)
@@ -194,7 +189,7 @@ def usable_answers(answers: Answers, what: str) -> tuple[Answers, dict[Any, floa
     Returns
     -------
     answers : Answers
-        Those about random items; all, if every stratum has random answers and strata are known.
+        Those about random items; all, if every stratum is known and has answers.
     weights : dict of item to float
         Mean 1.
 
@@ -208,7 +203,7 @@ def usable_answers(answers: Answers, what: str) -> tuple[Answers, dict[Any, floa
         return answers, dict.fromkeys(answers.values, 1.0)
     random = answers.of_kind(RANDOM)
     if len(random):
-        covered = {random.stratum.get(item) for item in random.values}
+        covered = {answers.stratum.get(item) for item in answers.values}
         whole = {name for name, size in answers.sizes.items() if size}
         is_complete = sum(answers.sizes.values()) == answers.n_items and whole <= covered
         if UNKNOWN not in kinds and is_complete and all(item in answers.stratum for item in answers.values):
@@ -242,13 +237,12 @@ def without_answers(model: Aggregator, answers: Answers) -> Aggregator:
         The model itself if none of the answers was gold of its fit, else one that was fitted without them; of a
         calibrated model, the method that it is made of.
     """
-    if isinstance(model, CalibratedAggregator):
-        return without_answers(model.model_, answers)
     gold = gold_of(model)
     kept = {item: label for item, label in gold.items() if item not in answers.values}
-    if len(kept) == len(gold):
+    if len(kept) == len(gold) and not isinstance(model, CalibratedAggregator):
         return model
-    fresh = type(model)(**model.get_params(deep=False))
+    method = model.model if isinstance(model, CalibratedAggregator) else model
+    fresh = type(method)(**method.get_params(deep=False))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
         return fresh.fit(model.annotations_, kept or None)
@@ -270,6 +264,40 @@ def shares_of(annotations: Annotations) -> Array:
     share = np.array(vote_share(annotations))
     share[annotations.n_labels == 0] = 1.0 / annotations.n_classes
     return share
+
+
+def choose_map(
+    seen: Consensus, truth: Codes, weight: Array, prior_scale: float, kinds: Sequence[str] | None = None
+) -> tuple[MapParameters, Array, dict[str, float]]:
+    """Fit the kind with the lowest log loss on held-out answers.
+
+    Parameters
+    ----------
+    seen : Consensus
+        What the crowd says of the answered items.
+    truth : ndarray of shape (n_answers,)
+        Class codes of the answers.
+    weight : ndarray of shape (n_answers,)
+        Weights of the answers.
+    prior_scale : float
+        Median of the prior of the scale.
+    kinds : sequence of str or None, default=None
+        Kinds to try; None tries all if there are at least 20 answers, else "plain".
+
+    Returns
+    -------
+    fitted : MapParameters
+        The chosen kind, fitted to all answers.
+    heldout : ndarray of shape (n_answers, n_classes)
+        Its probabilities in cross-validation.
+    loss : dict of str to float
+        Mean log loss on held-out answers of each kind.
+    """
+    tried = list(kinds or (KINDS if len(truth) >= MIN_FOR_KINDS else KINDS[:1]))
+    heldout = {one: heldout_probabilities(seen, truth, one, weight, prior_scale) for one in tried}
+    loss = {one: _log_loss(q, truth, weight) for one, q in heldout.items()}
+    best = min(tried, key=loss.__getitem__)
+    return fit_map(seen, truth, best, weight=weight, prior_scale=prior_scale), heldout[best], loss
 
 
 def heldout_probabilities(seen: Consensus, truth: Codes, kind: str, weight: Array, prior_scale: float) -> Array:

@@ -17,6 +17,9 @@ from manyhands.progress import report
 
 DEFAULT = registry.DEFAULT
 VOTE = "majority-vote"
+CANDIDATES = (  # all that need nothing but labels; more candidates would need more answers
+    DEFAULT, VOTE, "dawid-skene", "glad", "ibcc", "kos", "mace", "one-coin", "vote-difficulty-em", "wawa",
+)  # fmt: skip
 _TWO_CLASSES = ("kos",)  # methods that are defined for two classes only
 
 
@@ -28,7 +31,7 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
     annotations : Annotations
         The crowd's labels.
     methods : sequence of str or None, default=None
-        Registry names of aggregators; None takes all that are defined for this number of classes.
+        Registry names of aggregators; None takes the ten of `CANDIDATES`, "kos" for two classes only.
 
     Returns
     -------
@@ -44,7 +47,7 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
     wrong = [name for name in methods or () if name not in known]
     if wrong:
         raise ParameterError(f"{wrong[0]!r} is no aggregator. There are: {', '.join(known)}.")
-    usable = [name for name in known if name not in _TWO_CLASSES or annotations.n_classes == 2]
+    usable = [name for name in CANDIDATES if name not in _TWO_CLASSES or annotations.n_classes == 2]
     chosen = usable if methods is None else list(methods)
     return list(dict.fromkeys([DEFAULT, VOTE, *sorted(chosen)]))
 
@@ -59,7 +62,7 @@ def fit_candidates(
     annotations : Annotations
         The crowd's labels.
     methods : sequence of str or None, default=None
-        Registry names of aggregators; None takes all.
+        Registry names of aggregators; None takes the ten of `CANDIDATES`.
     random_state : int, default=0
         Seed of the methods that use random numbers.
 

@@ -23,7 +23,7 @@ from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.trust.answers import RANDOM, Answers, as_answers
 from manyhands.trust.calibration import without_answers
 from manyhands.trust.candidates import label_codes
-from manyhands.trust.intervals import largest_count
+from manyhands.trust.intervals import largest_count, probability_at_most
 from manyhands.validation import Constraint, Number, check_parameters
 
 _SHARE = r"(\d+(?:\.\d+)?)\s*%"
@@ -192,7 +192,6 @@ def guarantee(
     answered = np.zeros(len(score), bool)
     answered[rows] = True
     stands = labelled & ((score >= threshold) | answered)
-    worst = largest_count(int(wrong.sum()), len(rows), population, alpha)
     return Guarantee(
         error=error,
         confidence=confidence,
@@ -201,7 +200,7 @@ def guarantee(
         to_expert=labelled & ~stands,
         bound=bound / population,
         n_answers=len(rows),
-        n_audit=random_audit(population, worst, allowed, len(rows)),
+        n_audit=random_audit(int(wrong.sum()), len(rows), population, allowed, alpha),
         n_least=least_answers(population, allowed, alpha),
     )
 
@@ -282,28 +281,45 @@ def release(every: Array, sampled: Array, wrong: Mask, allowed: int, alpha: floa
     return threshold, min(most, bounds[n_errors] if n_errors < len(bounds) else most)
 
 
-def random_audit(population: int, worst: int, allowed: int, answered: int) -> int:
-    """Items to check if they are drawn at random instead of by confidence.
+def random_audit(n_wrong: int, n: int, population: int, allowed: int, alpha: float) -> int:
+    """Items that an expert must still answer for the same promise if they are drawn at random.
+
+    The wrong labels of all items are bounded by the answers, with half of the error probability; with the other half,
+    so many items are drawn that enough of them are found.
 
     Parameters
     ----------
+    n_wrong : int
+        Wrong labels among the answers.
+    n : int
+        Number of answers.
     population : int
         Number of items.
-    worst : int
-        Upper bound of the number of wrong labels.
     allowed : int
         Largest number of wrong labels that may remain.
-    answered : int
-        Items that have been answered.
+    alpha : float
+        Probability with which the promise may be broken.
 
     Returns
     -------
     int
-        Checked items remove wrong labels in proportion; those that are answered already are not counted.
+        Number of items beyond those that are answered.
+
+    Examples
+    --------
+    >>> random_audit(0, 100, 1000, 50, 0.05), random_audit(20, 100, 1000, 50, 0.05)
+    (0, 759)
     """
-    if worst <= allowed:
-        return 0
-    return max(math.ceil(population * (1 - allowed / worst)) - answered, 0)
+    worst = largest_count(n_wrong, n, population, alpha / 2)
+    to_find = worst - allowed
+    low, high = n, population
+    while low < high:
+        middle = (low + high) // 2
+        if to_find <= 0 or probability_at_most(to_find - 1, middle, population, worst) <= alpha / 2:
+            high = middle
+        else:
+            low = middle + 1
+    return low - n
 
 
 def least_answers(population: int, allowed: int, alpha: float) -> int:

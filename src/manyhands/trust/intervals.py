@@ -7,6 +7,7 @@ the hypergeometric one, where the sample is a noticeable part of the population.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from manyhands.exceptions import ParameterError
 
@@ -76,6 +77,7 @@ def finite_interval(successes: int, n: int, population: int, level: float = 0.95
     return low / population, high / population
 
 
+@lru_cache(maxsize=4096)
 def largest_count(successes: int, n: int, population: int, alpha: float) -> int:
     """Upper bound of the number of successes in a population: the largest that the sample does not refute.
 
