@@ -255,7 +255,10 @@ def _refuse_missing(table: Table, named: Collection[str]) -> None:
     columns = "Column" if len(missing) == 1 else "Columns"
     roles = " and ".join(f"the {role}" for role in missing)
     verb = "is" if len(missing) == 1 else "are"
-    near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
+    near: dict[str, str] = {}
+    for role in missing:  # a column that is suggested for one role is not suggested for another
+        found = _nearest([name for name in table.header if name not in near.values()], role)
+        near |= {} if found is None else {role: found}
     known = {role: at for role in _NEEDED for at in _find_common(table.header, role)[:1]}
     if "label" in missing and "label" not in near and "item" in known:
         found = guess_label(table, known["item"], known.values())
