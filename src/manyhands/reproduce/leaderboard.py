@@ -28,7 +28,7 @@ _WITHOUT_FEATURES = (
     "agg/zencrowd_in",
     "agg/zencrowd_all",
 )
-FOLDS = 3  # and seeds: with five, a run would take more than an hour on two cores
+FOLDS = 3  # and seeds: a run takes about half an hour on two cores
 _FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "ece")
 _VOTE = "majority-vote"
 _LINEAR = "logistic-regression"

@@ -106,7 +106,7 @@ set. Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent,
 folds.
 
 - {" and ".join(WITH_TEST_PART)} are tested on their test items, with {FOLDS} seeds; the other data sets with features
-  by {FOLDS}-fold cross-validation over the items with known truth: more seeds would take more than an hour on two
+  by {FOLDS}-fold cross-validation over the items with known truth, so that all methods take about half an hour on two
   cores. Features have mean 0 and standard deviation 1 of the training items.
 - Aggregators are measured on the items of known truth; those without random numbers need one seed. A method
   for two classes fails on data sets with more, and has the last rank there.
