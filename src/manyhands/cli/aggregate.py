@@ -55,6 +55,10 @@ _Compare = Annotated[
         "which they differ.",
     ),
 ]
+_Answers = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Questions of manyhands ask that an expert answered; may be repeated."),
+]
 _FailUnder = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Exit with 4 if a smaller share of items has a posterior of at least 0.9."),
@@ -75,6 +79,7 @@ def aggregate(
     write: _Write = None,
     gold: Gold = None,
     use_gold: UseGold = False,
+    answers: _Answers = None,
     compare: _Compare = False,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
@@ -98,6 +103,7 @@ def aggregate(
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
       manyhands aggregate export.json --question sentiment -o out/ --write training
       manyhands aggregate export.json --all-questions -o out/
+      manyhands aggregate export.json --answers questions.csv -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise ParameterError(f"--fail-under is {fail_under:g}; it must be a share, from 0 to 1.")
@@ -107,6 +113,7 @@ def aggregate(
         method=method,
         gold=gold,
         use_gold=use_gold,
+        answers=answers or (),
         compare=compare,
         pseudonyms=pseudonyms,
         key=key,
@@ -119,6 +126,8 @@ def aggregate(
     if all_questions:
         if fail_under is not None:
             raise ParameterError("--fail-under is about one question: name it with --question.")
+        if answers:
+            raise ParameterError("--answers are about one question: name it with --question.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
                 files, export, lambda one, folder: run_one(export=one, out=folder), out=out, force=force
@@ -162,6 +171,8 @@ def _on_screen(column: str) -> str:
 def _show(run: AggregationRun, out: Path | None) -> None:
     """Print the summary of a run to standard error."""
     show_run(run.reading, run.summary, run.tables["workers.csv"])
+    for sentence in run.summary["trust"]["sentences"]:
+        echo(sentence)
     if "methods.csv" in run.tables:
         columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
         show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")

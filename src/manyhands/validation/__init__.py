@@ -20,6 +20,7 @@ from manyhands.validation.constraints import (
     OneOf,
     Probabilities,
     RandomState,
+    ValueList,
 )
 from manyhands.validation.input_checks import (
     as_annotations,
@@ -42,6 +43,7 @@ __all__ = [
     "OneOf",
     "Probabilities",
     "RandomState",
+    "ValueList",
     "LayerSizes",
     "Boolean",
     "as_annotations",

@@ -15,6 +15,7 @@ Each constraint has three faces:
     NoneOr(Number())                  float or None
     Boolean()                         bool                              numpy bool
     LayerSizes()                      tuple of int                      list of int
+    ValueList()                       sequence                          list, tuple or array of any values
     Folder()                          path-like or None
     Device()                          str
     NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function
@@ -253,6 +254,20 @@ class LayerSizes:
 
     def __str__(self) -> str:
         return f"a tuple of at most {self.most} whole numbers at least 1"
+
+
+class ValueList:
+    """A list, tuple or one-dimensional array of values; a text is none."""
+
+    type_text = "sequence"
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is a list, tuple, range or array that is not empty."""
+        is_list = isinstance(value, list | tuple | range) or (isinstance(value, np.ndarray) and value.ndim == 1)
+        return is_list and len(value) > 0
+
+    def __str__(self) -> str:
+        return "a list of values"
 
 
 class Folder:
