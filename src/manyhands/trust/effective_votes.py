@@ -185,7 +185,7 @@ def _numbered(
 
 def _known(annotations: Annotations, answers: Mapping[Any, Any]) -> npt.NDArray[np.int64]:
     """Return the code of the known class of each item, -1 where it is not known."""
-    check_known(answers, annotations.item_ids.tolist(), "Items of answers are unknown", "Name items of the export.")
+    check_known(answers, annotations.item_ids.tolist(), "Items of answers are", "Name items of the annotations.")
     class_of = {name: code for code, name in enumerate(annotations.classes.tolist())}
     # A known class that nobody chose is a reference that every label differs from.
     codes = [class_of.get(answers[i], len(class_of)) if i in answers else -1 for i in annotations.item_ids.tolist()]
@@ -269,8 +269,11 @@ def _by_item(pairs: _Pairs, annotations: Annotations) -> tuple[Array, Array]:
         below += np.bincount(worker, 1 - pairs.q - pairs.q / others, annotations.n_workers)
     rate = np.clip(np.divide(above, below, out=np.zeros_like(above), where=below > 0), 0, 1)
     p, p_other = rate[pairs.workers[0]], rate[pairs.workers[1]]
+    kept = 1 - pairs.q - pairs.q / others
+    errs, other_errs = ((differs - pairs.q) / kept for differs in pairs.differs)
     both = pairs.differs[0] * pairs.differs[1] - pairs.q * (1 - (p + p_other) / others)
-    covariance = both / (1 - pairs.q + pairs.q / others) - p * p_other
+    both = both / (1 - pairs.q + pairs.q / others)
+    covariance = both - p * other_errs - p_other * errs + p * p_other  # (e - p)(e' - p') if the reference is right
     deviation = np.maximum(np.sqrt(rate * (1 - rate)), _DEVIATION)
     product = np.bincount(pairs.item, covariance, annotations.n_items)
     scale = deviation[pairs.workers[0]] * deviation[pairs.workers[1]]

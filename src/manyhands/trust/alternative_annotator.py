@@ -98,12 +98,11 @@ class MachineTest:
     def __str__(self) -> str:
         n_wins = sum(test.wins for test in self.annotators)
         verdict = "may replace the annotators" if self.passes else "should not replace the annotators"
-        least = (len(self.annotators) + 1) // 2
+        n, least = len(self.annotators), (len(self.annotators) + 1) // 2
         return (
-            f"{self.machine} {verdict}: it agrees with the others at least as well as {n_wins} of "
-            f"{len(self.annotators)} annotators do, up to {100 * self.epsilon:g} points that its lower cost may "
-            f"justify; {least} are needed. Its answer is at least as close to the others' as a person's in "
-            f"{self.advantage_probability:.0%} of the comparisons."
+            f"{self.machine} {verdict}: compared with each annotator in turn, it is as close to the others as {n_wins} "
+            f"of {n} are; {least} are needed, and it may be {100 * self.epsilon:g} points worse because it costs less. "
+            f"Its answer is at least as close as a person's in {self.advantage_probability:.0%} of the comparisons."
         )
 
 
