@@ -30,7 +30,13 @@ from manyhands.classifiers.crowding.augment import (
     most_uncertain,
     worker_confusion_by_item,
 )
-from manyhands.classifiers.crowding.options import PLUS, Adversarial, DiscriminatorTraining, GeneratorTraining
+from manyhands.classifiers.crowding.options import (
+    PLUS,
+    Adversarial,
+    DiscriminatorTraining,
+    GeneratorTraining,
+    check_threshold,
+)
 from manyhands.classifiers.crowding.worker_features import check_worker_features, standardised_features
 from manyhands.classifiers.fitting import fit_method, rows_as_fitted
 from manyhands.classifiers.nested_methods import nested_method
@@ -223,6 +229,8 @@ default="crowd-layer"
         annotations: Annotations | Any,
         gold: Mapping[Any, Any] | None = None,
         worker_features: npt.ArrayLike | None = None,
+        *,
+        verbose: int = 1,
     ) -> Self:
         """Learn from features and labels.
 
@@ -236,20 +244,18 @@ default="crowd-layer"
             Known classes of some items. The labels on gold items count as all others do.
         worker_features : array-like of shape (n_workers, n_worker_features), default=None
             Features of the workers in the order of `annotations.worker_ids`; None gives each worker a free code.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
         data = check_training_data(self, X, annotations, gold)
-        if self.adversarial.threshold_is == "quantile" and self.adversarial.threshold > 1:
-            raise ParameterError(
-                f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
-                f"'quantile', and must be at most 1. Got {self.adversarial.threshold!r}."
-            )
+        check_threshold(self.adversarial)
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
-        fit_method(self, data)
+        fit_method(self, data, verbose)
         return self
 
     def augment(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from manyhands.exceptions import ParameterError
 from manyhands.options import OptionGroup
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
@@ -188,3 +189,23 @@ PLUS: dict[str, Any] = {
         learning_rate=3e-5,
     ),
 }
+
+
+def check_threshold(adversarial: Adversarial) -> None:
+    """Refuse a quantile above 1.
+
+    Parameters
+    ----------
+    adversarial : Adversarial
+        Options of the adversarial training.
+
+    Raises
+    ------
+    ParameterError
+        If the threshold is a quantile and above 1.
+    """
+    if adversarial.threshold_is == "quantile" and adversarial.threshold > 1:
+        raise ParameterError(
+            f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
+            f"'quantile', and must be at most 1. Got {adversarial.threshold!r}."
+        )

@@ -27,7 +27,25 @@ def make_frame(columns: Mapping[str, Any], library: str | None = None, index: st
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
     """
-    return convert_frame(pl.DataFrame(dict(columns)), library, index)
+    return convert_frame(as_table(columns), library, index)
+
+
+def as_table(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Make a table from columns: NaN is a missing number, and a column without any value is text.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The columns, all of the same length.
+
+    Returns
+    -------
+    polars.DataFrame
+    """
+    table = pl.DataFrame(dict(columns), strict=False)
+    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
+    empty = [name for name, dtype in table.schema.items() if dtype == pl.Null]
+    return table.with_columns(pl.col(floats).fill_nan(None), pl.col(empty).cast(pl.String))
 
 
 def convert_frame(table: pl.DataFrame, library: str | None, index: str | None = None) -> Any:
