@@ -169,6 +169,10 @@ class PriorAdjusted(CrowdClassifier):
         proba = inner._training_prior_proba(inner._proba(module, rows))
         return shift_prior(proba, self.class_shares_, self._wanted(proba.shape[1]))
 
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        wanted = self._wanted(proba.shape[1])
+        return proba if wanted is None else shift_prior(proba, wanted)
+
     def _wanted(self, n_classes: int) -> Array | None:
         """Return the wanted class frequencies; None is uniform."""
         if isinstance(self.prior, str):

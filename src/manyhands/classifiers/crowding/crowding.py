@@ -45,7 +45,6 @@ from manyhands.classifiers.noise_layer import INIT
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, check_training_data
 from manyhands.em.kernels import Array
-from manyhands.exceptions import ParameterError
 from manyhands.nn.backbones import Ensemble
 from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options

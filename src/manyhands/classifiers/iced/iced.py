@@ -284,6 +284,9 @@ class ICED(CrowdClassifier):
         weighted = proba * np.exp(self.log_shift_)
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        return proba if self.balanced_loss else super()._uniform_prior_proba(proba)
+
     def _learn(self, context: TrainingContext) -> FitResult:
         # A prior for another number of classes is refused before any training.
         class_prior(self.inference.prior, context.n_classes, self.inference.smoothing)

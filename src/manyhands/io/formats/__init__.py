@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats import wide
-from manyhands.io.read.documents import READABLE, Document, Folder
+from manyhands.io.read.documents import READABLE, Document, Folder, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 _MODULES = (
@@ -97,6 +97,14 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
     ParameterError
         If there is no format of this name.
     """
+    judgements = _read(document, options, format_name)
+    if isinstance(document, Table) and document.notes:
+        judgements.notes = document.notes | judgements.notes
+    return judgements
+
+
+def _read(document: Document, options: ColumnOptions, format_name: str | None) -> Judgements:
+    """Read a document with the module of its format."""
     if format_name is not None:
         if format_name not in NAMES:
             raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")

@@ -229,9 +229,11 @@ def _refuse_nameless(judgements: Judgements, counts: Mask, empty: Mapping[str, M
         rows = np.flatnonzero(counts & wrong)
         if len(rows):
             where = judgements.mapping.get(role, role)
+            merged = " Of merged cells, only the first has a value: unmerge them and fill them down."
             raise AnnotationError(
                 f"{judgements.place(int(rows[0]))}: the {role} ({where}) is blank. "
                 f"Fill it in or remove the row; {len(rows)} such row(s) in all."
+                f"{merged if len(rows) > 1 and rows[0] > 0 else ''}"
             )
 
 
