@@ -28,16 +28,17 @@ def annotations_html(annotations: Any) -> str:
     """
     a, per_item = annotations, annotations.n_labels
     count = np.bincount(a.label, minlength=a.n_classes)
-    shares = ((a.classes[k], count[k], count[k] / max(a.n_annotations, 1)) for k in range(a.n_classes))
-    labels = ((a.item_ids[a.item[n]], a.worker_ids[a.worker[n]], a.classes[a.label[n]]) for n in range(_FIRST))
+    shares = ((str(a.classes[k]), count[k], count[k] / max(a.n_annotations, 1)) for k in range(a.n_classes))
     n_shown = min(_FIRST, a.n_annotations)
+    codes = zip(a.item[:n_shown], a.worker[:n_shown], a.label[:n_shown], strict=True)
+    labels = ((str(a.item_ids[i]), str(a.worker_ids[w]), str(a.classes[k])) for i, w, k in codes)
     known = {
         "labels": a.n_annotations,
         "items": a.n_items,
         "workers": a.n_workers,
         "labels per item": f"{per_item.min()} to {per_item.max()}, mean {per_item.mean():.1f}" if a.n_items else None,
     }
-    first = table(["item", "worker", "label"], (next(labels) for _ in range(n_shown)), n_shown, "First labels")
+    first = table(["item", "worker", "label"], labels, n_shown, "First labels")
     return page("Annotations", facts(known), table(["class", "labels", "share"], shares, a.n_classes, "Classes"), first)
 
 
@@ -85,9 +86,9 @@ def _first_items(found: dict[str, Any]) -> str:
     posterior, items, labels = found["posterior_"], found["item_ids_"], found["labels_"]
     n_shown = min(_FIRST, len(items))
 
-    def rows() -> Iterator[tuple[Any, Any, float]]:
+    def rows() -> Iterator[tuple[str, str, float]]:
         for row in range(n_shown):
-            yield items[row], labels[row], posterior[row].max()
+            yield str(items[row]), str(labels[row]), posterior[row].max()
 
     return table(["item", "label", "confidence"], rows(), n_shown, f"First {n_shown} of {len(items):,} items")
 

@@ -83,4 +83,4 @@ def cards_html(cards: Scorecards) -> str:
 def _row(card: WorkerCard) -> tuple[Any, ...]:
     interval = f"{card.accuracy_low:.2f} to {card.accuracy_high:.2f}"
     reasons = "; ".join(card.reasons)
-    return card.worker, card.n_labels, card.accuracy, interval, card.agreement, ", ".join(card.flags), reasons
+    return str(card.worker), card.n_labels, card.accuracy, interval, card.agreement, ", ".join(card.flags), reasons

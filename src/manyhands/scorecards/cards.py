@@ -117,7 +117,7 @@ class Scorecards:
         One sentence for each flag.
     partners : tuple of tuple of int
         Codes of the workers that each worker copies from or is copied by, at most twenty.
-    frame_library : {"pandas", "polars", "pyarrow"} or None
+    frame_library : {"pandas", "polars", "pyarrow"} or None, default=None
         Library of the data frame that the annotations came from, which `to_frame` returns.
     """
 

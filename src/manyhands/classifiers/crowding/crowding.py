@@ -30,13 +30,7 @@ from manyhands.classifiers.crowding.augment import (
     most_uncertain,
     worker_confusion_by_item,
 )
-from manyhands.classifiers.crowding.options import (
-    PLUS,
-    Adversarial,
-    DiscriminatorTraining,
-    GeneratorTraining,
-    check_threshold,
-)
+from manyhands.classifiers.crowding.options import PLUS, Adversarial, DiscriminatorTraining, GeneratorTraining
 from manyhands.classifiers.crowding.worker_features import check_worker_features, standardised_features
 from manyhands.classifiers.fitting import fit_method, rows_as_fitted
 from manyhands.classifiers.nested_methods import nested_method
@@ -251,7 +245,7 @@ default="crowd-layer"
         self
         """
         data = check_training_data(self, X, annotations, gold)
-        check_threshold(self.adversarial)
+        self.adversarial.check_threshold()
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
         fit_method(self, data, verbose)

@@ -164,6 +164,20 @@ class Adversarial(OptionGroup):
         "learning_rate": Number(above=0),
     }
 
+    def check_threshold(self) -> None:
+        """Refuse a quantile above 1.
+
+        Raises
+        ------
+        ParameterError
+            If the threshold is a quantile and above 1.
+        """
+        if self.threshold_is == "quantile" and self.threshold > 1:
+            raise ParameterError(
+                f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
+                f"'quantile', and must be at most 1. Got {self.threshold!r}."
+            )
+
 
 # The forms of the authors' code, where it departs from the print. `CrowdInG.plus` keeps them.
 _CODE_DISCRIMINATOR: dict[str, Any] = {
@@ -189,23 +203,3 @@ PLUS: dict[str, Any] = {
         learning_rate=3e-5,
     ),
 }
-
-
-def check_threshold(adversarial: Adversarial) -> None:
-    """Refuse a quantile above 1.
-
-    Parameters
-    ----------
-    adversarial : Adversarial
-        Options of the adversarial training.
-
-    Raises
-    ------
-    ParameterError
-        If the threshold is a quantile and above 1.
-    """
-    if adversarial.threshold_is == "quantile" and adversarial.threshold > 1:
-        raise ParameterError(
-            f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
-            f"'quantile', and must be at most 1. Got {adversarial.threshold!r}."
-        )
