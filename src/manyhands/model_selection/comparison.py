@@ -190,7 +190,7 @@ def _make_all(methods: Sequence[Method], *, with_features: bool) -> dict[str, An
         raise ParameterError(f"compare takes a list of methods; got {methods!r}.")
     made: dict[str, Any] = {}
     for method in methods:
-        name, estimator = _make_one(method)
+        name, estimator = _make_one(method, "classifier" if with_features else "aggregator")
         if name in made:
             raise ParameterError(f"{name} is given twice; leave one out, or give them different parameters.")
         _check_kind(name, estimator, with_features)
@@ -198,8 +198,11 @@ def _make_all(methods: Sequence[Method], *, with_features: bool) -> dict[str, An
     return made
 
 
-def _make_one(method: Method) -> tuple[str, Any]:
-    """Return the shown name and the estimator of one method."""
+def _make_one(method: Method, kind: str) -> tuple[str, Any]:
+    """Return the shown name and the estimator of one method; a name that no method has is refused."""
+    named = method[0] if isinstance(method, tuple) and method else method
+    if isinstance(named, str) and named not in registry.names():
+        registry.check_name(named, kind)
     if isinstance(method, str):
         return method, registry.create(method)
     if isinstance(method, tuple) and len(method) == 2 and isinstance(method[0], str):

@@ -9,6 +9,7 @@ import polars as pl
 
 from manyhands.data_frames import LIBRARIES
 from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.spelling import suggest
 
 
 def make_frame(columns: Mapping[str, Any], library: str | None = None, index: str | None = None) -> Any:
@@ -74,7 +75,7 @@ def convert_frame(table: pl.DataFrame, library: str | None, index: str | None = 
     if library is None or library == "polars":
         return table
     if library not in LIBRARIES:
-        raise ParameterError(f"library is {library!r}; allowed are {', '.join(LIBRARIES)}.")
+        raise ParameterError(f"There is no library called {library!r}.{suggest(library, LIBRARIES)}")
     try:
         if library == "pyarrow":
             return table.to_arrow()

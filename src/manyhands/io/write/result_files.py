@@ -15,6 +15,7 @@ from manyhands.io.write.json_values import to_json
 from manyhands.io.write.results import label_frame, to_csv
 from manyhands.io.write.training_table import TRAINING
 from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
+from manyhands.spelling import suggest
 
 PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"
 KINDS = {
@@ -58,7 +59,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     """
     unexpected = [kind for kind in kinds if kind not in KINDS]
     if unexpected:
-        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}. There are: {', '.join(KINDS)}.")
+        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}.{suggest(unexpected[0], KINDS)}")
 
 
 def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
