@@ -24,6 +24,7 @@ from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
 from manyhands.progress_display import showing
 from manyhands.randomness import make_generator, seed_unset
+from manyhands.result_rows import restore_rows
 from manyhands.validation import NameOr
 
 # What a parameter that names an aggregator may be.
@@ -54,7 +55,8 @@ class FeatureMethod(NetworkMethod, Protocol):
 def fit_method(method: FeatureMethod, data: TrainingData, verbose: int = 1) -> None:
     """Let a method learn from validated data, store its results and issue its notes as warnings.
 
-    Call it from `fit` itself: the warnings point at the caller of `fit`.
+    Call it from `fit` itself: the warnings point at the caller of `fit`. Results have the items in the order of
+    `data.given`, or of `data.annotations` where it is None.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def fit_method(method: FeatureMethod, data: TrainingData, verbose: int = 1) -> N
             rng = make_generator(getattr(method, "random_state", None))
             result = method._learn(TrainingContext(data, data.annotations, None, rng))
         method._store(data, result)
+    if data.given is not None:
+        restore_rows(method, data.given)
     for code, sentence in method.notes_.items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
 

@@ -37,6 +37,7 @@ _MODULES = (
     "wide",
     "long",
 )
+_LAYOUTS = ("words", "survey", "wide", "long")
 NAMES: dict[str, str] = {  # name of a format -> the module that reads it
     "appen": "appen",
     "argilla": "argilla",
@@ -124,20 +125,23 @@ def _read(document: Document, options: ColumnOptions, format_name: str | None) -
     )
 
 
-def recognised(document: Document) -> str | None:
+def recognised(document: Document, *, layouts: bool = True) -> str | None:
     """Return the name of a document's format.
 
     Parameters
     ----------
     document : Table, Records, Words or Folder
         A parsed file or folder.
+    layouts : bool, default=True
+        Whether layouts count that any table may have: a row per judgement, a column or a row per worker, words.
 
     Returns
     -------
     str or None
         Name of the format; None if no module recognises it.
     """
-    return next((found for name in _MODULES if (found := _module(name).recognise(document)) is not None), None)
+    names = [name for name in _MODULES if layouts or name not in _LAYOUTS]
+    return next((found for name in names if (found := _module(name).recognise(document)) is not None), None)
 
 
 def _module(name: str) -> Format:
