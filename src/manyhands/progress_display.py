@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
+from importlib import import_module
 from typing import Any, Protocol
 
 from manyhands.exceptions import ParameterError
@@ -159,11 +160,10 @@ class NotebookBar:
     """An HTML element below the cell, one line per kind of work."""
 
     def __init__(self) -> None:
-        from IPython.display import HTML, display
-
-        self.html, self.drawn = HTML, 0.0
+        ipython = import_module("IPython.display")  # a notebook has it; this package does not ask for it
+        self.html, self.drawn = ipython.HTML, 0.0
         self.lines: dict[str, str] = {}
-        self.handle = display(HTML(""), display_id=True)
+        self.handle = ipython.display(ipython.HTML(""), display_id=True)
 
     def update(self, done: int, total: int, what: str) -> None:
         """Show that `done` of at most `total` steps are finished."""

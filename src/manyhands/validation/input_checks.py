@@ -47,7 +47,7 @@ def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapp
 def _names(constraint: Any) -> list[str]:
     """The texts that a constraint allows, if it lists any."""
     constraint = getattr(constraint, "other", constraint)
-    values = getattr(constraint, "names", None) or getattr(constraint, "values", ())
+    values: Any = getattr(constraint, "names", None) or getattr(constraint, "values", ())
     return [value for value in values if isinstance(value, str)]
 
 
