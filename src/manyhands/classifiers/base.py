@@ -69,6 +69,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    # Attributes with a row per item, and fitted estimators that have some; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_",)
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to predict
 
     classes_: npt.NDArray[Any]
