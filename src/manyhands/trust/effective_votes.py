@@ -210,6 +210,7 @@ def _compare(
 ) -> _Pairs:
     """Compare every two labels of a group on one item with the reference of the item."""
     a, b = label_pairs(annotations, is_member[annotations.worker])
+    label: Codes
     if known is not None:
         label, q = known[annotations.item[a]], np.zeros(len(a))
     else:
@@ -260,7 +261,7 @@ def _measure(
     )
 
 
-def _by_item(pairs: _Pairs, annotations: Annotations) -> tuple[Array, Array]:
+def _by_item(pairs: _Pairs, annotations: Annotations) -> tuple[Array, ...]:
     """Return, for each item, the sum over pairs of the covariance of errors, and of their standard deviations."""
     others = max(annotations.n_classes - 1, 1)
     above, below = np.zeros(annotations.n_workers), np.zeros(annotations.n_workers)
@@ -275,9 +276,8 @@ def _by_item(pairs: _Pairs, annotations: Annotations) -> tuple[Array, Array]:
     both = both / (1 - pairs.q + pairs.q / others)
     covariance = both - p * other_errs - p_other * errs + p * p_other  # (e - p)(e' - p') if the reference is right
     deviation = np.maximum(np.sqrt(rate * (1 - rate)), _DEVIATION)
-    product = np.bincount(pairs.item, covariance, annotations.n_items)
     scale = deviation[pairs.workers[0]] * deviation[pairs.workers[1]]
-    return product, np.bincount(pairs.item, scale, annotations.n_items)
+    return tuple(np.bincount(pairs.item, values, annotations.n_items).astype(float) for values in (covariance, scale))
 
 
 def _worth(size: npt.NDArray[np.int64], weights: Array, correlation: Array) -> Array:

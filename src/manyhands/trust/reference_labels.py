@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from manyhands.exceptions import CrowdWarning
 _MOST_PAIRS = 2_000_000
 _CHUNK = 1 << 16  # pairs whose reference is computed at a time
 Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def fit_reference(annotations: Annotations, voters: npt.NDArray[np.bool_]) -> Re
     chosen = Annotations(*codes, **ids, classes=np.arange(annotations.n_classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # notes on a fit that only serves to compare
-        model = OneCoin().fit(chosen)
+        model: Any = OneCoin().fit(chosen)
     k = annotations.n_classes
     right = np.clip(model.accuracy_, 1e-3, 1 - 1e-3)
     labelled = np.bincount(codes[1], minlength=annotations.n_workers) > 0

@@ -124,7 +124,7 @@ def assess_replacement(
             reading, _ = pseudonymise(reading, key)
             new_name = dict(zip(before, reading.annotations.worker_ids.tolist()))
             machines = [new_name[name] for name in machines]
-        options = {"epsilon": epsilon, "level": level, "alpha": alpha, "min_items": min_items}
+        options: dict[str, Any] = {"epsilon": epsilon, "level": level, "alpha": alpha, "min_items": min_items}
         values = None if order is None else list(order)
         tests = alt_test(reading.annotations, machines, values=values, **options)
         tables = {"alt_test.csv": _by_machine(tests), "annotators.csv": _by_annotator(tests)}
