@@ -83,7 +83,7 @@ class MachineTest:
         How much worse the model's share may be.
     annotators : tuple of AnnotatorTest
         The comparison with each annotator.
-    left_out : tuple
+    left_out : tuple, default=()
         Annotators with fewer common items than required.
     """
 
