@@ -90,7 +90,13 @@ class CrowdClassifier(BaseEstimator, ABC):
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
     def fit(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn from features and labels.
 
@@ -106,12 +112,14 @@ class CrowdClassifier(BaseEstimator, ABC):
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
             labels, and follow the others in `posterior_`; an item without a row is an error.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold, ids))
+        fit_method(self, check_training_data(self, X, annotations, gold, ids), verbose)
         return self
 
     def predict_proba(self, X: Any) -> Array:

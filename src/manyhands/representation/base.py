@@ -38,7 +38,13 @@ class Embedder(Protocol):
         """Return the constructor parameters by name."""
 
     def fit(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn an embedding from features and labels."""
 
@@ -46,7 +52,13 @@ class Embedder(Protocol):
         """Return the embedding of each row."""
 
     def fit_transform(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Array:
         """Learn an embedding, and return that of each training row."""
 
@@ -100,7 +112,13 @@ class RepresentationLearner(BaseEstimator, ABC):
     _id_column: str | None = None  # the column of X in `fit` that had the ids of the items
 
     def fit(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn an embedding from features and labels.
 
@@ -116,12 +134,14 @@ class RepresentationLearner(BaseEstimator, ABC):
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
             labels, and follow the others in `posterior_`; an item without a row is an error.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold, ids))
+        fit_method(self, check_training_data(self, X, annotations, gold, ids), verbose)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -140,7 +160,13 @@ class RepresentationLearner(BaseEstimator, ABC):
         return embed(self, [self.module_], self.embedding_size, X)
 
     def fit_transform(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Array:
         """Learn an embedding, and return that of each training row.
 
@@ -154,13 +180,15 @@ class RepresentationLearner(BaseEstimator, ABC):
             Known classes of some items.
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         ndarray of shape (n_rows, embedding_size)
             In the order of the rows of X.
         """
-        return self.fit(X, annotations, gold, ids=ids).transform(X)
+        return self.fit(X, annotations, gold, ids=ids, verbose=verbose).transform(X)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.

@@ -224,6 +224,7 @@ default="crowd-layer"
         worker_features: npt.ArrayLike | None = None,
         *,
         ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn from features and labels.
 
@@ -239,6 +240,8 @@ default="crowd-layer"
             Features of the workers in the order of `annotations.worker_ids`; None gives each worker a free code.
         ids : sequence of shape (n_rows,) or str, default=None
             Item id of each row of X, or the name of the column that has them.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
@@ -248,7 +251,7 @@ default="crowd-layer"
         self.adversarial.check_threshold()
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
-        fit_method(self, data)
+        fit_method(self, data, verbose)
         return self
 
     def augment(
@@ -284,9 +287,8 @@ default="crowd-layer"
         (rows, annotations), fitted = rows_and_labels(self, X, annotations), self._generator()
         known = fitted.aligned(rows, annotations)
         imputed = impute(fitted, rows, known, per_label, most_likely, make_generator(random_state))
-        both = known.with_more(*imputed.T)
-        ids = {"item_ids": known.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
-        return Annotations(both.item, both.worker, both.label, **ids)
+        codes, ids = known.with_more(*imputed.T), {"worker_ids": self.worker_ids_, "classes": self.classes_}
+        return Annotations(codes.item, codes.worker, codes.label, item_ids=known.item_ids, **ids)
 
     def explain_worker(self, worker: Any, X: Any) -> Array:
         """Return the label distribution of a worker on each item, given each possible true class.
@@ -301,8 +303,7 @@ default="crowd-layer"
         Returns
         -------
         ndarray of shape (n_rows, n_classes, n_classes)
-            Entry [i, truth, label] is a probability; rows over labels sum to 1. The row of a truth that the features
-            exclude is an extrapolation.
+            Probabilities [i, truth, label]; that of a truth that the features exclude is an extrapolation.
         """
         return worker_confusion_by_item(self._generator(), worker, rows_as_fitted(self, X))
 

@@ -165,12 +165,12 @@ class Adversarial(OptionGroup):
     }
 
     def check_threshold(self) -> None:
-        """Refuse a threshold above 1 where it is a share of the items.
+        """Refuse a quantile above 1.
 
         Raises
         ------
         ParameterError
-            Where `threshold_is` is "quantile" and `threshold` is above 1.
+            If the threshold is a quantile and above 1.
         """
         if self.threshold_is == "quantile" and self.threshold > 1:
             raise ParameterError(

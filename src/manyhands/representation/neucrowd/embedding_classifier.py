@@ -38,6 +38,7 @@ def fit_transform(
     gold: Mapping[Any, Any] | None = None,
     *,
     ids: Any = None,
+    verbose: int = 1,
 ) -> Array:
     """Learn an embedding, and return that of each training row.
 
@@ -53,10 +54,12 @@ def fit_transform(
         Known classes of some items.
     ids : sequence of shape (n_rows,) or str, default=None
         Item id of each row of X, or the name of the column that has them.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
     ndarray of shape (n_rows, embedding size of the chosen setting)
         In the order of the rows of X.
     """
-    return transform(self.fit(X, annotations, gold, ids=ids), X)
+    return transform(self.fit(X, annotations, gold, ids=ids, verbose=verbose), X)
