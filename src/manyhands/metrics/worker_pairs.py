@@ -39,6 +39,10 @@ class PairAgreement:
         Cohen's kappa; NaN where both used one and the same class only.
     n_left_out : int
         Number of further pairs with enough shared items, beyond `max_pairs`.
+    linear_kappa : ndarray of shape (n_pairs,) or None, default=None
+        Cohen's kappa with linear weights; None without `order`.
+    quadratic_kappa : ndarray of shape (n_pairs,) or None, default=None
+        Cohen's kappa with quadratic weights; None without `order`.
     """
 
     a: Positions
@@ -47,6 +51,8 @@ class PairAgreement:
     agreement: Array
     kappa: Array
     n_left_out: int
+    linear_kappa: Array | None = None
+    quadratic_kappa: Array | None = None
 
 
 def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
