@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.classifiers.fitting import combine, fit_method, rows_as_fitted, store_results
 from manyhands.classifiers.network import default_hold_out, new_backbone
 from manyhands.classifiers.network_options import NetworkOptions
@@ -68,6 +69,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    # Attributes with a row per item, and fitted estimators that have some; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_",)
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to predict
 
     classes_: npt.NDArray[Any]
@@ -246,6 +249,10 @@ class CrowdClassifier(BaseEstimator, ABC):
     def _training_prior_proba(self, proba: Array) -> Array:
         """Return `predict_proba` under the class frequencies of the training items, where it assumes other ones."""
         return proba
+
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        """Return `predict_proba` for equally frequent classes; unchanged where the method assumes them already."""
+        return shift_prior(proba, estimated_shares(self.posterior_))
 
     def _has_own_likelihood(self) -> bool:
         """Whether the fitted method has a likelihood of labels that depends on the item beyond p(k | x)."""

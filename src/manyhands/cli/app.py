@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -86,7 +87,7 @@ def run(arguments: list[str]) -> int:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always", CrowdWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _show_each_once()
         return _run(arguments or ["--help"])
 
 
@@ -141,7 +142,13 @@ def _fail(arguments: list[str], sentence: str, code: int) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Print warnings of ours as notes, and no others."""
-    if issubclass(category, CrowdWarning):
-        echo(f"note: {message}")
+def _show_each_once() -> Callable[..., None]:
+    """Return a function that prints warnings of ours as notes, each once however many questions it concerns."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, CrowdWarning) and str(message) not in shown:
+            shown.add(str(message))
+            echo(f"note: {message}")
+
+    return show

@@ -79,6 +79,7 @@ class RepresentationLearner(BaseEstimator, ABC):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_", "aggregator_")  # attributes with a row per item
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to embed
 
     embedding_size: int

@@ -112,7 +112,9 @@ def _make_cards(
     annotations = loo.annotations
     n_checked = loo.by_worker((loo.weight > 0).astype(float))
     estimate, bias = estimate_accuracy(loo, tempering_exponent), find_bias(loo)
-    flagged, partners = explain(loo, n_checked, assess_informativeness(loo, estimate.high), groups, pairs)
+    copies = np.isin(np.arange(annotations.n_workers), [w for group in groups for w in np.flatnonzero(group.members)])
+    found, crowd = assess_informativeness(loo, estimate.high, tempering_exponent, copies)
+    flagged, partners = explain(loo, n_checked, found, crowd, groups, pairs)
     confused = find_confusions(loo, estimate.mean)
     agreement, by_chance = _agreement(loo)
     return Scorecards(

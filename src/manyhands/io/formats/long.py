@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.formats.column_guess import guess_label
 from manyhands.io.formats.marked_parts import refuse_parts
 from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.column_lookup import column_hint, find_column, single_column
@@ -255,6 +256,10 @@ def _refuse_missing(table: Table, named: Collection[str]) -> None:
     roles = " and ".join(f"the {role}" for role in missing)
     verb = "is" if len(missing) == 1 else "are"
     near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
+    known = {role: at for role in _NEEDED for at in _find_common(table.header, role)[:1]}
+    if "label" in missing and "label" not in near and "item" in known:
+        found = guess_label(table, known["item"], known.values())
+        near |= {} if found is None else {"label": found}
     remedy = _name_in_python(missing, near) if table.name == FRAME else _name_as_options(missing, near)
     raise AnnotationError(f"{columns} for {roles} {verb} not in {table.name}. It has: {listed(table.header)}. {remedy}")
 

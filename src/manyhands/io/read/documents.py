@@ -19,6 +19,7 @@ from manyhands.io.read.parquet import read_parquet
 from manyhands.io.read.sources import PARQUET, Source, open_path
 from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
+from manyhands.io.read.title_lines import LOOKED_AT, count_title_rows
 from manyhands.io.read.workbooks import read_workbook
 
 FRAME = "the data frame"  # name of a table that no file holds
@@ -44,6 +45,8 @@ class Table:
         Maps the number of a row to its line in the file, for error messages.
     typed : polars.DataFrame or None
         The same columns with the types of a Parquet file or data frame; None if the file has text only.
+    notes : dict of str to str
+        Warnings about the file: code -> sentence.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Table:
     header: list[str]
     locate: Locate | None = field(default=None, compare=False)
     typed: pl.DataFrame | None = field(default=None, compare=False)
+    notes: dict[str, str] = field(default_factory=dict, compare=False)
 
     def column(self, at: int) -> pl.Series:
         """Return the column at a position."""
@@ -190,7 +194,8 @@ def parse(source: Source, encoding: str | None = None) -> Document:
     if source.head.startswith(PARQUET):
         return _parquet_table(source)
     if source.head.startswith(ZIP):
-        return Table(source.name, *read_workbook(source), _sheet_rows(source))
+        frame, header, notes = read_workbook(source)
+        return Table(source.name, frame, header, _sheet_rows(source), notes=notes)
     if source.suffix in _PACKED_SUFFIXES:
         raise AnnotationError(f"{source.name} has a wrong name: its content is not that of a {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
@@ -201,7 +206,8 @@ def parse(source: Source, encoding: str | None = None) -> Document:
         return Records(source.name, *parse_json(text))
     if source.suffix not in TABLE_SUFFIXES and not _has_separators(text):
         return Words(source.name, _word_rows(text))
-    return Table(source.name, *read_text_table(text, again=source if text is loaded else None))
+    frame, header, locate, notes = read_text_table(text, again=source if text is loaded else None)
+    return Table(source.name, frame, header, locate, notes=notes)
 
 
 def _has_separators(source: Source) -> bool:
@@ -233,7 +239,9 @@ def _sheet_rows(source: Source) -> Locate:
         except (fastexcel.FastExcelError, AnnotationError):
             return None
         non_blank = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-        return f"row {int(non_blank.arg_max() or 0) + row + 2} of the sheet" if non_blank.any() else None
+        begun = int(non_blank.arg_max() or 0)
+        title = count_title_rows(sheet[begun : begun + LOOKED_AT].rows())
+        return f"row {begun + title + row + 2} of the sheet" if non_blank.any() else None
 
     return locate
 
