@@ -20,11 +20,11 @@ LAYERS = [
     ("data_frames",),
     ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
     ("item_order",),
-    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection", "class_order"),
+    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix", "repeated_pairs"),
     ("crowd_triples",),
     ("annotations", "estimator", "features", "feature_names"),
-    ("label_splits", "row_order", "result_rows"),
+    ("label_splits", "row_order", "result_rows", "class_order"),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),

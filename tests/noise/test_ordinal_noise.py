@@ -60,7 +60,9 @@ def slow_total(noise, counts, params):
 
 def example(n_classes, n_workers=3):
     """A noise model with ranks in another order than codes, counts, a base and tilts."""
-    noise = OrdinalNoise(RNG.permutation(n_classes).astype(float), RNG.dirichlet(np.ones(n_classes)), prior_sd=1.5, smoothing=2.0)
+    noise = OrdinalNoise(
+        RNG.permutation(n_classes).astype(float), RNG.dirichlet(np.ones(n_classes)), prior_sd=1.5, smoothing=2.0
+    )
     base = np.log(RNG.dirichlet(np.ones(n_classes), n_classes))
     counts = RNG.gamma(1.0, 3.0, (n_workers, n_classes, n_classes))
     return noise, counts, base, RNG.normal(0, 0.7, (n_workers, N_TILTS))

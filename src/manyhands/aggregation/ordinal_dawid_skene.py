@@ -66,7 +66,7 @@ class OrdinalDawidSkene(Aggregator):
         are two.
     prior_sd : float, default=2.0
         Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
-    smoothing : float, default=30.0
+    smoothing : float, default=100.0
         Pseudo-labels of each grade, near the true grade, for the confusion matrix of the crowd.
     calibrate : bool, default=True
         Temper the posterior by held-out labels.
@@ -169,7 +169,7 @@ class OrdinalDawidSkene(Aggregator):
         self,
         order: Sequence[Any] | None = None,
         prior_sd: float = 2.0,
-        smoothing: float = 30.0,
+        smoothing: float = 100.0,
         calibrate: bool = True,
         n_folds: int = 5,
         max_iter: int = 1000,
@@ -211,7 +211,7 @@ class OrdinalDawidSkene(Aggregator):
     def _order(self, annotations: Annotations) -> npt.NDArray[np.int64]:
         """Codes of the classes from low to high; two classes need no order, because it does not change the result."""
         classes = annotations.classes.tolist()
-        if self.order is None and len(classes) <= 2:
+        if self.order is None and (annotations.is_ordered or len(classes) <= 2):
             return np.arange(len(classes))
         return order_codes(classes, self.order)
 

@@ -42,4 +42,6 @@ __all__ = [
     "pair_agreement",
     "percent_agreement",
     "truth_scorer",
+    "weighted_kappa",
+    "worker_weighted_kappa",
 ]

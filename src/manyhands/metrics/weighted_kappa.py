@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.class_order import order_codes
+from manyhands.em.kernels import sums_by
 from manyhands.metrics.agreement import ONE_CLASS, Agreement, measure, ratio
 from manyhands.metrics.bootstrap import Bootstrap, Statistic
 from manyhands.metrics.distances import Distances, expected_distance
@@ -54,7 +55,7 @@ def weighted_kappa(
     weights : {"linear", "quadratic"}, default="quadratic"
         Distances of grades: differences of ranks, or their squares.
     order : sequence or None, default=None
-        The classes from low to high; None for numbers, text with numbers and words of known scales.
+        The classes from low to high; None for ordered annotations, numbers and words of known scales.
     n_bootstrap : int, default=1000
         Number of bootstrap resamples of items for the interval; 0 for no interval.
     confidence : float, default=0.95
@@ -71,11 +72,11 @@ def weighted_kappa(
     --------
     >>> votes = Annotations.from_matrix([[1, 1], [2, 2], [1, 2], [3, 3]])
     >>> [round(weighted_kappa(votes, weights, n_bootstrap=0).value, 3) for weights in ("linear", "quadratic")]
-    [0.709, 0.795]
+    [0.704, 0.795]
     """
     check_parameters("weighted_kappa", {"weights": weights}, {"weights": OneOf(WEIGHTS)})
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
-    scales = grade_scales(annotations.classes.tolist(), weights, order)
+    scales = grade_scales(annotations, weights, order)
 
     def statistic(votes: Votes) -> Statistic:
         share = votes.weight / votes.n_workers[votes.row]
@@ -112,7 +113,7 @@ def worker_weighted_kappa(
     weights : {"linear", "quadratic"}, default="quadratic"
         Distances of grades: differences of ranks, or their squares.
     order : sequence or None, default=None
-        The classes from low to high; None for numbers, text with numbers and words of known scales.
+        The classes from low to high; None for ordered annotations, numbers and words of known scales.
 
     Returns
     -------
@@ -124,54 +125,54 @@ def worker_weighted_kappa(
     --------
     >>> votes = Annotations.from_matrix([[1, 1, 3], [2, 2, 3], [3, 3, 3], [1, 1, 3]])
     >>> worker_weighted_kappa(votes).round(2).tolist()
-    [0.46, 0.46, 0.0]
+    [0.38, 0.38, 0.0]
     """
     check_parameters("worker_weighted_kappa", {"weights": weights}, {"weights": OneOf(WEIGHTS)})
-    scales = grade_scales(annotations.classes.tolist(), weights, order)
+    scales = grade_scales(annotations, weights, order)
     item, worker, n_workers = annotations.item, annotations.worker, annotations.n_workers
     is_new = (np.diff(item, prepend=-1) != 0) | (np.diff(worker, prepend=-1) != 0)
     pair = np.cumsum(is_new) - 1  # (item, worker); labels are sorted by item, then worker
-    n_own = np.bincount(pair)[pair] if len(pair) else np.zeros(0)
+    n_own = np.bincount(pair, minlength=1)[pair]
     n_others = annotations.n_labels[item] - n_own
     met = n_others > 0
     weight = np.where(met, 1.0 / np.maximum(n_others, 1), 0.0)
-    n_met = np.bincount(worker, weights=met, minlength=n_workers)
+    n_met = sums_by(worker, met.astype(float), n_workers)
     observed, expected = np.zeros(n_workers), np.zeros(n_workers)
     for scale in scales.T:
         own, others = [], []
         for power in (1, 2):
             x = scale[annotations.label] ** power
-            of_others = np.bincount(item, weights=x, minlength=annotations.n_items)[item]
-            of_others -= np.bincount(pair, weights=x)[pair] if len(pair) else 0.0
+            of_others = sums_by(item, x, annotations.n_items)[item] - sums_by(pair, x, annotations.n_annotations)[pair]
             own.append(np.where(met, x, 0.0))
             others.append(of_others * weight)
-        sums = [np.bincount(worker, weights=value, minlength=n_workers) for value in (*own, *others)]
-        product = np.bincount(worker, weights=own[0] * others[0], minlength=n_workers)
+        sums = [sums_by(worker, value, n_workers) for value in (*own, *others)]
+        product = sums_by(worker, own[0] * others[0], n_workers)
         observed += sums[1] + sums[3] - 2 * product
         expected += sums[1] + sums[3] - 2 * ratio(sums[0] * sums[2], n_met, n_met > 0)
     with np.errstate(invalid="ignore"):
         return 1 - ratio(observed, expected, expected > 1e-9 * np.maximum(n_met, 1))
 
 
-def grade_scales(classes: Sequence[Any], weights: str, order: Sequence[Any] | None) -> Array:
+def grade_scales(annotations: Annotations, weights: str, order: Sequence[Any] | None) -> Array:
     """Scales on which the sum of squared differences is the distance of two grades, from 0 to 1.
 
     Parameters
     ----------
-    classes : sequence of shape (n_classes,)
-        The classes.
+    annotations : Annotations
+        The crowd's labels.
     weights : {"linear", "quadratic"}
         Distances of grades.
     order : sequence or None
-        The classes from low to high, see `order_codes`; two classes need none.
+        The classes from low to high, see `order_codes`; ordered annotations and two classes need none.
 
     Returns
     -------
     ndarray of shape (n_classes, n_scales)
         One scale for quadratic weights, one per threshold for linear weights.
     """
-    is_known = order is not None or len(classes) > 2
-    rank = np.argsort(order_codes(classes, order)) if is_known else np.arange(len(classes))
+    classes = annotations.classes.tolist()
+    is_in_order = order is None and (annotations.is_ordered or len(classes) <= 2)
+    rank = np.arange(len(classes)) if is_in_order else np.argsort(order_codes(classes, order))
     steps = max(len(classes) - 1, 1)
     if weights == "quadratic":
         return rank[:, None] / steps

@@ -85,14 +85,14 @@ class OrdinalNoise:
         Share of each class among all labels, above 0.
     prior_sd : float, default=2.0
         Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
-    smoothing : float, default=30.0
+    smoothing : float, default=100.0
         Pseudo-labels of each grade for the base.
     """
 
     rank: Array
     label_share: Array
     prior_sd: float = 2.0
-    smoothing: float = 30.0
+    smoothing: float = 100.0
 
     @cached_property
     def position(self) -> Array:

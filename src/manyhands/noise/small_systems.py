@@ -1,4 +1,4 @@
-"""Arithmetic of noise models that are fitted by Newton's method, with the same bits on every machine: no BLAS, no LAPACK."""
+"""Small linear systems and softmax for Newton's method, with the same bits on every machine: no BLAS, no LAPACK."""
 
 from __future__ import annotations
 
