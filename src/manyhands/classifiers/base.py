@@ -87,7 +87,9 @@ class CrowdClassifier(BaseEstimator, ABC):
     _shares: Array  # (n_classes,) for `score`
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> Self:
         """Learn from features and labels.
 
         Parameters
@@ -98,12 +100,14 @@ class CrowdClassifier(BaseEstimator, ABC):
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        fit_method(self, check_training_data(self, X, annotations, gold), verbose)
         return self
 
     def predict_proba(self, X: Any) -> Array:

@@ -22,6 +22,7 @@ from manyhands.feature_names import Names, check_feature_names, feature_names_of
 from manyhands.features import Rows, as_rows
 from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
+from manyhands.progress_display import showing
 from manyhands.randomness import make_generator, seed_unset
 from manyhands.result_rows import restore_rows
 from manyhands.validation import NameOr
@@ -51,7 +52,7 @@ class FeatureMethod(NetworkMethod, Protocol):
     def _check_fitted(self) -> None: ...
 
 
-def fit_method(method: FeatureMethod, data: TrainingData) -> None:
+def fit_method(method: FeatureMethod, data: TrainingData, verbose: int = 1) -> None:
     """Let a method learn from validated data, store its results and issue its notes as warnings.
 
     Call it from `fit` itself: the warnings point at the caller of `fit`. Results have the items in the order of
@@ -63,13 +64,16 @@ def fit_method(method: FeatureMethod, data: TrainingData) -> None:
         The estimator.
     data : TrainingData
         Its validated input.
+    verbose : {0, 1}, default=1
+        Whether progress is shown.
     """
-    if method._trains_network():
-        result = train_network(method, data)
-    else:
-        rng = make_generator(getattr(method, "random_state", None))
-        result = method._learn(TrainingContext(data, data.annotations, None, rng))
-    method._store(data, result)
+    with showing(verbose):
+        if method._trains_network():
+            result = train_network(method, data)
+        else:
+            rng = make_generator(getattr(method, "random_state", None))
+            result = method._learn(TrainingContext(data, data.annotations, None, rng))
+        method._store(data, result)
     if data.given is not None:
         restore_rows(method, data.given)
     for code, sentence in method.notes_.items():

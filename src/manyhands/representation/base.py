@@ -37,13 +37,17 @@ class Embedder(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor parameters by name."""
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> Self:
         """Learn an embedding from features and labels."""
 
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row."""
 
-    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(
+        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> Array:
         """Learn an embedding, and return that of each training row."""
 
 
@@ -94,7 +98,9 @@ class RepresentationLearner(BaseEstimator, ABC):
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> Self:
         """Learn an embedding from features and labels.
 
         Parameters
@@ -105,12 +111,14 @@ class RepresentationLearner(BaseEstimator, ABC):
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        fit_method(self, check_training_data(self, X, annotations, gold), verbose)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -128,7 +136,9 @@ class RepresentationLearner(BaseEstimator, ABC):
         self._check_fitted()
         return embed(self, [self.module_], self.embedding_size, X)
 
-    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(
+        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> Array:
         """Learn an embedding, and return that of each training row.
 
         Parameters
@@ -139,12 +149,14 @@ class RepresentationLearner(BaseEstimator, ABC):
             The crowd's labels.
         gold : mapping of item id to class, default=None
             Known classes of some items.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         ndarray of shape (n_items, embedding_size)
         """
-        return self.fit(X, annotations, gold).transform(X)
+        return self.fit(X, annotations, gold, verbose=verbose).transform(X)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.

@@ -16,6 +16,7 @@ from manyhands.io.read.label_map import read_label_map
 from manyhands.io.read.reading import Reading, read_export
 from manyhands.io.read.row_filtering import DUPLICATES
 from manyhands.io.read.stray_classes import check_policy
+from manyhands.spelling import suggest
 from manyhands.validation import RandomState
 
 
@@ -97,7 +98,7 @@ class ExportOptions:
             )
         check_policy(self.rare_classes)
         if self.format is not None and self.format not in NAMES:
-            raise ParameterError(f"There is no format called {self.format!r}. There are: {', '.join(sorted(NAMES))}.")
+            raise ParameterError(f"There is no format called {self.format!r}.{suggest(self.format, sorted(NAMES))}")
         if self.duplicates not in DUPLICATES:
             raise ParameterError(f"duplicates is {self.duplicates!r}; it may be {', '.join(DUPLICATES)}.")
         if self.encoding is not None:

@@ -39,7 +39,6 @@ from manyhands.classifiers.noise_layer import INIT
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, check_training_data
 from manyhands.em.kernels import Array
-from manyhands.exceptions import ParameterError
 from manyhands.nn.backbones import Ensemble
 from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options
@@ -223,6 +222,8 @@ default="crowd-layer"
         annotations: Annotations | Any,
         gold: Mapping[Any, Any] | None = None,
         worker_features: npt.ArrayLike | None = None,
+        *,
+        verbose: int = 1,
     ) -> Self:
         """Learn from features and labels.
 
@@ -236,20 +237,18 @@ default="crowd-layer"
             Known classes of some items. The labels on gold items count as all others do.
         worker_features : array-like of shape (n_workers, n_worker_features), default=None
             Features of the workers in the order of `annotations.worker_ids`; None gives each worker a free code.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
         data = check_training_data(self, X, annotations, gold)
-        if self.adversarial.threshold_is == "quantile" and self.adversarial.threshold > 1:
-            raise ParameterError(
-                f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
-                f"'quantile', and must be at most 1. Got {self.adversarial.threshold!r}."
-            )
+        self.adversarial.check_threshold()
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
-        fit_method(self, data)
+        fit_method(self, data, verbose)
         return self
 
     def augment(

@@ -32,7 +32,12 @@ def transform(self: CrowdClassifier, X: Any) -> Array:
 
 
 def fit_transform(
-    self: CrowdClassifier, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None
+    self: CrowdClassifier,
+    X: Any,
+    annotations: Annotations | Any,
+    gold: Mapping[Any, Any] | None = None,
+    *,
+    verbose: int = 1,
 ) -> Array:
     """Learn an embedding, and return that of each training row.
 
@@ -46,9 +51,11 @@ def fit_transform(
         The crowd's labels.
     gold : mapping of item id to class, default=None
         Known classes of some items.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
     ndarray of shape (n_items, embedding size of the chosen setting)
     """
-    return transform(self.fit(X, annotations, gold), X)
+    return transform(self.fit(X, annotations, gold, verbose=verbose), X)
