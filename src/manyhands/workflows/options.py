@@ -145,7 +145,7 @@ class FeatureOptions:
     ids_file : Path or None, default=None
         File with one id per row, for features without ids.
     rows_in_order : bool, default=False
-        Match by position: rows are in the order of the items' ids.
+        Match by position: rows are in the order in which the items first appear, which is also that of their ids.
     """
 
     id_column: str | None = None
