@@ -174,6 +174,13 @@ def test_the_command_line(table, tmp_path, capsys):
     assert len((tmp_path / "out" / "annotators.csv").read_text().splitlines()) == 5
 
 
+def test_ordered_classes_on_the_command_line(table, capsys):
+    assert run(["alt-test", table(), "-q", "--order", "c0,c1,c2"]) == 0
+    ordered = capsys.readouterr().out
+    assert run(["alt-test", table(), "-q"]) == 0
+    assert ordered != capsys.readouterr().out
+
+
 def test_machines_by_option_table_and_under_pseudonyms(table, tmp_path, capsys):
     path = table(kind=False)
     assert run(["alt-test", path]) == 3

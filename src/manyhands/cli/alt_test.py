@@ -27,7 +27,6 @@ _Epsilon = Annotated[
 _Level = Annotated[
     str, typer.Option(metavar="LEVEL", help="How answers are compared: nominal (equal or not), ordinal, interval.")
 ]
-_Order = Annotated[str | None, typer.Option(metavar="A,B,C", help="Ordinal classes from low to high.")]
 _Alpha = Annotated[float, typer.Option(metavar="SHARE", help="False discovery rate of the tests.")]
 _MinItems = Annotated[
     int, typer.Option(metavar="NUMBER", help="Items that an annotator must share with the model and another annotator.")
@@ -43,7 +42,6 @@ def alt_test(
     kinds: Kinds = None,
     epsilon: _Epsilon = 0.1,
     level: _Level = "nominal",
-    order: _Order = None,
     alpha: _Alpha = 0.05,
     min_items: _MinItems = 30,
     out: _Out = None,
@@ -61,7 +59,7 @@ def alt_test(
     \b
     Examples:
       manyhands alt-test ratings.csv --machines gpt-4o,llama
-      manyhands alt-test stars.csv --machines "gpt-*" --level ordinal --epsilon 0.2 -o test/
+      manyhands alt-test stars.csv --machines "gpt-*" --ordinal --epsilon 0.2 -o test/
     """
     if out is None:
         require_stdout()
@@ -71,7 +69,6 @@ def alt_test(
         KindOptions(machines or (), kinds),
         epsilon=epsilon,
         level=level,
-        order=None if order is None else [name.strip() for name in order.split(",")],
         alpha=alpha,
         min_items=min_items,
         pseudonyms=pseudonyms,

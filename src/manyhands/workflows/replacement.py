@@ -77,9 +77,9 @@ def assess_replacement(
     epsilon : float, default=0.1
         By how much the model may be worse because it costs less.
     level : {"nominal", "ordinal", "interval"}, default="nominal"
-        How answers are compared: equal or not, or by their distance.
+        How answers are compared: equal or not, or by their distance; "ordinal" also if `export` says so.
     order : sequence of str or None, default=None
-        Ordinal classes from low to high.
+        Ordinal classes from low to high; None takes the order that `export` names, or that of the classes.
     alpha : float, default=0.05
         False discovery rate.
     min_items : int, default=30
@@ -107,6 +107,7 @@ def assess_replacement(
     """
     kinds = KindOptions() if kinds is None else kinds
     kinds.check()
+    level = "ordinal" if level == "nominal" and export.is_ordinal else level
     check_level(level, order)
     export.check()
     with claim_folder(out, _FILES, force=force) as output:
@@ -125,7 +126,9 @@ def assess_replacement(
             new_name = dict(zip(before, reading.annotations.worker_ids.tolist()))
             machines = [new_name[name] for name in machines]
         options: dict[str, Any] = {"epsilon": epsilon, "level": level, "alpha": alpha, "min_items": min_items}
-        values = None if order is None else list(order)
+        crowd = reading.annotations
+        ordered = crowd.classes.tolist() if level == "ordinal" and crowd.is_ordered else None
+        values = ordered if order is None else list(order)
         tests = alt_test(reading.annotations, machines, values=values, **options)
         tables = {"alt_test.csv": _by_machine(tests), "annotators.csv": _by_annotator(tests)}
         summary = {"schema": 1} | describe_reading(reading) | {"options": options}
