@@ -263,4 +263,4 @@ def check_aggregator(method: str) -> None:
         return
     if method in registry.names():
         raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
-    registry.get(method)  # refuses an unknown name
+    registry.check_name(method, "aggregator")

@@ -22,6 +22,7 @@ from manyhands.io.write.write_back import (
     predictions_for_tasks,
     refuse_standard_input,
 )
+from manyhands.spelling import suggest
 
 PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"
 KINDS = (
@@ -69,7 +70,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     """
     unexpected = [kind for kind in kinds if kind not in KINDS]
     if unexpected:
-        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}. There are: {', '.join(KINDS)}.")
+        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}.{suggest(unexpected[0], KINDS)}")
 
 
 def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
