@@ -69,8 +69,10 @@ if TYPE_CHECKING:
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
     from manyhands.trust.accuracy import estimate_accuracy as estimate_accuracy
+    from manyhands.trust.alternative_annotator import alt_test as alt_test
     from manyhands.trust.answers import Answers as Answers
     from manyhands.trust.calibration import calibrate as calibrate
+    from manyhands.trust.effective_votes import effective_votes as effective_votes
     from manyhands.trust.guarantee import guarantee as guarantee
     from manyhands.trust.label_sets import label_sets as label_sets
     from manyhands.trust.sampling import contested as contested
@@ -119,10 +121,12 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TwoStage": "manyhands.classifiers.two_stage",
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
+    "alt_test": "manyhands.trust.alternative_annotator",
     "calibrate": "manyhands.trust.calibration",
     "compare": "manyhands.model_selection.comparison",
     "contested": "manyhands.trust.sampling",
     "datasets": "manyhands",
+    "effective_votes": "manyhands.trust.effective_votes",
     "estimate_accuracy": "manyhands.trust.accuracy",
     "exceptions": "manyhands",
     "guarantee": "manyhands.trust.guarantee",
@@ -151,7 +155,10 @@ __all__ = [*_LAZY]
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
+        hint = ""
+        if not name.startswith("_"):
+            hint = import_module("manyhands.spelling").did_you_mean(name, _LAZY)
+        raise AttributeError(f"module 'manyhands' has no attribute {name!r}.{hint}")
     home = _LAZY[name]
     if home == __name__:
         return import_module(f"{home}.{name}")

@@ -6,11 +6,10 @@ polars and `manyhands.io` are imported in functions: `doctor` prints where they 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from manyhands.progress import listening
+from manyhands.progress_display import showing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from manyhands.io.read.reading import Reading
 
 _MOST_WORKERS = 10
-_SPEED_SECONDS = 3600  # period over which speed is averaged for the remaining time; a step may take minutes
 
 
 def echo(sentence: str) -> None:
@@ -91,6 +89,8 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
         f"{summary['method']}: {summary['share_above_0.9']:.0%} of the labels have a posterior of at least 0.9; "
         f"{counted(summary['n_tied'], 'tie')}, {counted(summary['n_unlabelled'], 'item')} without a label"
     )
+    if "order" in summary:
+        _show_order(summary)
     if summary["gold_contradicted"]:
         items = counted(len(summary["gold_contradicted"]), "item")
         echo(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
@@ -106,6 +106,13 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
         show_flags(workers)
 
 
+def _show_order(summary: dict[str, Any]) -> None:
+    """Print the order of the classes, and the agreement of the crowd on it."""
+    kappas = [(name, summary[f"{name}_kappa"]) for name in ("linear", "quadratic")]
+    known = ", ".join(f"{value:.2f} with {name} weights" for name, value in kappas if value is not None)
+    echo("Order of the classes: " + " < ".join(summary["order"]) + (f"; kappa {known}" if known else ""))
+
+
 def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of workers.csv that fit on a screen."""
     import polars as pl
@@ -113,7 +120,8 @@ def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     if "flags" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
-    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"), "agreement", "flags")
+    agreement = ["quadratic_kappa", "grade_bias"] if "grade_bias" in workers.columns else ["agreement"]
+    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"), *agreement, "flags")
 
 
 def show_flags(workers: pl.DataFrame) -> None:
@@ -177,30 +185,11 @@ def progress_bar(off: bool) -> Any:
     Parameters
     ----------
     off : bool
-        Show nothing; so it is, too, if standard error is not a terminal.
+        Show nothing; so it is, too, if standard error is not a terminal, and in the first two seconds.
 
     Returns
     -------
     context manager
         Shows what `manyhands.progress.report` is called with.
     """
-    return nullcontext() if off or sys.stderr is None or not sys.stderr.isatty() else _bar()
-
-
-@contextmanager
-def _bar() -> Iterator[None]:
-    """Show one bar per kind of work."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_SPEED_SECONDS) as progress:
-        tasks: dict[str, Any] = {}
-
-        def listener(done: int, total: int, what: str) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(escape(printable(what)), total=total)
-            progress.update(tasks[what], completed=done, total=total)
-
-        with listening(listener):
-            yield
+    return showing(0 if off else 1)

@@ -223,7 +223,7 @@ def fit_map(
     found = minimize(objective, centre, jac=True, method="L-BFGS-B", options={"maxiter": MAX_ITER})
     fitted = _unpack(found.x, kind, n_classes)
     precision = _information(consensus, fitted, weight) + np.diag(1 / np.r_[sd[0] * fitted.scale, sd[1:]] ** 2)
-    return _unpack(found.x, kind, n_classes, np.linalg.inv(precision))
+    return _unpack(found.x, kind, n_classes, np.asarray(np.linalg.inv(precision), np.float64))
 
 
 def _prior_sd(kind: str, n_classes: int) -> Array:

@@ -107,7 +107,7 @@ class Selection:
 
 
 def select_by_answers(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     answers: Answers | Mapping[Any, Any],
     *,
     methods: Sequence[str] | None = None,
@@ -122,7 +122,7 @@ def select_by_answers(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     answers : Answers or mapping of item to class
         Known classes; those of `contested` items decide most per answer.
@@ -155,7 +155,7 @@ def select_by_answers(
     True
     """
     check_parameters("select_by_answers", {"random_state": random_state}, {"random_state": RandomState()})
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     given = as_answers(answers)
     rows, truth = given.codes(annotations)
     fitted = fit_candidates(annotations, methods, random_state)

@@ -13,7 +13,7 @@ import polars as pl
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import CrowdWarning, ParameterError
-from manyhands.io.overview import describe_reading
+from manyhands.io.overview import describe_order, describe_reading
 from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonymise
@@ -26,6 +26,7 @@ from manyhands.workflows.answered_fit import NO_PROMISES, Promises, fit_with_ans
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
+from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 
 _VOTE = "majority-vote"  # the one method that needs no worker ids
@@ -73,7 +74,7 @@ def aggregate(
     files: Sequence[str],
     export: ExportOptions = DEFAULT_EXPORT,
     *,
-    method: str = registry.DEFAULT,
+    method: str | None = None,
     gold: str | Path | None = None,
     use_gold: bool = False,
     answers: Sequence[str | Path] = (),
@@ -99,8 +100,8 @@ def aggregate(
         The export: a file, a folder, a zip archive, "-" for standard input; several files are batches of one job.
     export : ExportOptions, default=ExportOptions()
         How to read it.
-    method : str, default="pooled-dawid-skene"
-        Registry name of an aggregator.
+    method : str or None, default=None
+        Registry name of an aggregator; None is "pooled-dawid-skene", and "ordinal-dawid-skene" for ordered classes.
     gold : str, Path or None, default=None
         Table of items whose class is known.
     use_gold : bool, default=False
@@ -127,8 +128,9 @@ def aggregate(
     out : str, Path or None, default=None
         Folder for the files; None writes nothing.
     write : sequence of str, default=()
-        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks"; the training set with
-        the fields of the items: "training" (CSV), "training-jsonl", "training-parquet".
+        Further formats of the labels: "jsonl", "parquet"; for the tool that the export comes from: "label-studio",
+        "label-studio-tasks", "argilla", "doccano", "labelbox", "prodigy"; a training set with the fields of the items:
+        "training" (CSV), "training-jsonl", "training-parquet".
     force : bool, default=False
         Replace files that exist.
     config : mapping or None, default=None
@@ -158,6 +160,8 @@ def aggregate(
     ['x', 'y', 'x', 'y', 'x', 'y']
     """
     kinds = kinds_of(write)
+    if method is None:
+        method = registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
     check_aggregator(method)
     check_seed(random_state)
     check_kinds(kinds)
@@ -169,6 +173,8 @@ def aggregate(
     with claim_folder(out, file_names(kinds, compare), force=force) as output:
         reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
         require_labels(reading)
+        if method != registry.DEFAULT_ORDINAL:
+            reading = offer_order(reading, "aggregate", files, export)
         if method != _VOTE:
             require_workers(reading, _NO_WORKERS)
         check_outputs(kinds, files, reading)
@@ -250,6 +256,8 @@ def fit_reading(
     found = summary(model, method)
     figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": fitted.trust}
     figures["notes"] = reading.notes | found["notes"]
+    if reading.annotations.is_ordered:
+        figures |= describe_order(reading.annotations)
     labels = label_frame(model).with_columns(pl.Series(name, values) for name, values in fitted.columns.items())
     tables = {"labels.csv": labels, "workers.csv": worker_frame(model)}
     figures["workers"] = tables["workers.csv"].to_dicts()
@@ -277,4 +285,4 @@ def check_aggregator(method: str) -> None:
         return
     if method in registry.names():
         raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
-    registry.get(method)  # refuses an unknown name
+    registry.check_name(method, "aggregator")

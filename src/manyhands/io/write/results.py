@@ -13,10 +13,12 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
-from manyhands.io.write.frame_libraries import convert_frame
+from manyhands.io.write.frame_libraries import as_table, convert_frame
+from manyhands.io.write.grade_columns import item_grades, worker_grades
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
-from manyhands.scorecards import Scorecards, WorkerCard, score_workers
+from manyhands.scorecards import Scorecards, score_workers
+from manyhands.scorecards.card_tables import card_columns
 
 _DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
@@ -34,10 +36,10 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
     Returns
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``item``, ``label``, ``confidence`` (the posterior of the label), ``n_labels``, ``flags`` and a column
-        ``p_<class>`` for each class; with pandas the items are the index. Items without labels have neither label nor
-        confidence. Flags, separated by ";": ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none
-        of the item's workers gave.
+        ``item``, ``label``, ``confidence`` (the posterior of the label), for ordered classes ``median`` and
+        ``expected`` (of the posterior), ``n_labels``, ``flags`` and a column ``p_<class>`` for each class; with pandas
+        the items are the index. Items without labels have neither label nor confidence. Flags, separated by ";":
+        ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none of the item's workers gave.
 
     Examples
     --------
@@ -50,6 +52,7 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
         "item": _values(model.item_ids_.tolist()),
         "label": _values(model.labels_.tolist()),
         "confidence": _confidence(model),
+        **{name: _values(values) if name == "median" else values for name, values in item_grades(model).items()},
         "n_labels": model.annotations_.n_labels,
         "flags": item_flags(model),
     }
@@ -69,8 +72,9 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     Returns
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. Where there are too many
-        classes for scorecards to fit into memory, only ``n_labels`` and ``accuracy``.
+        ``worker``, the columns of the scorecard (docs/scorecards.md), ``recall_<class>`` and, for ordered classes,
+        those of `worker_grades`. Where there are too many classes for scorecards to fit into memory, only ``n_labels``
+        and ``accuracy``.
 
     Examples
     --------
@@ -82,31 +86,14 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     names = class_names(model.classes_)
     columns: dict[str, Any] = {"worker": _values(model.worker_ids_.tolist())}
     try:
-        columns |= _scorecard(worker_cards(model), names)
+        columns |= as_table(card_columns(worker_cards(model))).drop("worker").to_dict()
     except LimitError:
         volume = np.bincount(model.annotations_.worker, minlength=len(model.worker_ids_))
         columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _as_frame(model, pl.DataFrame(columns), "worker", library)
-
-
-def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
-    """Return the columns of the scorecards, with classes by name and lists as text."""
-    return {
-        "n_labels": cards.n_labels,
-        "n_checked": cards.n_checked,
-        "accuracy": cards.accuracy,
-        "accuracy_low": cards.accuracy_low,
-        "accuracy_high": cards.accuracy_high,
-        "agreement": pl.Series(cards.agreement).fill_nan(None),
-        "bias_class": pl.Series([None if k < 0 else names[k] for k in cards.bias_class], dtype=pl.String),
-        "bias": pl.Series([b if k >= 0 else None for k, b in zip(cards.bias_class, cards.bias)], dtype=pl.Float64),
-        "confusions": pl.Series([_confusions(card) for card in cards], dtype=pl.String),
-        "flags": pl.Series([";".join(flags) or None for flags in cards.flags], dtype=pl.String),
-        "reasons": pl.Series(["; ".join(reasons) or None for reasons in cards.reasons], dtype=pl.String),
-    }
+    return _as_frame(model, pl.DataFrame(columns | worker_grades(model)), "worker", library)
 
 
 def worker_cards(model: Aggregator) -> Scorecards:
@@ -307,12 +294,6 @@ def class_names(classes: np.ndarray[Any, Any]) -> list[str]:
                 f"The classes {pair} have the same text, so a table cannot distinguish them. Rename one."
             )
     return list(seen)
-
-
-def _confusions(card: WorkerCard) -> str | None:
-    """Return the most frequent confusions as text: ``cat labelled as dog, about 7 (31%)``."""
-    made = (f"{k} labelled as {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
-    return "; ".join(made) or None
 
 
 def _probabilities(model: Aggregator) -> dict[str, Any]:
