@@ -22,11 +22,11 @@ import numpy as np
 
 import manyhands as mh
 from manyhands.trust.answer_map import CROWD_SCALE, Consensus, tempered
-from manyhands.trust.calibration import choose_map
 from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes, vote_counts
 from manyhands.trust.guarantee import random_audit, release
 from manyhands.trust.intervals import finite_interval
 from manyhands.trust.label_sets import pac_threshold
+from manyhands.trust.recalibration import choose_map, expected_accuracy
 from manyhands.trust.sampling import _allocate
 from manyhands.trust.selection import MIN_PROBABILITY, choose_method
 
@@ -259,14 +259,11 @@ def calibrated(crowd: Fitted, n: int, seed: int) -> tuple[np.ndarray, np.ndarray
     prior = CROWD_SCALE / crowd.power
     if not n:
         return rest, tempered(crowd.posterior.shape[1], prior).apply(consensus[rest]), [math.nan] * 4
-    fitted, _, _ = choose_map(consensus[seen], crowd.truth[seen], np.ones(len(seen)), prior)
+    fitted, heldout, _ = choose_map(consensus[seen], crowd.truth[seen], np.ones(len(seen)), prior)
     q = fitted.apply(consensus[rest])
-    label = q.argmax(axis=1)
-    mean, error = fitted.mean_probability(consensus[rest], label)
-    right = np.mean(label == crowd.truth[rest])
-    half = 1.645 * error / max(mean * (1 - mean), 1e-9)
-    middle = math.log(mean / (1 - mean)) if 0 < mean < 1 else 0.0
-    low, high = (1 / (1 + math.exp(-(middle + side * half))) for side in (-1, 1))
+    gap = (heldout.argmax(axis=1) == crowd.truth[seen]) - heldout.max(axis=1)
+    _, low, high = expected_accuracy(q.max(axis=1), gap, 0.9)
+    right = np.mean(q.argmax(axis=1) == crowd.truth[rest])
     before = crowd.posterior.argmax(axis=1) == crowd.truth
     exact = finite_interval(int(before[seen].sum()), len(seen), len(before), 0.9)
     inside = exact[0] - 1e-9 <= before.mean() <= exact[1] + 1e-9
@@ -395,15 +392,13 @@ def draw(crowds: list[Fitted], draws: int) -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "trust", "font.size": 9})
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.6))
     left.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    for name, n, marker in [("default without answers", None, "o"), ("after 50 random answers", 50, "s")]:
+    found = [(crowd, *calibrated(crowd, 50, seed)[:2]) for crowd in crowds for seed in range(draws)]
+    for name, after, marker in [("default without answers", False, "o"), ("after 50 random answers", True, "s")]:
         points = []
-        for crowd in crowds:
-            for seed in range(draws):
-                rest, q, _ = calibrated(crowd, 50, seed)
-                q = crowd.posterior[rest] if n is None else q
-                points.append(
-                    np.stack([q.max(axis=1), q.argmax(axis=1) == crowd.truth[rest], np.full(len(rest), 1 / len(rest))])
-                )
+        for crowd, rest, mapped in found:
+            q = mapped if after else crowd.posterior[rest]
+            weight = np.full(len(rest), 1 / len(rest))
+            points.append(np.stack([q.max(axis=1), q.argmax(axis=1) == crowd.truth[rest], weight]))
         x, y = _reliability(np.concatenate(points, axis=1))
         left.plot(x, y, marker=marker, markersize=4, label=name)
     left.set(xlabel="confidence", ylabel="share of right labels", xlim=(0.2, 1.01), ylim=(0.2, 1.01))

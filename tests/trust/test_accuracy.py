@@ -7,7 +7,7 @@ import manyhands as mh
 from manyhands.exceptions import AnnotationError
 from manyhands.simulate import make_crowd
 from manyhands.trust import finite_interval
-from manyhands.trust.accuracy import prediction_powered
+from manyhands.trust.accuracy_estimate import prediction_powered
 
 
 def test_without_answers_there_is_no_number():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from manyhands.trust import answer_map
 from manyhands.trust.answer_map import KINDS, Consensus, fit_map, tempered
 
 
@@ -113,21 +112,3 @@ def test_a_shifted_consensus_is_mapped_back():
         fitted = fit_map(consensus[train], truth[train], kind)
         right[kind] = np.mean(fitted.apply(consensus[test]).argmax(axis=1) == truth[test])
     assert right["map"] > right["plain"] + 0.1
-
-
-def test_the_standard_error_of_the_mean_by_finite_differences():
-    posterior, share, truth = make(n=80)
-    consensus = Consensus.of(posterior, share)
-    fitted = fit_map(consensus, truth, "plain")
-    label = posterior.argmax(axis=1)
-
-    def mean(scale, shift):
-        q = plain_apply(posterior, share, scale, shift, 0.0, np.zeros(3), np.zeros((3, 3)))
-        return q[np.arange(80), label].mean()
-
-    at, h = np.array([fitted.scale, fitted.shift]), 1e-4
-    gradient = np.array([(mean(*(at + step)) - mean(*(at - step))) / (2 * h) for step in h * np.eye(2)])
-    found, error = fitted.mean_probability(consensus, label)
-    assert found == pytest.approx(mean(*at))
-    assert error == pytest.approx(np.sqrt(gradient @ fitted.covariance @ gradient), rel=1e-4)
-    assert answer_map.CROWD_SCALE == 0.64

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import manyhands as mh
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.metrics import log_loss
 from manyhands.simulate import make_crowd
-from manyhands.trust.calibration import shares_of, usable_answers
+from manyhands.trust.recalibration import expected_accuracy
+from manyhands.trust.representative import shares_of, usable_answers
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +128,17 @@ def test_parameters_are_checked(crowd, truth):
         mh.calibrate(too_certain(crowd), draw(crowd, truth, 10), kind="best")
     with pytest.raises(ParameterError):
         mh.calibrate(too_certain(crowd), draw(crowd, truth, 10), level=1.0)
+
+
+def test_the_interval_of_the_expected_accuracy():
+    """A plain computation, and that a sample without an error is not certain."""
+    confidence = np.array([0.7, 0.9, 0.8, 0.6])
+    gap = np.array([0.3, -0.6, 0.2, 0.4, 0.1])
+    mean, low, high = expected_accuracy(confidence, gap, 0.9)
+    every = [*gap, 1 - 0.75, -0.75]
+    spread = np.sqrt(sum((x - np.mean(every)) ** 2 for x in every) / 6)
+    half = stats.t(4).ppf(0.95) * spread / np.sqrt(5)
+    assert (mean, low, high) == pytest.approx((0.75, 0.75 + gap.mean() - half, min(0.75 + gap.mean() + half, 1.0)))
+    _, low, _ = expected_accuracy(np.ones(10), np.zeros(10), 0.9)
+    assert low < 1
+    assert expected_accuracy(np.ones(10), np.zeros(2), 0.9)[1:] == (0.0, 1.0)

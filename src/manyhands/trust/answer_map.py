@@ -130,29 +130,6 @@ class MapParameters:
         score = np.exp(score - score.max(axis=1, keepdims=True))
         return score / score.sum(axis=1, keepdims=True)
 
-    def mean_probability(self, consensus: Consensus, label: Codes) -> tuple[float, float]:
-        """Return the mean probability of given labels, and its standard error by the delta method.
-
-        Parameters
-        ----------
-        consensus : Consensus
-            What the crowd says of each item.
-        label : ndarray of shape (n_items,)
-            Class codes.
-
-        Returns
-        -------
-        (mean, standard_error) : tuple of float
-            Expected share of right labels.
-        """
-        q = self.apply(consensus)
-        weight = q[np.arange(len(q)), label]
-        direction = -q * weight[:, None]
-        direction[np.arange(len(q)), label] += weight
-        gradient = _against(consensus, direction, self.kind) / len(q)
-        variance = float(gradient @ self.covariance @ gradient)
-        return float(weight.mean()), float(np.sqrt(max(variance, 0.0)))
-
 
 def tempered(n_classes: int, scale: float = CROWD_SCALE) -> MapParameters:
     """Return the map that raises the posterior to a power and leaves everything else.

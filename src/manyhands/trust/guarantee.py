@@ -21,9 +21,9 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.trust.answers import RANDOM, Answers, as_answers
-from manyhands.trust.calibration import without_answers
 from manyhands.trust.candidates import label_codes
 from manyhands.trust.intervals import largest_count, probability_at_most
+from manyhands.trust.representative import without_answers
 from manyhands.validation import Constraint, Number, check_parameters
 
 _SHARE = r"(\d+(?:\.\d+)?)\s*%"

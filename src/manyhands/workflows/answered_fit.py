@@ -17,12 +17,12 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.messages import shorten
 from manyhands.io.read.answer_files import describe_answers
-from manyhands.trust.accuracy import estimate_accuracy
+from manyhands.trust.accuracy_estimate import estimate_accuracy
 from manyhands.trust.answers import RANDOM, Answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
-from manyhands.trust.calibration import calibrate
 from manyhands.trust.guarantee import guarantee, parse_promise
 from manyhands.trust.label_sets import label_sets, parse_sets
+from manyhands.trust.recalibration import calibrate
 from manyhands.trust.selection import Selection, create_selected, select_by_answers
 
 

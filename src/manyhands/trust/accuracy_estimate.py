@@ -14,8 +14,8 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.trust.answers import RANDOM, Answers, as_answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
-from manyhands.trust.calibration import usable_answers, without_answers
 from manyhands.trust.intervals import answers_for, finite_interval
+from manyhands.trust.representative import usable_answers, without_answers
 from manyhands.validation import Number, check_parameters
 
 MIN_FOR_PREDICTIONS = 100  # answers from which on a normal approximation is used, if it is narrower

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.annotations import Annotations
-from manyhands.em.kernels import vote_share
-from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.exceptions import CrowdWarning
 from manyhands.trust.answer_map import CROWD_SCALE, KINDS, Consensus, MapParameters, fit_map
-from manyhands.trust.answers import CONTESTED, RANDOM, UNKNOWN, Answers, as_answers
+from manyhands.trust.answers import Answers, as_answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
 from manyhands.trust.candidates import gold_of
+from manyhands.trust.representative import shares_of, usable_answers, without_answers
 from manyhands.validation import Constraint, NoneOr, Number, OneOf, check_parameters
 
 MIN_FOR_KINDS = 20  # answers from which on a kind other than plain may be chosen
@@ -44,7 +43,7 @@ class Calibration:
     expected_accuracy : float
         Mean confidence after calibration: the expected share of right labels.
     accuracy_interval : tuple of float
-        Its interval, from the uncertainty of the parameters alone; `estimate_accuracy` assumes less.
+        Interval of the share of right labels, by the held-out answers; `estimate_accuracy` assumes less.
     level : float
         Probability of the intervals.
     log_loss : dict of str to float
@@ -160,7 +159,8 @@ def calibrate(
     fitted, heldout, loss = choose_map(seen, truth, weight, prior_scale, None if kind is None else [kind])
     labels = dict(zip(annotations.item_ids[rows].tolist(), annotations.classes[heldout.argmax(axis=1)].tolist()))
     labelled = np.flatnonzero(annotations.n_labels > 0)
-    calibration = _describe(fitted, everything[labelled], len(rows), level, loss, labels)
+    gap = _heldout_gap(heldout, truth)
+    calibration = _describe(fitted, everything[labelled], gap, level, loss, labels)
     return _refit(model, given, calibration)
 
 
@@ -174,96 +174,6 @@ def _refit(model: Aggregator, answers: Answers, calibration: Calibration) -> Cal
         calibrated.fit(model.annotations_, gold)
     calibrated.calibration_ = calibration
     return calibrated
-
-
-def usable_answers(answers: Answers, what: str) -> tuple[Answers, dict[Any, float]]:
-    """Return the answers that represent all items, and the weight of each.
-
-    Parameters
-    ----------
-    answers : Answers
-        Answers of any kind.
-    what : str
-        What they are used for, as the beginning of a sentence.
-
-    Returns
-    -------
-    answers : Answers
-        Those about random items; all, if every stratum is known and has answers.
-    weights : dict of item to float
-        Mean 1.
-
-    Raises
-    ------
-    AnnotationError
-        If no answer is about a random item.
-    """
-    kinds = answers.kinds
-    if set(kinds) == {RANDOM}:
-        return answers, dict.fromkeys(answers.values, 1.0)
-    random = answers.of_kind(RANDOM)
-    if len(random):
-        covered = {answers.stratum.get(item) for item in answers.values}
-        whole = {name for name, size in answers.sizes.items() if size}
-        is_complete = sum(answers.sizes.values()) == answers.n_items and whole <= covered
-        if UNKNOWN not in kinds and is_complete and all(item in answers.stratum for item in answers.values):
-            return answers, answers.weights()
-        return random, dict.fromkeys(random.values, 1.0)
-    if CONTESTED in kinds:
-        raise AnnotationError(
-            f"{what} needs answers about random items: these {len(answers)} are about contested ones, on which the "
-            f"methods disagree and err more often than elsewhere, and no weight can replace answers about the others. "
-            f"Draw random ones: manyhands ask --purpose confidence, or mh.random_items."
-        )
-    raise AnnotationError(
-        f"{what} needs answers about random items, and it is not known how the items of these {len(answers)} were "
-        f"drawn. If each item had the same probability, say so: mh.Answers(answers, sampled='random')."
-    )
-
-
-def without_answers(model: Aggregator, answers: Answers) -> Aggregator:
-    """Return a fitted model that has not seen the answers.
-
-    Parameters
-    ----------
-    model : Aggregator
-        A fitted model.
-    answers : Answers
-        The answers.
-
-    Returns
-    -------
-    Aggregator
-        The model itself if none of the answers was gold of its fit, else one that was fitted without them; of a
-        calibrated model, the method that it is made of.
-    """
-    gold = gold_of(model)
-    kept = {item: label for item, label in gold.items() if item not in answers.values}
-    if len(kept) == len(gold) and not isinstance(model, CalibratedAggregator):
-        return model
-    method = model.model if isinstance(model, CalibratedAggregator) else model
-    fresh = type(method)(**method.get_params(deep=False))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return fresh.fit(model.annotations_, kept or None)
-
-
-def shares_of(annotations: Annotations) -> Array:
-    """Return the shares of the votes; 1 / n_classes for an item without votes.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-
-    Returns
-    -------
-    ndarray of shape (n_items, n_classes)
-        Rows sum to 1.
-    """
-    share = np.array(vote_share(annotations))
-    share[annotations.n_labels == 0] = 1.0 / annotations.n_classes
-    return share
 
 
 def choose_map(
@@ -337,26 +247,58 @@ def _log_loss(q: Array, truth: Codes, weight: Array) -> float:
     return -float(weight @ np.log(np.maximum(q[np.arange(len(q)), truth], 1e-12)) / weight.sum())
 
 
+def _heldout_gap(q: Array, truth: Codes) -> Array:
+    """Right or not, minus the confidence, of each answered item by a calibration that has not seen its answer."""
+    return np.asarray((q.argmax(axis=1) == truth) - q.max(axis=1), np.float64)
+
+
+def expected_accuracy(confidence: Array, gap: Array, level: float) -> tuple[float, float, float]:
+    """Return the mean confidence, and an interval of the accuracy by the held-out answers.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_items,)
+        Calibrated confidence of all items.
+    gap : ndarray of shape (n_answers,)
+        Right (1) or wrong (0), minus the confidence, of the answered items, by fits that have not seen their answers.
+    level : float
+        Probability of the interval.
+
+    Returns
+    -------
+    (mean, low, high) : tuple of float
+        The interval is that of the mean confidence plus the mean gap (Student's t); it always contains the mean
+        confidence. The gap corrects that a map which was chosen by the answers is too sure of itself.
+    """
+    from scipy.special import stdtrit
+
+    mean, n = float(confidence.mean()), len(gap)
+    if n < 3:
+        return mean, 0.0, 1.0
+    # One answer at either end is added, so that a sample without an error is not taken for certainty.
+    spread = float(np.std(np.r_[gap, 1.0 - mean, -mean], ddof=1))
+    half = float(stdtrit(n - 1, 0.5 + level / 2)) * spread / np.sqrt(n)
+    centre = mean + float(gap.mean())
+    return mean, max(min(centre - half, mean), 0.0), min(max(centre + half, mean), 1.0)
+
+
 def _describe(
-    fitted: MapParameters, items: Consensus, n: int, level: float, loss: dict[str, float], heldout: dict[Any, Any]
+    fitted: MapParameters, items: Consensus, gap: Array, level: float, loss: dict[str, float], heldout: dict[Any, Any]
 ) -> Calibration:
     """Collect the parameters and their intervals."""
-    from scipy.special import expit, logit, ndtri
+    from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
     spread = np.sqrt(np.diag(fitted.covariance))
     ratio = float(np.exp(z * spread[0] / fitted.scale))  # the scale is positive
-    label = fitted.apply(items).argmax(axis=1)
-    mean, error = fitted.mean_probability(items, label)
-    inside = min(max(mean, 1e-9), 1 - 1e-9)
-    half = z * error / (inside * (1 - inside))
+    mean, low, high = expected_accuracy(fitted.apply(items).max(axis=1), gap, level)
     return Calibration(
         parameters=fitted,
-        n_answers=n,
+        n_answers=len(gap),
         scale_interval=(fitted.scale / ratio, fitted.scale * ratio),
         shift_interval=(fitted.shift - z * float(spread[1]), fitted.shift + z * float(spread[1])),
         expected_accuracy=mean,
-        accuracy_interval=(float(expit(logit(inside) - half)), float(expit(logit(inside) + half))),
+        accuracy_interval=(low, high),
         level=level,
         log_loss=loss,
         heldout=heldout,
