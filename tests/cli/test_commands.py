@@ -98,7 +98,8 @@ def test_ordinal_classes_in_words(tmp_path, capsys):
     path.write_text("task,worker,label\n1,a,low\n1,b,mid\n2,a,high\n2,b,high\n3,a,low\n3,b,low\n")
     assert run(["agree", str(path), "--level", "ordinal", "--order", "low,mid,high", "-q"]) == 0
     assert "Krippendorff's alpha (ordinal)" in capsys.readouterr().out
-    assert run(["agree", str(path), "--order", "low,mid,high"]) == 2
+    assert run(["agree", str(path), "--order", "low,mid,high", "-q"]) == 0  # an order means ordinal classes
+    assert "Krippendorff's alpha (ordinal)" in capsys.readouterr().out
     assert run(["agree", str(path), "--level", "cardinal"]) == 2
 
 

@@ -44,7 +44,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
             *EXPORT,
             SEED,
             (["--level", "cardinal"], "--level is 'cardinal'"),
-            (["--order", "a,b"], "--order is for ordinal classes"),
+            (["--order", "a,,b"], "--order is 'a,,b'; it must name the classes from low to high"),
             (["--bootstrap", "-1"], "Invalid value for '--bootstrap'"),
         ],
     ),

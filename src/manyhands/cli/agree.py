@@ -18,7 +18,6 @@ from manyhands.workflows.agreement_report import LEVELS
 _LEVELS = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
 
 _Level = Annotated[str, typer.Option(metavar="LEVEL", help=f"Level of measurement of the classes: {_LEVELS}.")]
-_Order = Annotated[str | None, typer.Option(metavar="A,B,C", help="Ordinal classes from low to high.")]
 _Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the tables.")]
 _Bootstrap = Annotated[
     int, typer.Option(min=0, metavar="NUMBER", help="Number of bootstrap resamples of the items for the intervals.")
@@ -30,7 +29,6 @@ def agree(
     files: list[str],
     export: ExportOptions,
     level: _Level = "nominal",
-    order: _Order = None,
     out: _Out = None,
     bootstrap: _Bootstrap = 1000,
     pseudonyms: Pseudonyms = False,
@@ -43,12 +41,15 @@ def agree(
 ) -> None:
     r"""Measure agreement: per cent, Fleiss' kappa and Krippendorff's alpha with 95% intervals; by class, pair and item.
 
+    With --ordinal also kappa with linear and quadratic weights, overall and by pair.
+
     Without -o the overall figures go to stdout as CSV.
 
     \b
     Examples:
       manyhands agree export.json --question sentiment
-      manyhands agree stars.csv --level ordinal -o agreement/
+      manyhands agree stars.csv --ordinal -o agreement/
+      manyhands agree ratings.csv --order bad,ok,good
     """
     if out is None:
         require_stdout()
@@ -56,7 +57,6 @@ def agree(
         files,
         export,
         level=level,
-        order=None if order is None else [name.strip() for name in order.split(",")],
         n_bootstrap=bootstrap,
         pseudonyms=pseudonyms,
         key=key,

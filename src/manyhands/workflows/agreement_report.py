@@ -12,6 +12,7 @@ import polars as pl
 
 from manyhands import metrics
 from manyhands.annotations import Annotations
+from manyhands.class_order import order_codes
 from manyhands.exceptions import CrowdWarning, LimitError, ParameterError
 from manyhands.io.overview import describe_agreement, describe_reading
 from manyhands.io.read.reading import Reading
@@ -72,9 +73,9 @@ def measure_agreement(
     export : ExportOptions, default=ExportOptions()
         How to read it.
     level : {"nominal", "ordinal", "interval"}, default="nominal"
-        Level of measurement of the classes, for Krippendorff's alpha.
+        Level of measurement of the classes, for Krippendorff's alpha; "ordinal" also if `export` says so.
     order : sequence of str or None, default=None
-        Ordinal classes from low to high.
+        Ordinal classes from low to high; None takes the order that `export` names, or that of the classes.
     n_bootstrap : int, default=1000
         Number of resamples of the items for the intervals.
     pseudonyms : bool, default=False
@@ -102,6 +103,7 @@ def measure_agreement(
     AnnotationError
         If the export cannot be read, or has no labels or no worker ids.
     """
+    level = "ordinal" if level == "nominal" and export.is_ordinal else level
     check_level(level, order)
     check_seed(random_state)
     if not Number(whole=True, least=0).allows(n_bootstrap):
@@ -156,7 +158,7 @@ def _tables(
     return {
         "agreement.csv": pl.DataFrame(describe_agreement(annotations, level, order, **options)),
         "classes.csv": _by_class(annotations, n_bootstrap, random_state),
-        "pairs.csv": _by_pair(annotations),
+        "pairs.csv": _by_pair(annotations, level, order),
     }
 
 
@@ -173,14 +175,17 @@ def _by_class(annotations: Annotations, n_bootstrap: int, random_state: int) -> 
     return pl.DataFrame({"class": names} | columns | {"n_labels": found.n_labels})
 
 
-def _by_pair(annotations: Annotations) -> pl.DataFrame:
+def _by_pair(annotations: Annotations, level: str, order: list[str] | None) -> pl.DataFrame:
     """Return agreement and Cohen's kappa of every pair of workers with items in common, most items first."""
+    if level == "ordinal" and order is None and not annotations.is_ordered:
+        order = annotations.classes[order_codes(annotations.classes.tolist())].tolist()
     try:
-        found = metrics.pair_agreement(annotations)
+        found = metrics.pair_agreement(annotations, order=order)
     except LimitError as error:
         warnings.warn(str(error), CrowdWarning, stacklevel=2)
         return pl.DataFrame(schema={"worker": pl.String, "other": pl.String, "n_shared": pl.Int64})
     names = [str(worker) for worker in annotations.worker_ids.tolist()]
+    weighted = {"linear_kappa": found.linear_kappa, "quadratic_kappa": found.quadratic_kappa}
     table = pl.DataFrame(
         {
             "worker": [names[w] for w in found.a],
@@ -189,6 +194,7 @@ def _by_pair(annotations: Annotations) -> pl.DataFrame:
             "agreement": found.agreement,
             "cohen_kappa": pl.Series(found.kappa).fill_nan(None),
         }
+        | {name: pl.Series(values).fill_nan(None) for name, values in weighted.items() if values is not None}
     )
     return table.sort("n_shared", "worker", "other", descending=[True, False, False])
 

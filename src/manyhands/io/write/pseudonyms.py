@@ -57,7 +57,7 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         item_ids=annotations.item_ids,
         worker_ids=names,
         classes=annotations.classes,
-    )
+    ).marked_like(annotations)
     hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
