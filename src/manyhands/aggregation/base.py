@@ -204,7 +204,7 @@ class Aggregator(BaseEstimator, ABC):
         check_annotations(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
-        return leave_one_out_log_likelihoods(self._training, self.posterior_, aligned, own)
+        return leave_one_out_log_likelihoods(self._training, self._scoring_posterior(), aligned, own)
 
     @property
     def score_kind(self) -> str:
@@ -212,6 +212,10 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         is_own = type(self)._label_given_truth is not Aggregator._label_given_truth
         return OWN if is_own else COMMON
+
+    def _scoring_posterior(self) -> Array:
+        """The posterior of the training items from which `score` estimates confusion matrices."""
+        return self.posterior_
 
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""

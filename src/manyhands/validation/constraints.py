@@ -269,10 +269,7 @@ class Folder:
 
 
 class Device:
-    """A torch device by name: "auto", "cpu", "cuda", "cuda:1", "mps", "xpu".
-
-    Whether the device exists on this machine is checked in ``fit``, since constraints do not import torch.
-    """
+    """A torch device by name: "auto", "cpu", "cuda", "cuda:1", "mps", "xpu"; ``fit`` checks whether it exists."""
 
     type_text = "str"
 
@@ -306,9 +303,8 @@ class NameOr:
         """Whether the value is one of the names or an object with the method."""
         if isinstance(value, str):
             return value in self.names
-        return callable(getattr(value, self.method, None)) and (
-            self.method == "__call__" or not isinstance(value, type)
-        )
+        may_be_class = self.method == "__call__"
+        return callable(getattr(value, self.method, None)) and (may_be_class or not isinstance(value, type))
 
     @property
     def type_text(self) -> str:
@@ -317,6 +313,34 @@ class NameOr:
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(repr, self.names))} or {self.what}"
+
+
+@dataclass(frozen=True)
+class NameOrNumber:
+    """One of a few names, or a number.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names.
+    number : Number
+        The constraint of a number.
+    """
+
+    names: tuple[str, ...]
+    number: Number
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is one of the names or an allowed number."""
+        return value in self.names if isinstance(value, str) else self.number.allows(value)
+
+    @property
+    def type_text(self) -> str:
+        """The names in braces, or the type of the number."""
+        return f"{_braces(self.names)} or {self.number.type_text}"
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(repr, self.names))} or {self.number}"
 
 
 def _braces(values: Iterable[Any]) -> str:
