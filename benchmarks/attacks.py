@@ -5,8 +5,8 @@
 Seeds are 0 to 5 unless given. A crowd has 400 items, 40 workers, five labels per item and honest accuracy 0.8. A
 share is that of the workers who are bad, and so about that of the bad labels; Sybils hide behind ids of three labels
 each. Prints Markdown: mean accuracy of the seeds in per cent, the default minus the vote in points, ECE (ten bins of
-equal mass) in per cent, bad and honest workers whom the scorecards flag (flags other than "too-few-labels"), in per
-cent, and in how many crowds the default raised a note or the scorecards flagged a bad worker.
+equal mass) in per cent, bad and honest workers with a flag of `scorecards.ACCUSATIONS` in per cent, and in how
+many crowds the default raised a note or the scorecards flagged a bad worker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import manyhands as mh
-from manyhands.scorecards import score_workers
+from manyhands.scorecards import ACCUSATIONS, score_workers
 from manyhands.simulate import ATTACKS, Crowd, make_crowd
 
 METHODS = ("majority-vote", "pooled-dawid-skene", "dawid-skene")
@@ -94,7 +94,7 @@ def _flagged(crowd: Crowd, model: Any) -> np.ndarray:
         tempering_exponent=model.tempering_exponent_,
         collusion_group=model.collusion_group_,
     )
-    return np.array([any(flag != "too-few-labels" for flag in flags) for flags in cards.flags], bool)
+    return np.array([bool(set(flags) & set(ACCUSATIONS)) for flags in cards.flags], bool)
 
 
 def _calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:

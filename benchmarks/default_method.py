@@ -199,8 +199,9 @@ posterior, the one-coin posterior or their sum. Rules with a threshold of .3 or 
 point on each of the three groups. With these, the real crowds were looked at twice: once with eight of the rules,
 once with the final one. The threshold of .3 was preferred to .6 and 1 because a worker of accuracy .64 (two classes)
 cannot be called random; among the eight it also has the smallest loss against the vote (-1.6 points; -2.1 with .6 and
--3.0 with 1), so that this figure is not independent of the choice. Afterwards, on attacks, the negative vote of inverted workers became the translation of
-their labels, and a colluding group keeps its votes only with log-odds above .6.
+-3.0 with 1), so that this figure is not independent of the choice. Afterwards, on attacks, the negative vote of
+inverted workers became the translation of their labels, and a colluding group keeps its votes only with log-odds
+above .6.
 
 The test of independence: held-out labels are predicted with exponent 1 and with .6. The difference of the mean
 log-likelihoods in standard errors, divided by 2 and limited to 0..1, is the weight b of independence, and the power

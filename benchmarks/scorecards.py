@@ -20,7 +20,7 @@ import numpy as np
 
 import manyhands as mh
 from manyhands import registry
-from manyhands.scorecards import Scorecards, score_workers
+from manyhands.scorecards import ACCUSATIONS, Scorecards, score_workers
 from manyhands.simulate import Crowd, glad_accuracy, make_crowd
 from manyhands.simulate.workers import accuracy_to_ability, draw_accuracy
 
@@ -49,7 +49,7 @@ CROWDS: dict[str, tuple[int, int, int, int, dict[str, Any]]] = {
     "30% colluding": (400, 40, 4, 5, {"bad": "colluding", "bad_share": 0.3}),
 }
 ATTACKS = {"random": "random", "constant": "one-class", "inverted": "inverted", "colluding": "copying"}
-ATTACKS |= {"copycat": "copying", "family": "copying", "careless": "random"}
+ATTACKS |= {"copycat": "copying", "family": "copying", "careless": "weak"}
 REAL = ["agg/bluebirds", "agg/dogs", "agg/web", "agg/s_face", "agg/zencrowd_in", "agg/zencrowd_all"]
 REAL += ["snow2008/rte", "snow2008/temp", "snow2008/wsd", "labelme", "music", "leaves", "weather_text", "cifar10s"]
 
@@ -104,7 +104,7 @@ def _found(attack: str, flag: str, share: float, n_classes: int, n_labels: int) 
         cards = _score(crowd.annotations)
         own.append(cards.flagged(flag))
         accused.append(_accused(cards))
-        unknown.append(cards.flagged("too-few-labels"))
+        unknown.append(_unknown(cards))
         bad = crowd.is_bad.copy()
         bad[np.argmin(bad)] |= attack == "copycat"
         is_bad.append(bad)
@@ -115,7 +115,7 @@ def _found(attack: str, flag: str, share: float, n_classes: int, n_labels: int) 
 
 def enough() -> None:
     """Guessers (a fifth of 40 workers) among honest workers of accuracy .6 to .95, two classes, the first five seeds:
-    how many are told. Cells: flagged "random" / cannot be told / honest workers flagged "random"."""
+    how many are told. Cells: accused / cannot be told / honest workers accused."""
     _title("How many labels it takes to tell a guesser", enough.__doc__)
     _row("labels each", "5 labels per item", "20 labels per item")
     _row(*["---"] * 3)
@@ -129,7 +129,7 @@ def _told(n_labels: int, n_each: int) -> str:
         settings = {"accuracy": (0.6, 0.95), "bad": "random", "bad_share": 0.2, "random_state": seed}
         crowd = make_crowd(40 * n_labels // n_each, 40, 2, n_each, **settings)
         cards = _score(crowd.annotations)
-        rows.append(np.stack([crowd.is_bad, cards.flagged("random"), cards.flagged("too-few-labels")]))
+        rows.append(np.stack([crowd.is_bad, _accused(cards), _unknown(cards)]))
     bad, guesses, unknown = np.concatenate(rows, axis=1)
     return " / ".join(_percent(share) for share in (guesses[bad].mean(), unknown[bad].mean(), guesses[~bad].mean()))
 
@@ -146,9 +146,9 @@ def alarms() -> None:
     """Crowds of honest workers only: the share with each flag. 95:5 are class shares; .6 is everybody's accuracy.
     The first five seeds."""
     _title("False alarms", alarms.__doc__)
-    names = ["random", "one-class", "inverted", "copying", "too-few-labels"]
+    names = ["random", "weak", "one-class", "inverted", "copying", "undecided", "too-few-labels"]
     _row("crowd", "workers", *names, "bias stated")
-    _row(*["---"] * 8)
+    _row(*["---"] * 10)
     settings: dict[str, dict[str, Any]] = {}
     for k in (2, 4):
         for n_labels, n_workers in ((50, 40), (15, 100), (200, 40)):
@@ -174,19 +174,19 @@ def real() -> None:
     truth lies in the interval. Flagged workers: number, and their accuracy by truth, smallest to largest. `chance` is
     the accuracy by truth of a worker's labels in random order, mean over the flagged."""
     _title("Real crowds", real.__doc__)
-    _row("data", "workers", "known", "held", "mean error", "random", "chance", "one-class", "inverted", "copying",
-         "too few")  # fmt: skip
-    _row(*["---"] * 11)
+    _row("data", "workers", "known", "held", "mean error", "random", "chance", "weak", "one-class", "inverted",
+         "copying", "unknown")  # fmt: skip
+    _row(*["---"] * 12)
     for name in REAL:
         votes, truth = _read(name)
         cards = _score(votes)
         accuracy, chance = _by_truth(votes, truth)
         known = np.isfinite(accuracy)
         held = (accuracy >= cards.accuracy_low) & (accuracy <= cards.accuracy_high)
-        shown = [_range(accuracy[cards.flagged(f)]) for f in ("random", "one-class", "inverted", "copying")]
+        shown = [_range(accuracy[cards.flagged(f)]) for f in ("random", "weak", "one-class", "inverted", "copying")]
         guess = chance[cards.flagged("random") & known]
         shown.insert(1, f"{guess.mean():.2f}" if len(guess) else "")
-        few = _percent(cards.flagged("too-few-labels").mean())
+        few = _percent(_unknown(cards).mean())
         error = f"{(cards.accuracy - accuracy)[known].mean():+.3f}"
         _row(name, len(cards), known.sum(), _percent(held[known].mean()), error, *shown, few)
 
@@ -233,7 +233,11 @@ def _score(votes: mh.Annotations) -> Scorecards:
 
 
 def _accused(cards: Scorecards) -> np.ndarray:
-    return np.array([bool(set(flags) - {"too-few-labels"}) for flags in cards.flags])
+    return np.array([bool(set(flags) & set(ACCUSATIONS)) for flags in cards.flags])
+
+
+def _unknown(cards: Scorecards) -> np.ndarray:
+    return np.asarray(cards.flagged("too-few-labels") | cards.flagged("undecided"))
 
 
 def _read(name: str) -> tuple[mh.Annotations, dict[str, str]]:

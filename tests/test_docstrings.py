@@ -13,7 +13,7 @@ from manyhands.testing.docstring_problems import (
     use_problems,
 )
 
-PACKAGES = ("metrics", "simulate", "datasets", "scorecards", "io", "model_selection", "testing", "persistence")
+PACKAGES = ("metrics", "simulate", "datasets", "scorecards", "io", "model_selection", "testing", "persistence", "trust")
 MODULES = ("registry", "exceptions")  # without __all__: their own public functions and classes
 
 

@@ -1,10 +1,15 @@
 """The base of all estimators: parameters, signatures, groups of options, and what scikit-learn asks for."""
 
+import copy
 import inspect
+import pickle
+import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from manyhands import ICED, CrowdInG, CrowdLayer, DawidSkene, MajorityVote, OneCoin, SelfCrowd, TwoStage, registry
 from manyhands.classifiers.crowding.options import Adversarial, DiscriminatorTraining, GeneratorTraining
@@ -78,6 +83,51 @@ def test_using_an_unfitted_estimator_raises_not_fitted_error():
     with pytest.raises(NotFittedError, match=r"This DawidSkene is not fitted yet. Call fit\(annotations\) first."):
         DawidSkene()._check_fitted()
     assert issubclass(NotFittedError, AttributeError) and issubclass(NotFittedError, ValueError)
+
+
+UNFITTED = [
+    (DawidSkene, ["labels_", "posterior_", "worker_accuracy_", "confusion_", "annotations_", "score_kind"]),
+    (TwoStage, ["classes_", "posterior_", "module_", "feature_names_in_", "score_kind"]),
+]
+
+
+@pytest.mark.parametrize(("cls", "names"), UNFITTED)
+def test_results_of_an_unfitted_estimator_are_one_sentence(cls, names):
+    """Attributes as well as methods; `hasattr` and scikit-learn's own checks work as for its estimators."""
+    model = cls()
+    for name in names:
+        assert not hasattr(model, name)
+        with pytest.raises(NotFittedError, match=rf"This {cls.__name__} is not fitted yet.*Call fit\("):
+            getattr(model, name)
+    with pytest.raises(SklearnNotFittedError, match="is not fitted yet"):
+        check_is_fitted(model)
+    votes = easy_crowd(2)[0]
+    for use in (lambda: model.predict(votes), lambda: model.score(*[votes] * (1 + (cls is TwoStage)))):
+        with pytest.raises(SklearnNotFittedError, match=f"This {cls.__name__} is not fitted yet") as raised:
+            use()
+        assert isinstance(raised.value, NotFittedError)
+        again = pickle.loads(pickle.dumps(raised.value))
+        assert isinstance(again, SklearnNotFittedError) and str(again) == str(raised.value)
+
+
+def test_not_fitted_without_scikit_learn_loaded(monkeypatch):
+    monkeypatch.delitem(sys.modules, "sklearn.exceptions")
+    with pytest.raises(NotFittedError) as raised:
+        _ = DawidSkene().labels_
+    assert type(raised.value) is NotFittedError
+
+
+def test_unknown_attributes_name_the_nearest():
+    with pytest.raises(AttributeError, match=r"no attribute 'predit'. Did you mean 'predict'") as raised:
+        _ = DawidSkene().predit
+    assert not isinstance(raised.value, NotFittedError)
+    fitted = MajorityVote().fit(easy_crowd(2)[0])
+    with pytest.raises(AttributeError, match=r"no attribute 'label_'. Did you mean 'labels_'"):
+        _ = fitted.label_
+    with pytest.raises(AttributeError, match="object has no attribute '_private'"):
+        _ = fitted._private
+    assert copy.copy(fitted).labels_.tolist() == fitted.labels_.tolist()
+    assert copy.deepcopy(fitted).get_params() == fitted.get_params()
 
 
 def test_grid_search_over_an_aggregator():

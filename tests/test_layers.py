@@ -17,11 +17,14 @@ SOURCE = Path(manyhands.__file__).parent
 # From the lowest part to the highest; a part imports only parts before it, and parts of its own line.
 LAYERS = [
     ("exceptions",),
+    ("data_frames",),
     ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
-    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
-    ("grouping", "label_matrix"),
+    ("item_order",),
+    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection", "class_order"),
+    ("grouping", "label_matrix", "repeated_pairs"),
+    ("crowd_triples",),
     ("annotations", "estimator", "features", "feature_names"),
-    ("label_splits",),
+    ("label_splits", "row_order", "result_rows"),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),
@@ -31,6 +34,7 @@ LAYERS = [
     ("classifiers",),
     ("representation",),
     ("model_selection",),
+    ("trust",),
     ("testing",),
     ("io",),
     ("datasets",),
@@ -149,6 +153,18 @@ def test_imports_go_down(imports):
     assert not wrong
 
 
+def test_what_is_reached_by_name_is_stated(trees):
+    """What names modules above itself as text: the registry, options (groups of them), data_frames (two of `io`)."""
+    reached = set()
+    for path, tree in trees.items():
+        names = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        modules = [name for name in names if name.startswith("manyhands.") and name.replace(".", "").isidentifier()]
+        parts = {imported_part(name) for name in modules} & set(RANK)
+        reached |= {(part_of(path), part) for part in parts if part_of(path) in RANK}
+    above = {pair for pair in reached if RANK[pair[1]] > RANK[pair[0]] and pair[0] not in ("registry", "options")}
+    assert above == {("data_frames", "io")}
+
+
 def module_of(path):
     """The dotted name of a file below the package."""
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
@@ -171,7 +187,7 @@ def test_no_module_imports_itself_through_others(trees):
 
 # Modules of a family that are no method of their own: what methods share.
 SHARED = {
-    "aggregation": {"base", "em_fit", "vote_shares"},
+    "aggregation": {"base", "em_fit", "tempering", "vote_shares"},
     "classifiers": {
         "active_workers", "base", "epoch_updates", "fitting", "nested_methods", "network", "network_options",
         "noise_layer", "regression", "self_training", "training_context", "training_data",
@@ -181,8 +197,7 @@ SHARED = {
 
 
 # Files that belong to one method of `aggregation`, which has no packages.
-METHOD_OF = {"glad_steps": "glad", "pooled_fit": "pooled_dawid_skene"}
-METHOD_OF |= {"tempering": "pooled_dawid_skene", "vote_departure": "pooled_dawid_skene"}
+METHOD_OF = {"glad_steps": "glad", "pooled_fit": "pooled_dawid_skene", "vote_departure": "pooled_dawid_skene"}
 METHOD_OF |= {"overruling": "pooled_dawid_skene", "crowd_power": "pooled_dawid_skene"}
 
 

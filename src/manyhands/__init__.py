@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
+    from manyhands import trust as trust
     from manyhands import workflows as workflows
     from manyhands.aggregation.dawid_skene import DawidSkene as DawidSkene
     from manyhands.aggregation.glad import GLAD as GLAD
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from manyhands.aggregation.mace import MACE as MACE
     from manyhands.aggregation.majority_vote import MajorityVote as MajorityVote
     from manyhands.aggregation.one_coin import OneCoin as OneCoin
+    from manyhands.aggregation.ordinal_dawid_skene import OrdinalDawidSkene as OrdinalDawidSkene
     from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene as PooledDawidSkene
     from manyhands.aggregation.vote_difficulty_em import VoteDifficultyEM as VoteDifficultyEM
     from manyhands.aggregation.wawa import Wawa as Wawa
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from manyhands.io.write.results import label_frame as label_frame
     from manyhands.io.write.results import training_frame as training_frame
     from manyhands.io.write.results import worker_frame as worker_frame
+    from manyhands.io.write.training_table import training_set as training_set
     from manyhands.model_selection.comparison import compare as compare
     from manyhands.persistence.models import load_model as load_model
     from manyhands.representation.center import Center as Center
@@ -65,12 +68,17 @@ if TYPE_CHECKING:
     from manyhands.representation.neucrowd.neucrowd import NeuCrowd as NeuCrowd
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
+    from manyhands.trust.answers import Answers as Answers
+    from manyhands.trust.sampling import contested as contested
+    from manyhands.trust.sampling import random_items as random_items
+    from manyhands.trust.selection import select_by_answers as select_by_answers
 
 __version__ = "0.1.0"
 
 _LAZY = {  # public name -> where it lives; loaded on first use
     "AggNet": "manyhands.classifiers.aggnet",
     "Annotations": "manyhands.annotations",
+    "Answers": "manyhands.trust.answers",
     "Center": "manyhands.representation.center",
     "CPC": "manyhands.classifiers.cpc.cpc",
     "CoNAL": "manyhands.classifiers.conal",
@@ -95,6 +103,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "MaxMIG": "manyhands.classifiers.max_mig",
     "NeuCrowd": "manyhands.representation.neucrowd.neucrowd",
     "OneCoin": "manyhands.aggregation.one_coin",
+    "OrdinalDawidSkene": "manyhands.aggregation.ordinal_dawid_skene",
     "PooledDawidSkene": "manyhands.aggregation.pooled_dawid_skene",
     "PriorAdjusted": "manyhands.classifiers.prior_adjusted",
     "RLL": "manyhands.representation.rll",
@@ -107,6 +116,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
     "compare": "manyhands.model_selection.comparison",
+    "contested": "manyhands.trust.sampling",
     "datasets": "manyhands",
     "exceptions": "manyhands",
     "io": "manyhands",
@@ -114,12 +124,16 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "load_model": "manyhands.persistence.models",
     "metrics": "manyhands",
     "model_selection": "manyhands",
+    "random_items": "manyhands.trust.sampling",
     "read_annotations": "manyhands.io.read.reading",
     "registry": "manyhands",
     "scorecards": "manyhands",
+    "select_by_answers": "manyhands.trust.selection",
     "simulate": "manyhands",
     "testing": "manyhands",
     "training_frame": "manyhands.io.write.results",
+    "training_set": "manyhands.io.write.training_table",
+    "trust": "manyhands",
     "worker_frame": "manyhands.io.write.results",
     "workflows": "manyhands",
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from manyhands.exceptions import NotFittedError, ParameterError
+from manyhands.exceptions import ParameterError, not_fitted_error
 from manyhands.options import with_nested_options
 from manyhands.spelling import closest_match, did_you_mean
 from manyhands.validation import Constraint, check_parameters
@@ -131,9 +131,24 @@ class BaseEstimator:
         parameters, constraints = with_nested_options(self.get_params(deep=False), self._constraints)
         check_parameters(type(self).__name__, parameters, constraints)
 
+    def _is_fitted(self) -> bool:
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+
     def _check_fitted(self) -> None:
-        if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit{self._fit_takes} first.")
+        if not self._is_fitted():
+            raise not_fitted_error(f"This {type(self).__name__} is not fitted yet. Call fit{self._fit_takes} first.")
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Explain why there is no such attribute: the model is not fitted, or the name is misspelt."""
+            if name.startswith("_") or hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # raises the usual error, or that of a property
+            own = type(self).__name__
+            if name.endswith("_") and not self._is_fitted():
+                raise not_fitted_error(f"This {own} is not fitted yet, so it has no {name}. Call fit{self._fit_takes}.")
+            known = [other for other in dir(self) if not other.startswith("_")]
+            raise AttributeError(f"{own} has no attribute {name!r}.{did_you_mean(name, known)}", name=name, obj=self)
 
 
 def _is_options(value: Any) -> bool:

@@ -5,7 +5,8 @@ ManyhandsError
 │   └── SeveralQuestionsError   the export answers several questions, and none was chosen
 ├── AlignmentError        two inputs do not describe the same items     (also a ValueError)
 ├── ParameterError        a parameter is out of its range               (also a ValueError)
-├── NotFittedError        results were requested before `fit`           (also an AttributeError)
+├── NotFittedError        results were requested before `fit`           (also an AttributeError and, if it is loaded,
+│                         scikit-learn's NotFittedError)
 ├── OutputExistsError     a file would be replaced without permission   (also a FileExistsError)
 ├── DownloadError         a download failed or is incomplete            (also an OSError)
 ├── TrainingError         training diverged, or a checkpoint is foreign (also an ArithmeticError)
@@ -15,7 +16,9 @@ ManyhandsError
 CrowdWarning              the result is valid, but the labels limit its meaning, or an input could not be checked
 """
 
+import sys
 from collections.abc import Sequence
+from functools import cache
 
 
 class ManyhandsError(Exception):
@@ -52,6 +55,37 @@ class ParameterError(ManyhandsError, ValueError):
 
 class NotFittedError(ManyhandsError, ValueError, AttributeError):
     """Results were requested before `fit`."""
+
+
+def not_fitted_error(message: str) -> NotFittedError:
+    """Make the error of a model that is not fitted; where scikit-learn is loaded, it is an error of scikit-learn too.
+
+    `except sklearn.exceptions.NotFittedError` then catches it. scikit-learn is not imported for that: a program that
+    names its error has loaded it.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+
+    Returns
+    -------
+    NotFittedError
+        The error, to be raised.
+    """
+    loaded = sys.modules.get("sklearn.exceptions")
+    return NotFittedError(message) if loaded is None else _of_both(loaded.NotFittedError)(message)
+
+
+@cache
+def _of_both(theirs: type[Exception]) -> type[NotFittedError]:
+    """Return the class of errors that are both ours and scikit-learn's."""
+
+    def as_pickle(error: NotFittedError) -> tuple[object, ...]:
+        return not_fitted_error, error.args  # a class that is made here has no place to be loaded from
+
+    bases = (NotFittedError, theirs)
+    return type("NotFittedError", bases, {"__reduce__": as_pickle, "__doc__": NotFittedError.__doc__})
 
 
 class OutputExistsError(ManyhandsError, FileExistsError):

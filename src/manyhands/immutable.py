@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,12 @@ class ImmutableArrays:
     ----------
     _fields : tuple of str
         Names of the arrays; everything else is computed from them on first use.
+    frame_library : str or None
+        Library of the data frame that the arrays were read from; tables of results come back as its frames.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
+    frame_library: str | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -31,6 +34,26 @@ class ImmutableArrays:
 
     def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in self._fields}  # cached properties are computed again
+
+    def from_library(self, frame_library: str | None) -> Self:
+        """Return the same arrays with a note of the library of the data frame that they were read from.
+
+        Parameters
+        ----------
+        frame_library : {"pandas", "polars", "pyarrow"} or None
+            The library; None changes nothing.
+
+        Returns
+        -------
+        Self
+            A new object with the same arrays, or this one.
+        """
+        if frame_library is None:
+            return self
+        new = type(self).__new__(type(self))
+        vars(new).update(vars(self))  # with what was computed from the arrays already
+        vars(new)["frame_library"] = frame_library
+        return new
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} are immutable, so {name!r} cannot be set; build new ones.")

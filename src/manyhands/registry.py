@@ -17,6 +17,7 @@ from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.spelling import did_you_mean
 
 DEFAULT = "pooled-dawid-skene"
+DEFAULT_ORDINAL = "ordinal-dawid-skene"  # for ordered classes
 
 _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "dawid-skene": ("manyhands.aggregation.dawid_skene:DawidSkene", {}),
@@ -26,6 +27,7 @@ _AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "mace": ("manyhands.aggregation.mace:MACE", {}),
     "majority-vote": ("manyhands.aggregation.majority_vote:MajorityVote", {}),
     "one-coin": ("manyhands.aggregation.one_coin:OneCoin", {}),
+    "ordinal-dawid-skene": ("manyhands.aggregation.ordinal_dawid_skene:OrdinalDawidSkene", {}),
     "pooled-dawid-skene": ("manyhands.aggregation.pooled_dawid_skene:PooledDawidSkene", {}),
     "vote-difficulty-em": ("manyhands.aggregation.vote_difficulty_em:VoteDifficultyEM", {}),
     "wawa": ("manyhands.aggregation.wawa:Wawa", {}),

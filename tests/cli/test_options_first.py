@@ -28,6 +28,16 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
             (["--seed", "x"], "Invalid value for '--seed'"),
         ],
     ),
+    "ask": (
+        ["missing.csv"],
+        [
+            *EXPORT,
+            SEED,
+            (["--purpose", "fun"], "--purpose is 'fun'"),
+            (["-n", "0"], "ask at least one question"),
+            (["-o", "questions.docx"], "does not end in .csv"),
+        ],
+    ),
     "agree": (
         ["missing.csv"],
         [
@@ -76,6 +86,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
         ],
     ),
     "demo": (["-o", "out"], [SEED]),
+    "completion": (["bash"], [(["--yaml"], "No such option: --yaml")]),
     "doctor": ([], [(["--yaml"], "No such option: --yaml")]),
     "methods": ([], [(["--yaml"], "No such option: --yaml")]),
 }

@@ -11,6 +11,7 @@ from pytorch_metric_learning.reducers import MeanReducer
 from manyhands.nn.metric_losses import (
     contrastive_loss,
     lifted_loss,
+    mean_l1_distance,
     semi_hard_loss,
     siamese_loss,
     squared_distances,
@@ -21,6 +22,7 @@ from manyhands.nn.metric_losses import (
 from reference.slow_metric_losses import (
     slow_contrastive,
     slow_lifted,
+    slow_mean_l1,
     slow_semi_hard,
     slow_siamese,
     slow_triplet,
@@ -62,6 +64,15 @@ def test_the_siamese_loss_equals_the_reference(seed):
         for classes in (target, torch.arange(9)):
             expected = slow_siamese(points.tolist(), classes.tolist(), weight.tolist(), bias.item())
             assert siamese_loss(points, classes, weight, bias).item() == pytest.approx(expected, rel=1e-9)
+
+
+@given(seeds())
+def test_the_mean_distance_of_pairs_equals_the_reference(seed):
+    """Also with equal points, and with too few points for a pair."""
+    points, _ = batch(seed)
+    points[4] = points[2]
+    for n in (9, 2, 1, 0):
+        assert mean_l1_distance(points[:n]).item() == pytest.approx(slow_mean_l1(points[:n].tolist()), abs=1e-12)
 
 
 def test_the_siamese_loss_is_low_for_separated_classes():

@@ -40,6 +40,13 @@ def slow_siamese(points, target, weight, bias):
     return (slow_mean(losses[True]) + slow_mean(losses[False])) / 2
 
 
+def slow_mean_l1(points):
+    """Mean over pairs of the sum of absolute differences; 0 without a pair."""
+    pairs = [(i, j) for i in range(len(points)) for j in range(i + 1, len(points))]
+    total = sum(abs(a - b) for i, j in pairs for a, b in zip(points[i], points[j], strict=True))
+    return total / len(pairs) if pairs else 0.0
+
+
 def slow_triplet(anchors, positives, negatives, margin):
     """Mean over triplets of max(0, D(a, p)^2 - D(a, n)^2 + m)."""
     return slow_mean(

@@ -7,7 +7,7 @@ from manyhands import Contrastive
 from manyhands.exceptions import ParameterError
 from manyhands.testing.learners import QUICK
 from manyhands.testing.small_crowds import feature_crowd
-from reference.slow_metric_losses import slow_siamese
+from reference.slow_metric_losses import slow_mean_l1, slow_siamese
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -52,12 +52,13 @@ def test_kochs_weights_start_at_minus_one_and_are_trained():
 
 
 def test_the_first_loss_of_koch_equals_the_reference():
-    """One mini-batch of all items, before any step: the mean over its pairs in plain loops."""
+    """One mini-batch of all items, before any step, in plain loops; the bias starts at the mean distance of pairs."""
     X, votes, truth = feature_crowd(2, n_items=20, accuracy=1.0)
     model = koch(learning_rate=1e-9, max_epochs=1, batch_size=20, patience=None, embedding_size=4).fit(X, votes)
     share = np.bincount(truth)
     assert share[0] == share[1]  # a mini-batch has equally many items of each class: here all items
-    expected = slow_siamese(model.transform(X).tolist(), truth.tolist(), [-1.0] * 4, 0.0)
+    points = model.transform(X).tolist()
+    expected = slow_siamese(points, truth.tolist(), [-1.0] * 4, slow_mean_l1(points))
     assert model.history_[0]["loss"] == pytest.approx(expected, rel=1e-4)
 
 

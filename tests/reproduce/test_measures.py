@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
+from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.reproduce.measures import (
     auc,
     planted_figures,
     predicted_figures,
     rare_recall,
     recorded_figures,
-    with_uniform_prior,
 )
 from manyhands.reproduce.splits import Part
 
@@ -110,21 +110,15 @@ def test_how_far_expected_accuracies_are_off():
     assert halves["difficulty_error"] == pytest.approx(0.6 * 0.1 + 0.4 * 0.2)
 
 
-def test_a_uniform_prior_divides_by_the_shares_of_the_classes():
-    """Those of the method's own posterior; a class that it never saw has half an item."""
-    proba = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]])
-    posterior = np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.6, 0.4, 0], [1, 0, 0]])
-    for row, shifted in zip(proba, with_uniform_prior(proba, posterior)):
-        parts = [row[0] / 0.85, row[1] / 0.15, row[2] / 0.125]
-        assert shifted == pytest.approx([value / sum(parts) for value in parts])
-    assert with_uniform_prior(proba, np.full((5, 3), 1 / 3)) == pytest.approx(proba)
-
-
 def test_figures_under_a_uniform_prior():
     """The same fit with other decisions, beside the figures as they are."""
     posterior = np.eye(3)[[0, 0, 0, 0, 1, 2]]
     proba = np.array([[0.6, 0.3, 0.1], [0.9, 0.05, 0.05]])
-    model = Fitted(posterior_=posterior, predict_proba=lambda X: proba)
+    model = Fitted(
+        posterior_=posterior,
+        predict_proba=lambda X: proba,
+        _uniform_prior_proba=lambda proba: shift_prior(proba, estimated_shares(posterior)),
+    )
     there = Part(None, VOTES, np.array([0, 0, 0, 0, 1, 1]), np.zeros((2, 1)), np.array([1, 0]))
     found, _ = predicted_figures(model, there, "two")
     assert (found["accuracy"], found["accuracy.uniform_prior"]) == (0.5, 1.0)

@@ -121,6 +121,15 @@ def test_many_methods_make_a_high_figure():
     assert all(width <= 10.5 for width, _ in sizes.values())
 
 
+def test_long_labels_of_an_axis_are_few():
+    """Values that differ by little have ticks such as 0.9325, which would overlap in a narrow panel."""
+    table = small_table([replace(row, published={}) for row in (VOTE, SKENE)], points=False)
+    values = {("crowd", VOTE.name): [0.9329, 0.9329], ("crowd", SKENE.name): [0.9437, 0.9437]}
+    _, (axis,) = drawn_axes(table, pages.page(table, cells_of(table), made_up(table, values), ""))
+    low, high = axis.get_xlim()
+    assert 2 <= sum(low <= tick <= high for tick in axis.get_xticks()) <= 3
+
+
 def test_limits_fit_the_values_and_cut_what_is_far_beyond():
     """An interval of a method that failed once does not hide the others."""
     assert limits([80, 90], [79, 91], (0, 100)) == pytest.approx((79 - 0.72, 91 + 0.72))

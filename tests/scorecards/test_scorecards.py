@@ -43,13 +43,18 @@ def test_one_class_needs_ten_items_of_other_classes():
     assert on_gold(["dog"] * 18, ["cat", "dog"] * 9).flags == ("too-few-labels",)
 
 
-def test_random_needs_enough_labels_to_reject_a_weak_worker():
+def test_without_a_crowd_random_needs_enough_labels_to_reject_a_weak_worker():
     """Half right of 200: 2 * 200 * log(.5 / sqrt(.24)) = 8.2, beyond 2.33^2 = 5.4; of 100 it is 4.1."""
     labels, truth = ["cat", "cat", "dog", "dog"], ["cat", "dog", "cat", "dog"]
     card = on_gold(labels * 50, truth * 50)
     assert card.flags == ("random",)
     assert card.reasons == ("right on about 100 of 200 items by the leave-one-out posterior; chance agreement is 100",)
-    assert on_gold(labels * 25, truth * 25).flags == ("too-few-labels",)
+    undecided = on_gold(labels * 25, truth * 25)
+    assert undecided.flags == ("undecided",)
+    assert undecided.reasons == (
+        "right on about 50 of 100 items by the leave-one-out posterior; chance agreement is 50: "
+        "neither random labelling nor a weak honest worker can be ruled out",
+    )
 
 
 def test_inverted_and_honest_on_gold():
@@ -119,14 +124,14 @@ def test_honest_workers_are_not_flagged(accuracy, class_shares):
     """Neither weak workers nor those who mostly use the most frequent class; some have too few labels."""
     for seed in range(2):
         crowd = make_crowd(200, 20, accuracy=accuracy, class_shares=class_shares, random_state=seed)
-        assert {flag for flags in scored(crowd.annotations).flags for flag in flags} <= {"too-few-labels"}
+        assert {flag for flags in scored(crowd.annotations).flags for flag in flags} <= {"undecided", "too-few-labels"}
 
 
 def test_constant_worker_where_the_other_class_is_rare():
     """Two items of the rare class are too few; twenty are enough."""
     many = on_gold(["dog"] * 400, ["dog"] * 380 + ["cat"] * 20)
     few = on_gold(["dog"] * 40, ["dog"] * 38 + ["cat"] * 2)
-    assert many.flags == ("one-class",) and few.flags == ("too-few-labels",)
+    assert many.flags == ("one-class",) and few.flags == ("undecided",)
 
 
 def test_names_and_order_do_not_matter():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
+from manyhands.result_rows import restore_rows
 from manyhands.validation import check_annotations
 
 
@@ -61,6 +63,9 @@ class Aggregator(BaseEstimator, ABC):
         The annotations that were passed to `fit`.
     """
 
+    # Attributes with a row per item; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("item_ids_", "posterior_", "labels_", "tied_", "unlabelled_", "_training")
+
     classes_: npt.NDArray[Any]
     item_ids_: npt.NDArray[Any]
     worker_ids_: npt.NDArray[Any]
@@ -74,13 +79,16 @@ class Aggregator(BaseEstimator, ABC):
     _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
-    def fit(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
         """Infer the truth of every item.
+
+        The method runs on the items in the order of their sorted ids, so that the results of an item do not depend on
+        the order of rows; all results have their rows in the order of `annotations.item_ids`.
 
         Parameters
         ----------
-        annotations : Annotations
-            The crowd's labels.
+        annotations : Annotations or data frame
+            The crowd's labels. A frame is read as `manyhands.read_annotations` reads it.
         gold : mapping, default=None
             Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
             to estimate the workers.
@@ -97,18 +105,21 @@ class Aggregator(BaseEstimator, ABC):
             Where the annotations are empty, or gold names unknown items or classes.
         """
         self._check_parameters()
-        check_annotations(annotations)
-        codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-        found = self._infer(annotations, codes)
-        self._store(annotations, dict(gold or {}), codes, found)
+        annotations = check_annotations(annotations)
+        in_order = annotations._with_sorted_items()
+        codes = gold_codes(gold, in_order.item_ids, in_order.classes)
+        found = self._infer(in_order, codes)
+        self._store(in_order, dict(gold or {}), codes, found)
+        restore_rows(self, annotations)
+        self._training = annotations
         return self
 
-    def fit_predict(self, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
+    def fit_predict(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
         """Fit, then return the inferred class of every item.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             The crowd's labels.
         gold : mapping, default=None
             Known truth of some items, {item: class}.
@@ -120,12 +131,12 @@ class Aggregator(BaseEstimator, ABC):
         """
         return self.fit(annotations, gold).labels_
 
-    def predict_proba(self, annotations: Annotations) -> Array:
+    def predict_proba(self, annotations: Annotations | Any) -> Array:
         """Posterior of items given their labels and the worker parameters estimated by `fit`.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of any items, by workers who need not have been in `fit`: an unseen worker counts as an average one.
             Classes must be among `classes_`.
 
@@ -135,19 +146,19 @@ class Aggregator(BaseEstimator, ABC):
             Rows sum to 1. Items that had gold in `fit` are certain.
         """
         self._check_fitted()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
         if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
             posterior[_without_label(annotations, gold)] = overall(self._class_totals)
         return posterior
 
-    def predict(self, annotations: Annotations) -> npt.NDArray[Any]:
+    def predict(self, annotations: Annotations | Any) -> npt.NDArray[Any]:
         """Most probable class of items given their labels and the worker parameters estimated by `fit`.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of any items, see `predict_proba`.
 
         Returns
@@ -155,6 +166,8 @@ class Aggregator(BaseEstimator, ABC):
         ndarray of shape (n_items,)
             Classes in the caller's own values; None for an item without labels.
         """
+        self._check_fitted()
+        annotations = check_annotations(annotations)
         posterior = self.predict_proba(annotations)
         unlabelled = _without_label(annotations, self._known_gold(annotations))
         code, _ = pick_classes(posterior, unlabelled, self._class_totals)
@@ -166,14 +179,14 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         return self._training
 
-    def score(self, annotations: Annotations) -> float:
+    def score(self, annotations: Annotations | Any) -> float:
         """Mean held-out log-likelihood of labels that `fit` did not see; no truth is needed.
 
         The mean of `score_labels`; `score_kind` says which likelihood a label has.
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Held-out labels.
 
         Returns
@@ -181,9 +194,9 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
-        return mean_score(self.score_labels(annotations))
+        return mean_score(self.score_labels(check_annotations(annotations)._with_sorted_items()))
 
-    def score_labels(self, annotations: Annotations) -> Array:
+    def score_labels(self, annotations: Annotations | Any) -> Array:
         """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
 
         p(label | k, ...) is the confusion matrix of the worker, estimated from the training posterior and shrunk
@@ -192,7 +205,7 @@ class Aggregator(BaseEstimator, ABC):
 
         Parameters
         ----------
-        annotations : Annotations
+        annotations : Annotations or data frame
             Held-out labels.
 
         Returns
@@ -201,10 +214,12 @@ class Aggregator(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
-        return leave_one_out_log_likelihoods(self._training, self._scoring_posterior(), aligned, own)
+        order, posterior = self._training._sorting_order, self._scoring_posterior()
+        posterior = posterior if order is None else posterior[order]
+        return leave_one_out_log_likelihoods(self._training._with_sorted_items(), posterior, aligned, own)
 
     @property
     def score_kind(self) -> str:
@@ -212,6 +227,23 @@ class Aggregator(BaseEstimator, ABC):
         self._check_fitted()
         is_own = type(self)._label_given_truth is not Aggregator._label_given_truth
         return OWN if is_own else COMMON
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the fitted aggregator to a folder as JSON and safetensors; `manyhands.load_model` reads it.
+
+        The folder holds all results and the labels that `fit` was given, with the ids of items and workers.
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder to write.
+        force : bool, default=False
+            Replace the folder if it exists.
+        """
+        from manyhands.persistence.models import save_model
+
+        self._check_fitted()
+        save_model(self, folder, force=force)
 
     def _scoring_posterior(self) -> Array:
         """The posterior of the training items from which `score` estimates confusion matrices."""

@@ -147,6 +147,8 @@ class PooledDawidSkene(Aggregator):
         "tol": Number(least=0),
     }
 
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "withheld_", "_model_posterior")
+
     collusion_group_: npt.NDArray[np.bool_]
     crowd_power_: float
     confusion_: Array

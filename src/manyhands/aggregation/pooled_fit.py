@@ -10,6 +10,7 @@ import numpy as np
 
 from manyhands import elementary
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY
+from manyhands.aggregation.tempering import is_low_volume
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
 from manyhands.em.e_step import Gold
@@ -20,7 +21,6 @@ from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.noise.pooled import PooledNoise
 
 PRIOR_ITEMS = 1.0  # pseudo-count of every class
-LOW_VOLUME_CROWDS = ((5_000, 5.0), (500, 1.5))  # (minimum number of workers, maximum mean number of labels)
 
 
 @dataclass(frozen=True)
@@ -135,21 +135,3 @@ def fit_one_accuracy(annotations: Annotations, gold: Gold, max_iter: int, tol: f
     types = PooledNoise(n_classes, np.zeros(0)).types
     p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
     return PooledFit(table, np.repeat(one, n_workers, axis=0), p_type, types, one[0])
-
-
-def is_low_volume(annotations: Annotations) -> bool:
-    """Whether there are many workers with few labels each.
-
-    Then little can be inferred about any of them, and most of the work is in their confusion matrices.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-
-    Returns
-    -------
-    bool
-    """
-    n_active = np.count_nonzero(np.bincount(annotations.worker))
-    return any(n_active >= least and annotations.n_annotations <= most * n_active for least, most in LOW_VOLUME_CROWDS)

@@ -9,13 +9,14 @@ probable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from manyhands import elementary
-from manyhands.aggregation.pooled_fit import Fitter, is_low_volume
 from manyhands.annotations import Annotations
 from manyhands.em.e_step import Gold, posterior_given
 from manyhands.em.exchangeable import merge_workers
@@ -31,6 +32,7 @@ MIN_HELDOUT_LABELS = 50
 MAX_LABELS_LOW_VOLUME = (
     20_000  # the same for many workers with few labels each, whose confusion matrices are most of the work
 )
+LOW_VOLUME_CROWDS = ((5_000, 5.0), (500, 1.5))  # (minimum number of workers, maximum mean number of labels)
 MAX_LABELS = 2_000_000  # labels; of a larger crowd a sample of items is used
 
 
@@ -54,6 +56,21 @@ class Tempering:
     independence: float = 0.0
 
 
+class FittedCrowd(Protocol):
+    """A fitted noise model, as tempering needs it."""
+
+    @property
+    def confusion(self) -> Array:
+        """Confusion matrices, shape (n_workers, n_classes, n_classes)."""
+
+    @property
+    def log_prior(self) -> Array:
+        """Log class prior, shape (n_classes,)."""
+
+
+Fitter = Callable[[Annotations, Gold, int, float], FittedCrowd]  # (annotations, gold, max_iter, tol) -> fit
+
+
 def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_folds: int) -> Tempering:
     """The largest exponent within one standard error of the best mean held-out log-likelihood.
 
@@ -67,7 +84,7 @@ def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_fold
     gold : ndarray of shape (n_items,) of int32 or None
         Class code of each item whose truth is known, -1 elsewhere.
     fitter : callable
-        (annotations, gold, max_iter, tol) -> PooledFit.
+        (annotations, gold, max_iter, tol) -> fitted noise model.
     n_folds : int
         Number of folds.
 
@@ -120,3 +137,21 @@ def _heldout_scores(annotations: Annotations, gold: Gold, fitter: Fitter, out: n
         p = elementary.exp(exponent * (log_p - log_p.max(axis=1, keepdims=True)))
         scores.append(safe_log((p * p_label).sum(axis=1) / p.sum(axis=1)))
     return np.stack(scores, axis=1)
+
+
+def is_low_volume(annotations: Annotations) -> bool:
+    """Whether there are many workers with few labels each.
+
+    Then little can be inferred about any of them, and most of the work is in their confusion matrices.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    bool
+    """
+    n_active = np.count_nonzero(np.bincount(annotations.worker))
+    return any(n_active >= least and annotations.n_annotations <= most * n_active for least, most in LOW_VOLUME_CROWDS)

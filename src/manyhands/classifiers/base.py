@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.classifiers.fitting import combine, fit_method, rows_as_fitted, store_results
 from manyhands.classifiers.network import default_hold_out, new_backbone
 from manyhands.classifiers.network_options import NetworkOptions
@@ -68,6 +69,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    # Attributes with a row per item, and fitted estimators that have some; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_",)
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to predict
 
     classes_: npt.NDArray[Any]
@@ -84,15 +87,15 @@ class CrowdClassifier(BaseEstimator, ABC):
     _shares: Array  # (n_classes,) for `score`
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
-    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
         """Learn from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
             Features; row i belongs to item i of the annotations.
-        annotations : Annotations
-            The crowd's labels; items without labels are allowed.
+        annotations : Annotations or data frame
+            The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
 
@@ -135,7 +138,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         """
         return self.classes_[self._decide(self.predict_proba(X))]
 
-    def score(self, X: Any, annotations: Annotations) -> float:
+    def score(self, X: Any, annotations: Annotations | Any) -> float:
         """Return the mean log-likelihood of held-out annotations; no truth is needed.
 
         The mean of `score_labels`; `score_kind` says which likelihood a label has.
@@ -144,7 +147,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         ----------
         X : array-like of shape (n_items, ...)
             Features of the held-out items.
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of these items.
 
         Returns
@@ -154,7 +157,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         """
         return mean_score(self.score_labels(X, annotations))
 
-    def score_labels(self, X: Any, annotations: Annotations) -> Array:
+    def score_labels(self, X: Any, annotations: Annotations | Any) -> Array:
         """Return the log-likelihood of each held-out label given the features of its item.
 
         A method whose noise depends on the item (difficulty, instance-dependent noise) has a likelihood of its own,
@@ -168,7 +171,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         ----------
         X : array-like of shape (n_items, ...)
             Features of the held-out items.
-        annotations : Annotations
+        annotations : Annotations or data frame
             Labels of these items.
 
         Returns
@@ -177,7 +180,7 @@ class CrowdClassifier(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         aligned = align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
         proba = self.predict_proba(X)
         if len(proba) != annotations.n_items:
@@ -246,6 +249,10 @@ class CrowdClassifier(BaseEstimator, ABC):
     def _training_prior_proba(self, proba: Array) -> Array:
         """Return `predict_proba` under the class frequencies of the training items, where it assumes other ones."""
         return proba
+
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        """Return `predict_proba` for equally frequent classes; unchanged where the method assumes them already."""
+        return shift_prior(proba, estimated_shares(self.posterior_))
 
     def _has_own_likelihood(self) -> bool:
         """Whether the fitted method has a likelihood of labels that depends on the item beyond p(k | x)."""

@@ -23,6 +23,7 @@ from manyhands.features import Rows, as_rows
 from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
 from manyhands.randomness import make_generator, seed_unset
+from manyhands.result_rows import restore_rows
 from manyhands.validation import NameOr
 
 # What a parameter that names an aggregator may be.
@@ -53,7 +54,8 @@ class FeatureMethod(NetworkMethod, Protocol):
 def fit_method(method: FeatureMethod, data: TrainingData) -> None:
     """Let a method learn from validated data, store its results and issue its notes as warnings.
 
-    Call it from `fit` itself: the warnings point at the caller of `fit`.
+    Call it from `fit` itself: the warnings point at the caller of `fit`. Results have the items in the order of
+    `data.given`, or of `data.annotations` where it is None.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ def fit_method(method: FeatureMethod, data: TrainingData) -> None:
         rng = make_generator(getattr(method, "random_state", None))
         result = method._learn(TrainingContext(data, data.annotations, None, rng))
     method._store(data, result)
+    if data.given is not None:
+        restore_rows(method, data.given)
     for code, sentence in method.notes_.items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
 

@@ -9,6 +9,7 @@ where p(x | k) is the same in both data sets.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -92,6 +93,7 @@ class PriorAdjusted(CrowdClassifier):
     True
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "classifier_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "classifier": NameOr(_NAMES, "score_labels", "a classifier of crowd labels"),
         "prior": Probabilities(("uniform",)),
@@ -152,7 +154,7 @@ class PriorAdjusted(CrowdClassifier):
         seed_unset(inner, context.rng)._check_parameters()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)  # its notes are among those of this method, which warns once
-            fit_method(inner, context.data)
+            fit_method(inner, replace(context.data, given=None))
         results = {"classifier_": inner, "class_shares_": estimated_shares(inner.posterior_)}
         return FitResult(inner.module_, inner.history_, inner.posterior_, results, inner.notes_)
 
@@ -168,6 +170,10 @@ class PriorAdjusted(CrowdClassifier):
         inner = self.classifier_
         proba = inner._training_prior_proba(inner._proba(module, rows))
         return shift_prior(proba, self.class_shares_, self._wanted(proba.shape[1]))
+
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        wanted = self._wanted(proba.shape[1])
+        return proba if wanted is None else shift_prior(proba, wanted)
 
     def _wanted(self, n_classes: int) -> Array | None:
         """Return the wanted class frequencies; None is uniform."""

@@ -15,6 +15,7 @@ from manyhands.em.priors import gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.feature_names import Names, feature_names_of
 from manyhands.features import Rows, as_rows, check_rows
+from manyhands.row_order import reordered
 from manyhands.validation import check_annotations
 
 
@@ -27,13 +28,16 @@ class TrainingData:
     rows : Rows
         Features of the items; row i belongs to item i.
     annotations : Annotations
-        The crowd's labels.
+        The crowd's labels, with the items in the order of their sorted ids.
     gold : ndarray of shape (n_items,) or None
         Code of the known class of each item, -1 where it is unknown; None without gold.
     worker_features : ndarray of shape (n_workers, n_worker_features) or None
         Features of the workers, for the methods that use them.
     feature_names : ndarray of str of shape (n_features,) or None
         Names of the columns of X; None where X is no data frame with string names.
+    given : Annotations or None
+        The crowd's labels, with the items in the order of the caller, in which results are returned; None for that of
+        `annotations`.
     """
 
     rows: Rows
@@ -41,6 +45,7 @@ class TrainingData:
     gold: Gold
     worker_features: Array | None = None
     feature_names: Names | None = None
+    given: Annotations | None = None
 
     @property
     def n_training_items(self) -> int:
@@ -81,7 +86,7 @@ class FitResult:
 def check_training_data(
     method: BaseEstimator, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None
 ) -> TrainingData:
-    """Validate the parameters of a method and the arguments of its `fit`.
+    """Validate the parameters of a method and the arguments of its `fit`, and sort the items by their ids.
 
     Parameters
     ----------
@@ -100,8 +105,10 @@ def check_training_data(
         The same as arrays and codes.
     """
     method._check_parameters()
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     names, rows = feature_names_of(X), as_rows(X)
     check_rows(rows, annotations.n_items)
-    known = gold_codes(gold, annotations.item_ids, annotations.classes)
-    return TrainingData(rows, annotations, known, feature_names=names)
+    in_order = annotations._with_sorted_items()
+    rows = reordered(rows, annotations._sorting_order)
+    known = gold_codes(gold, in_order.item_ids, in_order.classes)
+    return TrainingData(rows, in_order, known, feature_names=names, given=annotations)

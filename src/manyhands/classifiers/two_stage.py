@@ -109,6 +109,7 @@ class TwoStage(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "aggregator_")
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "aggregator": AGGREGATOR,
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),
@@ -176,6 +177,10 @@ class TwoStage(CrowdClassifier):
         if hasattr(module, "predict_proba"):
             return classifier_proba(module, rows.whole(), len(self.classes_))
         return super()._proba(module, rows)
+
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        last = self.module_[-1] if hasattr(self.module_, "named_steps") else self.module_
+        return proba if getattr(last, "class_weight", None) == "balanced" else super()._uniform_prior_proba(proba)
 
     def _target(self, first: Aggregator) -> Array:
         """Targets of the second stage, (n_items, n_classes); rows sum to 1."""

@@ -10,6 +10,7 @@ import polars as pl
 import typer
 
 from manyhands import registry, workflows
+from manyhands.cli.config import ConfigRecord
 from manyhands.cli.options import (
     AsJson,
     Force,
@@ -25,6 +26,7 @@ from manyhands.cli.options import (
 from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
 from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
+from manyhands.io.messages import listed
 from manyhands.io.write.result_files import KINDS
 from manyhands.workflows import AggregationRun, ExportOptions, QuestionRuns
 
@@ -53,6 +55,10 @@ _Compare = Annotated[
         "which they differ.",
     ),
 ]
+_Answers = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Questions of manyhands ask that an expert answered; may be repeated."),
+]
 _FailUnder = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Exit with 4 if a smaller share of items has a posterior of at least 0.9."),
@@ -73,6 +79,7 @@ def aggregate(
     write: _Write = None,
     gold: Gold = None,
     use_gold: UseGold = False,
+    answers: _Answers = None,
     compare: _Compare = False,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
@@ -83,6 +90,7 @@ def aggregate(
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    config: ConfigRecord | None = None,
 ) -> None:
     r"""Infer one label per item with its posterior probability, and a quality report for each worker.
 
@@ -93,7 +101,9 @@ def aggregate(
       manyhands aggregate export.json --question sentiment -o out/
       manyhands aggregate ratings.csv --item clip --worker rater --label answer --compare -o out/
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
+      manyhands aggregate export.json --question sentiment -o out/ --write training
       manyhands aggregate export.json --all-questions -o out/
+      manyhands aggregate export.json --answers questions.csv -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise ParameterError(f"--fail-under is {fail_under:g}; it must be a share, from 0 to 1.")
@@ -103,6 +113,7 @@ def aggregate(
         method=method,
         gold=gold,
         use_gold=use_gold,
+        answers=answers or (),
         compare=compare,
         pseudonyms=pseudonyms,
         key=key,
@@ -110,10 +121,13 @@ def aggregate(
         random_state=seed,
         write=write or (),
         force=force,
+        config=None if config is None else config.as_dict(),
     )
     if all_questions:
         if fail_under is not None:
             raise ParameterError("--fail-under is about one question: name it with --question.")
+        if answers:
+            raise ParameterError("--answers are about one question: name it with --question.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
                 files, export, lambda one, folder: run_one(export=one, out=folder), out=out, force=force
@@ -157,6 +171,8 @@ def _on_screen(column: str) -> str:
 def _show(run: AggregationRun, out: Path | None) -> None:
     """Print the summary of a run to standard error."""
     show_run(run.reading, run.summary, run.tables["workers.csv"])
+    for sentence in run.summary["trust"]["sentences"]:
+        echo(sentence)
     if "methods.csv" in run.tables:
         columns = [pl.col(name).alias(_on_screen(name)) for name in _ON_SCREEN]
         show_table(run.tables["methods.csv"].select(columns), "All aggregators on the same labels")
@@ -166,6 +182,8 @@ def _show(run: AggregationRun, out: Path | None) -> None:
             echo(f"By a likelihood of their own, with the difficulty of items: {', '.join(sorted(own))}.")
         differing = len(run.tables["differences.csv"])
         echo(f"The methods differ on {differing} of {run.summary['n_items']} items.")
+    if run.summary.get("training_fields"):
+        echo(f"The training set has the label of each item beside its {listed(run.summary['training_fields'])}.")
     if out is not None:
         echo(f"Written to {out}: {run.written}")
 

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,9 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.ask import ask
+from manyhands.cli.completion import completion
+from manyhands.cli.config import takes_config
 from manyhands.cli.convert import convert
 from manyhands.cli.demo import demo
 from manyhands.cli.doctor import doctor
@@ -46,11 +50,12 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, agree, convert, train, predict, evaluate)
-_ALL = (*_JOBS, methods, simulate, demo, doctor, reproduce, leaderboard)
-_COMMANDS = {one.__name__: one for one in _ALL}
-for command in _COMMANDS.values():
-    app.command(help=(command.__doc__ or "").replace("\\b", "\b"))(command)  # click's mark of text with line breaks
+_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
+_ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
+_COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
+for name, command in _COMMANDS.items():
+    text = (command.__doc__ or "").replace("\\b", "\b")  # click's mark of text with line breaks
+    app.command(name, help=text)(takes_config(command))
 
 
 def _show_version(requested: bool) -> None:
@@ -82,7 +87,7 @@ def run(arguments: list[str]) -> int:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always", CrowdWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _show_each_once()
         return _run(arguments or ["--help"])
 
 
@@ -137,7 +142,13 @@ def _fail(arguments: list[str], sentence: str, code: int) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Print warnings of ours as notes, and no others."""
-    if issubclass(category, CrowdWarning):
-        echo(f"note: {message}")
+def _show_each_once() -> Callable[..., None]:
+    """Return a function that prints warnings of ours as notes, each once however many questions it concerns."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, CrowdWarning) and str(message) not in shown:
+            shown.add(str(message))
+            echo(f"note: {message}")
+
+    return show

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from manyhands.io.read.reading import Reading
 
 _MOST_WORKERS = 10
-_TOO_FEW_LABELS = "too-few-labels"
 _SPEED_SECONDS = 3600  # period over which speed is averaged for the remaining time; a step may take minutes
-_MANY_LABELS = 20  # labels on items that others labelled too; a worker who is still uncertain after these is listed
 
 
 def echo(sentence: str) -> None:
@@ -124,7 +122,7 @@ def show_flags(workers: pl.DataFrame) -> None:
     Parameters
     ----------
     workers : polars.DataFrame
-        Quality report with the columns ``flags``, ``reasons``, ``n_checked`` and ``accuracy_high``.
+        Quality report with the columns ``flags``, ``reasons`` and ``accuracy_high``.
     """
     import polars as pl
 
@@ -134,8 +132,7 @@ def show_flags(workers: pl.DataFrame) -> None:
     if len(flags):
         counts = ", ".join(f"{count} {flag}" for flag, count in flags.iter_rows())
         echo(f"Flags: {counts} (docs/scorecards.md defines them)")
-    is_listed = (pl.col("flags") != _TOO_FEW_LABELS) | (pl.col("n_checked") >= _MANY_LABELS)
-    flagged = workers.filter(pl.col("flags").is_not_null() & is_listed)
+    flagged = workers.filter(pl.col("flags").is_not_null() & (pl.col("flags") != "too-few-labels"))
     if len(flagged):
         shown = flagged.sort("accuracy_high", "worker").head(_MOST_WORKERS)
         title = f"{counted(len(flagged), 'worker')} to check"

@@ -21,6 +21,7 @@ frames_library     loads polars, or says why this processor cannot run it
 import manyhands.io.frames_library  # noqa: F401  # first: it explains why polars cannot be loaded, where it cannot
 from manyhands.io.read.reading import Reading, read_annotations, read_export
 from manyhands.io.write.results import label_frame, training_frame, worker_frame
+from manyhands.io.write.training_table import training_set
 from manyhands.writing import verify_folder, write_files
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "read_export",
     "read_annotations",
     "training_frame",
+    "training_set",
     "verify_folder",
     "worker_frame",
     "write_files",

@@ -1,6 +1,7 @@
 """Metrics of labels: accuracy, calibration, inter-annotator agreement, class imbalance.
 
     truth          accuracy, balanced accuracy, macro F1
+    truth_scorer   the same as a scorer of scikit-learn, by item id
     calibration    log loss, Brier score, expected calibration error (ECE)
     agreement      percent agreement, Fleiss' kappa, agreement per item
     alpha          Krippendorff's alpha, overall and per class
@@ -17,12 +18,14 @@ from manyhands.metrics.alpha import ClassAgreement, class_agreement, krippendorf
 from manyhands.metrics.calibration import brier, ece, log_loss
 from manyhands.metrics.imbalance import imbalance_ratio
 from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
+from manyhands.metrics.truth_scorer import TruthScorer, truth_scorer
 from manyhands.metrics.worker_pairs import PairAgreement, pair_agreement
 
 __all__ = [
     "Agreement",
     "ClassAgreement",
     "PairAgreement",
+    "TruthScorer",
     "accuracy",
     "balanced_accuracy",
     "brier",
@@ -36,4 +39,5 @@ __all__ = [
     "macro_f1",
     "pair_agreement",
     "percent_agreement",
+    "truth_scorer",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from manyhands.annotations import Annotations
 from manyhands.metrics.bootstrap import Bootstrap, Statistic
 from manyhands.metrics.vote_patterns import Votes, as_block, as_table, find_patterns, gather_votes, totals
 from manyhands.randomness import Seed
-from manyhands.validation import OneOf, check_parameters
+from manyhands.validation import OneOf, as_annotations, check_parameters
 
 Array = npt.NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class Agreement:
 
 
 def percent_agreement(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     *,
     per: str = "label",
     n_bootstrap: int = 1000,
@@ -69,7 +70,7 @@ def percent_agreement(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     per : {"label", "item", "pair"}, default="label"
         Weight of an item. ``"label"``: its number of workers, which gives the agreement that Krippendorff's alpha
@@ -111,7 +112,7 @@ def percent_agreement(
 
 
 def fleiss_kappa(
-    annotations: Annotations, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
+    annotations: Annotations | Any, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
 ) -> Agreement:
     """Fleiss' kappa: agreement corrected for the agreement of labels drawn from the observed class frequencies.
 
@@ -122,7 +123,7 @@ def fleiss_kappa(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     n_bootstrap : int, default=1000
         Number of bootstrap resamples of items for the interval; 0 for no interval.
@@ -164,12 +165,12 @@ def fleiss_kappa(
     return measure("fleiss_kappa", annotations, statistic, bootstrap, ONE_CLASS)
 
 
-def item_agreement(annotations: Annotations) -> Array:
+def item_agreement(annotations: Annotations | Any) -> Array:
     """Share of pairs of workers who gave the item the same label, for each item.
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
 
     Returns
@@ -182,6 +183,7 @@ def item_agreement(annotations: Annotations) -> Array:
     >>> item_agreement(Annotations.from_matrix([[0, 0, 1], [1, -1, -1]])).round(3).tolist()
     [0.333, nan]
     """
+    annotations = as_annotations(annotations)
     votes, pairable = gather_votes(annotations)
     share = np.full(annotations.n_items, np.nan)
     share[pairable] = share_of_equals(votes)
@@ -217,7 +219,7 @@ def measure(
     ----------
     name : str
         Name of the public function, for error messages.
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     make_statistic : callable
         From votes to a function of weights (n_resamples, n_rows) that gives the coefficient of each resample.
@@ -232,6 +234,7 @@ def measure(
         The coefficient with its interval.
     """
     bootstrap.check(name)
+    annotations = as_annotations(annotations)
     votes, pairable = gather_votes(annotations)
     n_items, n_labels = int(pairable.sum()), int(annotations.n_labels[pairable].sum())
     if n_items == 0:

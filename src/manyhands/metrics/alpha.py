@@ -22,7 +22,7 @@ from manyhands.metrics.distances import Distances, expected_distance
 from manyhands.metrics.scales import Scale, on_scale, unit_scale
 from manyhands.metrics.vote_patterns import Block, Votes, as_block, as_table, find_patterns, gather_votes, totals
 from manyhands.randomness import Seed
-from manyhands.validation import OneOf, check_parameters
+from manyhands.validation import OneOf, as_annotations, check_parameters
 
 Array = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def krippendorff_alpha(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     level : {"nominal", "ordinal", "interval"}, default="nominal"
         Level of measurement. ``"nominal"``: labels are equal or not; ``"ordinal"``: classes have an order;
@@ -78,10 +78,11 @@ def krippendorff_alpha(
     """
     check_parameters("krippendorff_alpha", {"level": level}, {"level": OneOf(_LEVELS)})
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
+    annotations = as_annotations(annotations)
     if level == "nominal":
         check_parameters("krippendorff_alpha at level 'nominal'", {"values": values}, {"values": OneOf((None,))})
         return measure("krippendorff_alpha", annotations, _nominal, bootstrap, ONE_CLASS)
-    if not isinstance(annotations, Annotations) or annotations.n_annotations == 0:
+    if annotations.n_annotations == 0:
         return measure("krippendorff_alpha", annotations, _ordinal, bootstrap, ONE_CLASS)
     scaled = on_scale(annotations, level, values)
     scale = unit_scale(scaled.classes)
@@ -118,7 +119,7 @@ class ClassAgreement:
 
 
 def class_agreement(
-    annotations: Annotations, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
+    annotations: Annotations | Any, *, n_bootstrap: int = 1000, confidence: float = 0.95, random_state: Seed = 0
 ) -> ClassAgreement:
     """Krippendorff's alpha of each class against all others.
 
@@ -126,7 +127,7 @@ def class_agreement(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     n_bootstrap : int, default=1000
         Number of bootstrap resamples of items for the interval; 0 for no interval.
@@ -153,6 +154,7 @@ def class_agreement(
     """
     bootstrap = Bootstrap(n_bootstrap, confidence, random_state)
     bootstrap.check("class_agreement")
+    annotations = as_annotations(annotations)
     votes, pairable = gather_votes(annotations)
     if n_bootstrap * annotations.n_classes > _MAX_NUMBERS:
         most = _MAX_NUMBERS // annotations.n_classes

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import sums_by
-from manyhands.validation import check_annotations
 
 Array = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -119,8 +118,6 @@ def gather_worker_labels(annotations: Annotations) -> WorkerLabels:
     WorkerLabels
         The distinct triples with their shares of votes.
     """
-    if not isinstance(annotations, Annotations):
-        check_annotations(annotations)
     columns = [column.astype(np.int64) for column in (annotations.item, annotations.worker, annotations.label)]
     item, worker, label = columns
     new_vote = np.ones(len(item), bool)

@@ -13,7 +13,7 @@ from manyhands.annotations import Annotations
 from manyhands.em.kernels import sums_by
 from manyhands.exceptions import LimitError
 from manyhands.metrics.vote_patterns import Array, Positions, WorkerLabels, gather_worker_labels
-from manyhands.validation import Number, check_parameters
+from manyhands.validation import Number, as_annotations, check_parameters
 
 _MAX_LABEL_PAIRS = 100_000_000  # about twenty seconds
 _CHUNK = 1 << 21  # pairs of labels held at a time
@@ -49,7 +49,7 @@ class PairAgreement:
     n_left_out: int
 
 
-def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
+def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
     """Agreement of every two workers who share items: as a share, and corrected for chance as Cohen's kappa.
 
     Pairs of labels are processed for a few workers at a time, and only pairs of workers with a common item are stored.
@@ -57,7 +57,7 @@ def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     min_shared : int, default=5
         Smallest number of shared items.
@@ -85,6 +85,7 @@ def pair_agreement(annotations: Annotations, min_shared: int = 5, max_pairs: int
     ([4], [0.5], [0.0])
     """
     check_parameters("pair_agreement", {"min_shared": min_shared, "max_pairs": max_pairs}, _CONSTRAINTS)
+    annotations = as_annotations(annotations)
     triples = gather_worker_labels(annotations)
     found, n_found = _empty(), 0
     for first, second in _label_pairs(triples, annotations.n_items):

@@ -21,11 +21,9 @@ import numpy.typing as npt
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
-from manyhands.feature_names import feature_names_of
-from manyhands.features import as_rows, check_rows
+from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.heldout import COMMON, OWN
-from manyhands.model_selection.folds import Fold, item_folds, label_folds
+from manyhands.model_selection.folds import Fold, make_folds
 from manyhands.progress import report
 from manyhands.randomness import Seed, make_generator, seed_unset
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
@@ -158,7 +156,7 @@ class Comparison:
 
 def compare(
     methods: Sequence[Method],
-    annotations: Annotations,
+    annotations: Annotations | Any,
     X: Any = None,
     *,
     gold: Mapping[Any, Any] | None = None,
@@ -180,8 +178,8 @@ def compare(
     methods : sequence of str, (str, dict) or estimator
         Registry names, pairs of a name and its parameters, or estimators. All are aggregators if `X` is None, and all
         classifiers (or pipelines that end in one) otherwise.
-    annotations : Annotations
-        Labels of the crowd.
+    annotations : Annotations or data frame
+        Labels of the crowd. A frame is read as `manyhands.read_annotations` reads it.
     X : array-like, sparse matrix or None, default=None
         Features as for `fit`, one row per item; None compares aggregators.
     gold : mapping of item to class or None, default=None
@@ -218,10 +216,10 @@ def compare(
     limits: dict[str, Constraint] = {"n_folds": Number(whole=True, least=2), "random_state": RandomState()}
     check_parameters("compare", {"n_folds": n_folds, "random_state": random_state}, limits)
     _check_order(annotations, X)
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
-    folds = _make_folds(annotations, X, gold or {}, n_folds, rng)
+    folds = make_folds(annotations, X, gold or {}, n_folds, rng)
     seeds = rng.integers(2**31, size=len(folds)).tolist()
     scores, kinds = np.empty((len(estimators), len(folds))), []
     for m, (name, estimator) in enumerate(estimators.items()):
@@ -239,24 +237,6 @@ def _check_order(annotations: Any, X: Any) -> None:
     """Refuse features in the place of the annotations, which is the order of `fit`."""
     if isinstance(X, Annotations) and not isinstance(annotations, Annotations):
         raise ParameterError("compare takes the annotations before the features: compare(methods, annotations, X).")
-
-
-def _make_folds(
-    annotations: Annotations, X: Any, gold: Mapping[Any, Any], n_folds: int, rng: np.random.Generator
-) -> list[Fold]:
-    """Return the splits of labels or, with features, of items; refuse fewer than two."""
-    if X is None:
-        folds = list(label_folds(annotations, n_folds, gold))
-    else:
-        rows = as_rows(X)
-        check_rows(rows, annotations.n_items)
-        frame = X if feature_names_of(X) is not None else None
-        folds = list(item_folds(rows, annotations, n_folds, gold, rng, frame))
-    if len(folds) < 2:
-        raise AnnotationError(
-            f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."
-        )
-    return folds
 
 
 def _score(estimator: Any, fold: Fold, seed: int) -> tuple[float, str]:

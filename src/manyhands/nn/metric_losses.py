@@ -116,6 +116,25 @@ def siamese_loss(
     return (_mean(softplus(-logit), once & same) + _mean(softplus(logit), once & ~same)) / 2
 
 
+def mean_l1_distance(embedding: torch.Tensor) -> torch.Tensor:
+    """Mean over the pairs i < j of the L1 distance sum_d |e_id - e_jd|, without an array of all pairs.
+
+    Parameters
+    ----------
+    embedding : tensor of shape (n, d)
+        Embeddings e.
+
+    Returns
+    -------
+    tensor of float64 of shape ()
+        The mean; 0 for fewer than two embeddings.
+    """
+    n, ordered = len(embedding), embedding.double().sort(0).values
+    # the r-th smallest of n values is subtracted from by n - 1 - r larger ones, and subtracts r smaller ones
+    times = 2 * torch.arange(n, dtype=ordered.dtype, device=ordered.device) - (n - 1)
+    return (times @ ordered).sum() / max(n * (n - 1) / 2, 1)
+
+
 def triplet_loss(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor, margin: float) -> torch.Tensor:
     """Triplet loss: mean over triplets of max(0, D(a, p)^2 - D(a, n)^2 + margin).
 

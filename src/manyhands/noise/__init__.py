@@ -14,6 +14,7 @@ confusion      a full confusion matrix per worker (Dawid and Skene)
 one_coin       one accuracy per worker
 spammer        competence and spam distribution per worker (MACE)
 variational    a Dirichlet posterior of each confusion matrix (IBCC, variational Bayes)
+ordinal        bias and spread per worker on an ordered scale
 pooled         a mixture of worker types with fitted priors; worker_types, dirichlet and beta are its parts
 difficulty     abilities of workers against difficulties of items
 """

@@ -22,28 +22,26 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import registry
-from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import MissingExtraError, ParameterError
 from manyhands.features import as_rows
-from manyhands.options import OptionGroup, options_from_json, options_to_json
-from manyhands.persistence import parts, sklearn_estimators
+from manyhands.persistence import aggregators, parts, sklearn_estimators
+from manyhands.persistence.parameters import method_name, parameters_from_json, parameters_to_json
 from manyhands.writing import write_files
 
 JSON, TENSORS = "model.json", "model.safetensors"
 _SCHEMA = 2  # raised with every renamed parameter or result
 _MAX_FEATURES = 2**24  # of a scikit-learn classifier
-_NOT_KEPT = ("checkpoint",)  # a folder on the machine that trained; a fit writes there, and empties it
 _KINDS = ("classifier", "representation")
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
-    """Write a fitted classifier or representation learner to a folder.
+    """Write a fitted aggregator, classifier or representation learner to a folder.
 
     Parameters
     ----------
-    model : CrowdClassifier or representation learner
+    model : Aggregator, CrowdClassifier or representation learner
         A fitted method of the registry.
     folder : str or Path
         The folder to write; it is created where it does not exist.
@@ -69,6 +67,10 @@ def save_model(model: Any, folder: str | Path, *, force: bool = False) -> None:
 
 def _described(model: Any) -> tuple[dict[str, Any], Arrays]:
     """Return a fitted model as JSON and arrays; the fitted classifier that it wraps is part of it."""
+    method = method_name(type(model))
+    if method in registry.names("aggregator"):
+        description, arrays = aggregators.to_json(model)
+        return {"schema": _SCHEMA, "method": method, **description}, arrays
     wrapped, inside = _described(model.classifier_) if hasattr(model, "classifier_") else (None, {})
     module, arrays = ({"kind": "wrapped"}, {}) if wrapped else _module_state(model)
     arrays |= {f"wrapped/{name}": array for name, array in inside.items()}
@@ -77,11 +79,10 @@ def _described(model: Any) -> tuple[dict[str, Any], Arrays]:
     results = {name: v for name, v in vars(model).items() if name.endswith("_") and name not in ("module_",)}
     arrays |= {f"result/{name}": value for name, value in results.items() if _is_numeric(name, value)}
     arrays |= {f"result/{name}": getattr(model, name) for name in parts.COUNTED if hasattr(model, name)}
-    given = {name: value for name, value in model.get_params(deep=False).items() if name not in _NOT_KEPT}
-    parameters = {name: _parameter(name, value, arrays) for name, value in given.items()}
+    parameters = parameters_to_json(model, arrays)
     description = {
         "schema": _SCHEMA,
-        "method": _name_of(type(model)),
+        "method": method,
         "parameters": parameters,
         "classes": parts.values(model.classes_, "class"),
         "worker_ids": parts.values(model.worker_ids_, "worker"),
@@ -98,7 +99,8 @@ def _described(model: Any) -> tuple[dict[str, Any], Arrays]:
 def load_model(folder: str | os.PathLike[str]) -> Any:
     """Load a model that `save` wrote.
 
-    The loaded model predicts and scores as before; its aggregator and its annotations are not kept.
+    The loaded model predicts and scores as before. An aggregator has all of its results and its annotations; of a
+    classifier, neither its aggregator nor its annotations are kept.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    CrowdClassifier or representation learner
+    Aggregator, CrowdClassifier or representation learner
         The fitted model.
 
     Raises
@@ -198,11 +200,11 @@ def _reason(error: Exception) -> str:
 
 def _restored(description: dict[str, Any], arrays: Arrays) -> Any:
     """Create the model from the content of both files."""
+    if description["method"] in registry.names("aggregator"):
+        return aggregators.from_json(description, arrays)
     if not any(description["method"] in registry.names(kind) for kind in _KINDS):
         raise ValueError(f"it needs the method {str(description['method'])[:60]!r}, which this version does not have")
-    given = {name: value for name, value in description["parameters"].items() if name not in _NOT_KEPT}
-    parameters = {name: _made_parameter(value, arrays) for name, value in given.items()}
-    model = registry.create(description["method"], **parameters)
+    model = registry.create(description["method"], **parameters_from_json(description["parameters"], arrays))
     model._check_parameters()
     model.classes_, model.worker_ids_ = parts.array(description["classes"]), parts.array(description["worker_ids"])
     model._row_shape = parts.row_shape(description["row_shape"])
@@ -295,56 +297,7 @@ def _classifier(model: Any, description: dict[str, Any], arrays: Arrays) -> Any:
     return module
 
 
-def _name_of(cls: type[Any]) -> str:
-    """Return the name of a method in the registry."""
-    name = registry.name_of(cls)
-    if name is not None:
-        return name
-    raise ParameterError(f"{cls.__name__} is not a registered method, so no other process could load it.")
-
-
 def _is_numeric(name: str, value: Any) -> bool:
     """Whether a result is a number or an array of numbers, so that it is stored as a tensor."""
     is_number = isinstance(value, int | float) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
     return is_number and name not in ("classes_", "worker_ids_", "n_features_in_")
-
-
-def _parameter(name: str, value: Any, arrays: Arrays) -> Any:
-    """Return a constructor parameter as JSON: a method by its registry name, a scikit-learn estimator as its tree."""
-    if isinstance(value, np.random.Generator | np.random.SeedSequence | np.random.RandomState):
-        return None  # its state changed during the fit
-    if isinstance(value, OptionGroup):
-        return options_to_json(value)
-    if hasattr(value, "get_params"):
-        method = registry.name_of(type(value))
-        if method is not None:
-            inner = value.get_params(deep=False)
-            return {"method": method, "parameters": {n: _parameter(n, v, arrays) for n, v in inner.items()}}
-        if isinstance(value, BaseEstimator):
-            raise ParameterError(
-                f"The {name} {type(value).__name__} is not a registered method, so it cannot be saved."
-            )
-        from sklearn.base import clone
-
-        description, parts = sklearn_estimators.to_tree(clone(value), f"parameter/{name}")
-        arrays |= parts
-        return description
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _made_parameter(value: Any, arrays: Arrays) -> Any:
-    """Create a constructor parameter from its JSON."""
-    if isinstance(value, dict) and "options" in value:
-        return options_from_json(value)
-    if isinstance(value, dict) and "estimator" in value:
-        return sklearn_estimators.from_tree(value, arrays)
-    if isinstance(value, dict):
-        if value["method"] not in registry.names():
-            raise ValueError(f"{str(value['method'])[:60]!r} is not the name of a method")
-        inner = {name: _made_parameter(v, arrays) for name, v in value["parameters"].items()}
-        method = registry.create(value["method"], **inner)
-        method._check_parameters()
-        return method
-    return tuple(value) if isinstance(value, list) else value

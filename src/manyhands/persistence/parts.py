@@ -154,15 +154,17 @@ def check_weights(name: str, array: npt.NDArray[Any]) -> None:
         raise ValueError(f"the weights {name[:60]!r} are not finite")
 
 
-def values(ids: npt.NDArray[Any], role: str) -> dict[str, Any]:
-    """Return class or worker ids as JSON, with the type that restores them.
+def values(ids: npt.NDArray[Any], role: str, *, missing: bool = False) -> dict[str, Any]:
+    """Return class, worker or item ids as JSON, with the type that restores them.
 
     Parameters
     ----------
     ids : ndarray of shape (n,)
         The ids.
     role : str
-        ``"class"`` or ``"worker"``, for the error message.
+        ``"class"``, ``"worker"`` or ``"item"``, for the error message.
+    missing : bool, default=False
+        Whether None is allowed.
 
     Returns
     -------
@@ -174,27 +176,50 @@ def values(ids: npt.NDArray[Any], role: str) -> dict[str, Any]:
     ParameterError
         If an id is neither text nor a number.
     """
-    values = ids.tolist()
-    invalid = [value for value in values if not isinstance(value, str | int | float | bool)]
-    if invalid:
-        raise ParameterError(
-            f"The {role} {invalid[0]!r} is neither text nor a number, so it cannot be saved; rename it."
-        )
-    return {"dtype": str(ids.dtype), "values": values}
+    listed = [value if missing and value is None else plain(value, role) for value in ids.tolist()]
+    return {"dtype": str(ids.dtype), "values": listed}
 
 
-def array(description: dict[str, Any]) -> npt.NDArray[Any]:
-    """Restore class or worker ids; `values` is the inverse.
+def plain(value: Any, role: str) -> str | int | float:
+    """Return an id that JSON can hold.
+
+    Parameters
+    ----------
+    value : object
+        The id.
+    role : str
+        What it is, for the error message.
+
+    Returns
+    -------
+    str, int or float
+        The id; a scalar of NumPy as Python's own.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither text nor a number.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str | int | float):
+        return value
+    raise ParameterError(f"The {role} {value!r} is neither text nor a number, so it cannot be saved; rename it.")
+
+
+def array(description: dict[str, Any], *, repeats: bool = False) -> npt.NDArray[Any]:
+    """Restore class, worker or item ids; `values` is the inverse.
 
     Parameters
     ----------
     description : dict
         ``{"dtype": str, "values": list}``.
+    repeats : bool, default=False
+        Whether an id may occur more than once, and None among them.
 
     Returns
     -------
     ndarray of shape (n,)
-        The ids; no two are the same.
+        The ids; no two are the same without `repeats`.
 
     Raises
     ------
@@ -202,9 +227,11 @@ def array(description: dict[str, Any]) -> npt.NDArray[Any]:
         If the ids are of another type than the file states, or occur twice.
     """
     dtype, values = np.dtype(description["dtype"]), description["values"]
-    if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
+    allowed = str | int | float | (None if repeats else str)
+    if not isinstance(values, list) or not all(isinstance(value, allowed) for value in values):
         raise ValueError("its classes or workers are neither texts nor numbers")
-    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MAX_BYTES or len(set(values)) < len(values):
+    is_unique = repeats or len(set(values)) == len(values)
+    if dtype.kind not in "biufUO" or len(values) * dtype.itemsize > _MAX_BYTES or not is_unique:
         raise ValueError("its classes or workers are not of the stated type, or occur twice")
     found = np.empty(len(values), dtype)
     found[:] = values

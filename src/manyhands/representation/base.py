@@ -37,13 +37,13 @@ class Embedder(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor parameters by name."""
 
-    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
         """Learn an embedding from features and labels."""
 
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row."""
 
-    def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
         """Learn an embedding, and return that of each training row."""
 
 
@@ -79,6 +79,7 @@ class RepresentationLearner(BaseEstimator, ABC):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_", "aggregator_")  # attributes with a row per item
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to embed
 
     embedding_size: int
@@ -93,15 +94,15 @@ class RepresentationLearner(BaseEstimator, ABC):
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
 
-    def fit(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
         """Learn an embedding from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
             Features; row i belongs to item i of the annotations.
-        annotations : Annotations
-            The crowd's labels; items without labels are allowed.
+        annotations : Annotations or data frame
+            The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
 
@@ -127,14 +128,14 @@ class RepresentationLearner(BaseEstimator, ABC):
         self._check_fitted()
         return embed(self, [self.module_], self.embedding_size, X)
 
-    def fit_transform(self, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
         """Learn an embedding, and return that of each training row.
 
         Parameters
         ----------
         X : array-like of shape (n_items, ...)
             Features; row i belongs to item i of the annotations.
-        annotations : Annotations
+        annotations : Annotations or data frame
             The crowd's labels.
         gold : mapping of item id to class, default=None
             Known classes of some items.

@@ -17,7 +17,8 @@ from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult
 from manyhands.em.kernels import Array
 from manyhands.nn.class_batches import ClassBatch
-from manyhands.nn.metric_losses import contrastive_loss, siamese_loss
+from manyhands.nn.inference import outputs
+from manyhands.nn.metric_losses import contrastive_loss, mean_l1_distance, siamese_loss
 from manyhands.nn.train import descend
 from manyhands.randomness import Seed
 from manyhands.representation.base import REPRESENTATION_CONSTRAINTS, RepresentationLearner
@@ -36,8 +37,10 @@ class Contrastive(RepresentationLearner):
     as in the paper, and the weighted L1 distance of two embeddings predicts whether the items are of one class. Weights
     start at -1. There is a bias b, without which two identical items would be of one class with probability 1/2. Pairs
     of one class and other pairs count the same, as in the paper, which draws equally many of both.
-    A loss in `history_` that stays near log 2 means that all items have nearly the same embedding: with the default
-    `learning_rate` this happened on LabelMe, where early stopping then keeps the first epoch.
+    The paper does not say where the bias starts. Here it starts at the mean distance of all pairs of training items in
+    the untrained embedding, so that a pair at this distance is of one class with probability 1/2. From 0, pairs of a
+    class would attract each other more than other pairs repel, and with many dimensions the embeddings of all items
+    would first become nearly the same.
 
     Parameters
     ----------
@@ -177,7 +180,8 @@ class Contrastive(RepresentationLearner):
     def _learn_distance(self, context: TrainingContext, training_set: TrainingSet) -> FitResult:
         network, distance = context.network(), nn.Linear(self.embedding_size, 1).to(context.device)
         nn.init.constant_(distance.weight, -1.0)  # the farther, the less probably of one class
-        nn.init.zeros_(distance.bias)
+        start = outputs(network, context.data.rows, training_set.items)
+        nn.init.constant_(distance.bias, float(mean_l1_distance(start)))  # from 0, attraction prevails
         optimizer = context.adam(network, distance)
 
         def step(batch: ClassBatch) -> torch.Tensor:

@@ -120,6 +120,6 @@ folds.
   seeds or, if larger, binomial over the test items. Means are over the data sets, seconds are their sum over them.
 - A paper's name stands for the method as published, `-plus` for our variant of it. `ensemble` is five networks of
   aggnet, and `prior-adjusted` divides the predictions of a method by the class shares that it estimated.
-- Two rows say little about their method: on labelme the loss of `siamese` stays where it starts, because of how
-  its bias starts; and `self-crowd` as published expects features as they are, with which it is far better on labelme
+- All rows are of one run at one commit, but for `siamese`, which was measured again when its start had been corrected.
+- `self-crowd` as published expects features as they are, with which it is far better on labelme
   ([Self-Crowd](self-crowd.md))."""

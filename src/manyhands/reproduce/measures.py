@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import metrics
-from manyhands.class_balance import estimated_shares, shift_prior
 from manyhands.em.decisions import pick_classes
 from manyhands.exceptions import ParameterError
 from manyhands.heldout import worker_confusions
@@ -75,7 +74,7 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
         raise ParameterError(f"{name} has no test items, so a classifier cannot be measured; give it folds = 5.")
     last, proba = last_step(model), model.predict_proba(part.X_test)
     figures = _figures(part, part.y_test, last.classes_[proba.argmax(axis=1)], proba, last.classes_)
-    shifted = with_uniform_prior(proba, last.posterior_)
+    shifted = last._uniform_prior_proba(proba)  # a control for claims about class imbalance; uses no truth
     moved = _figures(part, part.y_test, last.classes_[shifted.argmax(axis=1)], shifted, last.classes_)
     figures |= {name: moved[name.removesuffix(UNIFORM_PRIOR)] for name in SHIFTED}
     figures |= _label_accuracy("label_accuracy", last, last.posterior_, part)
@@ -83,27 +82,6 @@ def predicted_figures(model: Any, part: Part, name: str) -> tuple[Figures, int]:
     if part.y_train is not None and known.any():
         figures["label_auc"] = auc(part.y_train[known], last.posterior_[known], last.classes_)
     return figures, len(part.y_test)
-
-
-def with_uniform_prior(proba: npt.NDArray[np.float64], posterior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return predictions for test items of equally frequent classes: a control for claims about class imbalance.
-
-    Probabilities are divided by the class shares that the method itself estimated for its training items, and
-    normalised again. No ground truth is used.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n_test, n_classes)
-        Predicted probabilities.
-    posterior : ndarray of shape (n_items, n_classes)
-        Label posterior of the training items; a class has a share of at least half an item.
-
-    Returns
-    -------
-    ndarray of shape (n_test, n_classes)
-        Probabilities under a uniform class prior.
-    """
-    return shift_prior(proba, estimated_shares(posterior))
 
 
 def recorded_figures(model: Any, part: Part) -> Figures:

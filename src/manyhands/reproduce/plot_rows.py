@@ -174,3 +174,5 @@ def _finish(axis: Any, picture: Picture, shown: Page, here: Sequence[dict[str, A
     axis.grid(axis="both", color=GRID, linewidth=0.8)
     axis.tick_params(axis="y", length=0)
     axis.locator_params(axis="x", nbins=5)
+    if any(len(f"{tick:g}") > 5 for tick in axis.get_xticks()):
+        axis.locator_params(axis="x", nbins=3)  # labels such as 0.9325 overlap in narrow panels

@@ -2,7 +2,8 @@
 
 leave_one_out     posterior of the truth without the worker's own labels
 accuracy          share of right labels, with a 95% credible interval
-informativeness   whether labels depend on the truth: random, one-class and inverted workers
+crowd_skill       the distribution of skill in this crowd, and who is clearly below it
+informativeness   whether labels depend on the truth: random, weak, one-class and inverted workers
 biases            over-used classes, and the most frequent confusions
 copying           workers whose agreement exceeds what the truth explains
 reasons           one sentence for each flag
@@ -11,7 +12,7 @@ scoring           `score_workers`: from labels and a posterior to all reports
 """
 
 from manyhands.scorecards.cards import Scorecards, WorkerCard
-from manyhands.scorecards.reasons import FLAGS
+from manyhands.scorecards.reasons import ACCUSATIONS, FLAGS
 from manyhands.scorecards.scoring import score_workers
 
-__all__ = ["FLAGS", "Scorecards", "WorkerCard", "score_workers"]
+__all__ = ["ACCUSATIONS", "FLAGS", "Scorecards", "WorkerCard", "score_workers"]

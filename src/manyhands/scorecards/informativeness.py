@@ -1,13 +1,14 @@
-"""Whether a worker's labels depend on the truth: informative, random, one-class or inverted.
+"""Whether a worker's labels depend on the truth: informative, random, weak, one-class or inverted.
 
 The model of a worker is a mixture: with probability t they give the true class, and otherwise they draw a label from a
 distribution `b` of their own, their class bias, which does not depend on the item:
 
     p(label | others) = t p(truth = label | others) + (1 - t) b[label]
 
-A random worker has t = 0. The weakest worker who still counts as informative has t = `WEAK`, which is accuracy 0.6 with
-two classes. Two likelihood-ratio tests, with `b` estimated under each hypothesis, reject t = 0 or t >= `WEAK`. Where
-neither is rejected there are too few labels.
+A random worker has t = 0. A likelihood-ratio test, with `b` estimated under each hypothesis, rejects this or not.
+Whether a worker is worse than an honest one is judged by the crowd (`crowd_skill`); where the crowd is too small for
+that, the weakest worker who still counts as honest has t = `WEAK`, which is accuracy 0.6 with two classes, and a second
+likelihood-ratio test rejects t >= `WEAK` or not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import betainc
 
 from manyhands.em.kernels import Array
+from manyhands.scorecards.crowd_skill import CrowdSkill, compare_with_crowd
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
 WEAK = 0.2
@@ -29,6 +31,7 @@ MIN_RECALL = 0.4  # of items of other classes, the share that an informative wor
 
 _Z_WEAK = 2.326  # standard normal quantile at 1 - `FALSE_ALARM`
 _Z_RANDOM = 1.645  # standard normal quantile at 95%: one random worker in twenty is taken for informative
+_Z_INVERTED = 2.58  # standard normal quantile at 99.5%: below chance, whatever the crowd is like
 _KNOWN_SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, WEAK, 0.3, 0.45, 0.6, 0.75, 0.9, 0.98])  # grid of t
 _EM_ITERATIONS = 3  # for the class bias b
 _PSEUDO_COUNT = 0.5  # added to the counts of b, spread evenly over all classes
@@ -43,7 +46,9 @@ class Informativeness:
     is_informative : ndarray of bool of shape (n_workers,)
         Random labelling is rejected.
     is_random : ndarray of bool of shape (n_workers,)
-        t >= `WEAK` is rejected, and random labelling is not.
+        Clearly below the crowd, and random labelling is not rejected.
+    is_weak : ndarray of bool of shape (n_workers,)
+        Clearly below the crowd, although the labels depend on the truth.
     is_one_class : ndarray of bool of shape (n_workers,)
         Nearly all labels name one class, on too many items of other classes.
     is_inverted : ndarray of bool of shape (n_workers,)
@@ -58,6 +63,7 @@ class Informativeness:
 
     is_informative: Mask
     is_random: Mask
+    is_weak: Mask
     is_one_class: Mask
     is_inverted: Mask
     favourite: npt.NDArray[np.intp]
@@ -65,11 +71,14 @@ class Informativeness:
     right_by_chance: Array
 
 
-def assess_informativeness(loo: LeaveOneOut, accuracy_high: Array) -> Informativeness:
-    """Separate informative workers from random, one-class and inverted ones.
+def assess_informativeness(
+    loo: LeaveOneOut, accuracy_high: Array, tempering_exponent: float, copies: Mask
+) -> tuple[Informativeness, CrowdSkill]:
+    """Separate informative workers from random, weak, one-class and inverted ones.
 
-    A worker is inverted if the upper end of the 95% interval of their accuracy is below chance agreement, and if their
-    labels alone are significantly below chance too, because the interval also depends on the other workers.
+    A worker is inverted if the upper end of the 95% interval of their accuracy is below chance agreement, if their
+    labels alone are significantly below chance too, because the interval also depends on the other workers, and if they
+    are clearly below the crowd or far below chance.
 
     Parameters
     ----------
@@ -77,25 +86,44 @@ def assess_informativeness(loo: LeaveOneOut, accuracy_high: Array) -> Informativ
         Leave-one-out posterior of the truth of each label.
     accuracy_high : ndarray of shape (n_workers,)
         Upper end of the 95% interval of each worker's accuracy.
+    tempering_exponent : float
+        Exponent of the labels' likelihood in the posterior.
+    copies : ndarray of bool of shape (n_workers,)
+        Members of colluding groups, who say nothing about the crowd's skill.
 
     Returns
     -------
-    Informativeness
-        At most one of the four masks is True for each worker; none where there are too few labels.
+    informativeness : Informativeness
+        At most one of the masks `is_random`, `is_weak`, `is_one_class` and `is_inverted` is True for each worker; none
+        where there are too few labels.
+    crowd : CrowdSkill
+        Comparison of each worker with the crowd: all workers who are neither one-class nor inverted nor copies.
     """
     n_checked = loo.used.sum(axis=1)
     enough = n_checked >= MIN_CHECKED
     profile = _profile_log_likelihood(loo)  # (n_grid, n_workers)
     weak = int(np.flatnonzero(_KNOWN_SHARES == WEAK)[0])
     not_random = 2 * (profile.max(axis=0) - profile[0]) > _Z_RANDOM**2
-    not_informative = 2 * (profile[: weak + 1].max(axis=0) - profile[weak:].max(axis=0)) > _Z_WEAK**2
+    not_honest = 2 * (profile[: weak + 1].max(axis=0) - profile[weak:].max(axis=0)) > _Z_WEAK**2
     right, chance, z = _against_chance(loo)
     is_inverted = enough & (z < -_Z_RANDOM) & (accuracy_high < chance / np.maximum(n_checked, 1.0))
-    is_informative = enough & not_random & ~is_inverted
     favourite, is_one_class = _one_class(loo)
-    is_one_class &= enough & ~is_informative & ~is_inverted
-    is_random = enough & not_informative & ~is_informative & ~is_one_class & ~is_inverted
-    return Informativeness(is_informative, is_random, is_one_class, is_inverted, favourite, right, chance)
+    is_one_class &= enough & ~not_random & ~is_inverted
+    crowd = compare_with_crowd(loo, tempering_exponent, is_one_class | is_inverted | copies)
+    is_below = enough & (crowd.is_below if crowd.is_known else not_honest & ~not_random)
+    is_inverted &= is_below | (z < -_Z_INVERTED) | (not crowd.is_known)
+    is_below &= ~is_one_class & ~is_inverted
+    found = Informativeness(
+        is_informative=enough & not_random & ~is_inverted,
+        is_random=is_below & ~not_random,
+        is_weak=is_below & not_random,
+        is_one_class=is_one_class,
+        is_inverted=is_inverted,
+        favourite=favourite,
+        right=right,
+        right_by_chance=chance,
+    )
+    return found, crowd
 
 
 def _profile_log_likelihood(loo: LeaveOneOut) -> Array:

@@ -11,10 +11,14 @@ from manyhands.annotations import Annotations
 from manyhands.em.collusion import CollusionGroups
 from manyhands.em.kernels import Array
 from manyhands.scorecards.copying import CopyingPairs
+from manyhands.scorecards.crowd_skill import CrowdSkill
 from manyhands.scorecards.informativeness import MIN_CHECKED, Informativeness
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 
-FLAGS = ("random", "one-class", "inverted", "copying", "too-few-labels")
+ACCUSATIONS = ("random", "one-class", "inverted", "copying", "weak")  # flags that say that something is wrong
+FLAGS = (*ACCUSATIONS, "undecided", "too-few-labels")
+
+FEW_LABELS = 20  # checked labels below which a worker has too few to be judged
 
 MAX_PARTNERS = 20  # of one worker; all members of a large group for each member would be quadratic
 _MAX_CHARACTERS = 40  # of a name
@@ -27,6 +31,7 @@ def explain(
     loo: LeaveOneOut,
     n_checked: Array,
     informativeness: Informativeness,
+    crowd: CrowdSkill,
     groups: Sequence[CollusionGroups],
     pairs: CopyingPairs,
 ) -> tuple[Flagged, list[tuple[int, ...]]]:
@@ -39,7 +44,9 @@ def explain(
     n_checked : ndarray of shape (n_workers,)
         Number of labels that can be checked.
     informativeness : Informativeness
-        Result of the tests for random, one-class and inverted workers.
+        Result of the tests for random, weak, one-class and inverted workers.
+    crowd : CrowdSkill
+        Comparison of each worker with the crowd.
     groups : sequence of CollusionGroups
         Colluding groups.
     pairs : CopyingPairs
@@ -55,35 +62,56 @@ def explain(
     annotations = loo.annotations
     flagged: Flagged = [{} for _ in range(annotations.n_workers)]
     enough = loo.used.sum(axis=1) >= MIN_CHECKED
-    _explain_informativeness(flagged, loo, informativeness)
+    _explain_informativeness(flagged, loo, informativeness, crowd)
     partners = _explain_copying(flagged, annotations, enough, groups, pairs)
     has_flag = np.array([bool(reasons) for reasons in flagged])
     n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers)
-    for w in np.flatnonzero(~has_flag & ~informativeness.is_informative):
-        flagged[w]["too-few-labels"] = _too_few(int(n_labels[w]), int(n_checked[w]))
+    for w in np.flatnonzero(~has_flag & ~informativeness.is_informative).tolist():
+        if n_checked[w] < FEW_LABELS:
+            flagged[w]["too-few-labels"] = _too_few(int(n_labels[w]), int(n_checked[w]))
+        else:
+            flagged[w]["undecided"] = _undecided(informativeness, w, n_checked[w])
     return flagged, partners
 
 
-def _explain_informativeness(flagged: Flagged, loo: LeaveOneOut, found: Informativeness) -> None:
-    """Add the sentences of random, inverted and one-class workers."""
+def _explain_informativeness(flagged: Flagged, loo: LeaveOneOut, found: Informativeness, crowd: CrowdSkill) -> None:
+    """Add the sentences of random, weak, inverted and one-class workers."""
     n_checked = loo.used.sum(axis=1)
     classes = loo.annotations.classes.tolist()
-    for w in np.flatnonzero(found.is_random):
-        flagged[w]["random"] = (
-            f"right on about {found.right[w]:.0f} of {n_checked[w]:.0f} items by the leave-one-out posterior; "
-            f"chance agreement is {found.right_by_chance[w]:.0f}"
+    for w in np.flatnonzero(found.is_random).tolist():
+        flagged[w]["random"] = f"{_right(found, w, n_checked[w])}{_typical(crowd, w)}"
+    for w in np.flatnonzero(found.is_weak).tolist():
+        flagged[w]["weak"] = (
+            f"right on about {found.right[w]:.0f} of {n_checked[w]:.0f} items by the leave-one-out posterior"
+            f"{_typical(crowd, w)}; chance agreement is {found.right_by_chance[w]:.0f}"
         )
-    for w in np.flatnonzero(found.is_inverted):
+    for w in np.flatnonzero(found.is_inverted).tolist():
         flagged[w]["inverted"] = (
             f"right on about {found.right[w]:.0f} of {n_checked[w]:.0f} items by the leave-one-out posterior, "
             f"below chance agreement, which is {found.right_by_chance[w]:.0f}"
         )
-    for w in np.flatnonzero(found.is_one_class):
+    for w in np.flatnonzero(found.is_one_class).tolist():
         k = found.favourite[w]
         name, used, met = shown(classes[k]), loo.used[w, k], loo.met[w, k]
         flagged[w]["one-class"] = (
             f"label {name} on {used:.0f} of {n_checked[w]:.0f} items; the expected number of {name} is {met:.0f}"
         )
+
+
+def _right(found: Informativeness, w: int, n_checked: float) -> str:
+    return (
+        f"right on about {found.right[w]:.0f} of {n_checked:.0f} items by the leave-one-out posterior; "
+        f"chance agreement is {found.right_by_chance[w]:.0f}"
+    )
+
+
+def _typical(crowd: CrowdSkill, w: int) -> str:
+    """What a worker of this crowd achieves on the same items; nothing if the crowd is too small to say."""
+    return f", a typical worker of this crowd is right on {crowd.typical_right[w]:.0f}" if crowd.is_known else ""
+
+
+def _undecided(found: Informativeness, w: int, n_checked: float) -> str:
+    return f"{_right(found, w, n_checked)}: neither random labelling nor a weak honest worker can be ruled out"
 
 
 def _explain_copying(
@@ -123,7 +151,7 @@ def _group_sentence(group: CollusionGroups, others: str) -> str:
 def _too_few(n_labels: int, n_checked: int) -> str:
     if n_checked == 0:
         return "no labels" if n_labels == 0 else f"no other labels on any of the {n_labels} items they labelled"
-    return f"{n_checked} labels on items that others labelled too are too few to reject random labelling"
+    return f"{n_checked} labels on items that others labelled too are too few to judge the worker"
 
 
 def _names(values: Sequence[Any], n_all: int) -> str:

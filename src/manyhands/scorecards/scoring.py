@@ -31,7 +31,7 @@ _ARRAYS = 6  # arrays of annotations x classes held at a time
 
 
 def score_workers(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     posterior: Array,
     *,
     confusion: Array | None = None,
@@ -46,7 +46,7 @@ def score_workers(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     posterior : ndarray of shape (n_items, n_classes)
         Posterior of the truth of each item, of any method (``posterior_``).
@@ -88,7 +88,7 @@ def score_workers(
     >>> cards[int(crowd.is_bad.argmax())].flags
     ('one-class',)
     """
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     check_parameters(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )
@@ -112,7 +112,9 @@ def _make_cards(
     annotations = loo.annotations
     n_checked = loo.by_worker((loo.weight > 0).astype(float))
     estimate, bias = estimate_accuracy(loo, tempering_exponent), find_bias(loo)
-    flagged, partners = explain(loo, n_checked, assess_informativeness(loo, estimate.high), groups, pairs)
+    copies = np.isin(np.arange(annotations.n_workers), [w for group in groups for w in np.flatnonzero(group.members)])
+    found, crowd = assess_informativeness(loo, estimate.high, tempering_exponent, copies)
+    flagged, partners = explain(loo, n_checked, found, crowd, groups, pairs)
     confused = find_confusions(loo, estimate.mean)
     agreement, by_chance = _agreement(loo)
     return Scorecards(

@@ -9,6 +9,7 @@
     papers           labels as simulated in the papers of the methods
     feature_crowds   crowds of the papers that have features
     long_tail        imbalanced and sparse crowds
+    ordinal_crowds   ordered classes, workers with bias and spread
 
 All results are determined by `random_state`; no global generator is used.
 """
@@ -20,6 +21,7 @@ from manyhands.simulate.feature_crowds import FeatureCrowd, make_difficulty_gaus
 from manyhands.simulate.label_draws import draw_labels, draw_right_or_wrong
 from manyhands.simulate.long_tail import class_sizes, label_sparsely, long_tail_shares, make_long_tail
 from manyhands.simulate.mixed_crowds import KINDS, make_crowd
+from manyhands.simulate.ordinal_crowds import make_ordinal_crowd, ordinal_confusion
 from manyhands.simulate.papers import (
     ICED_SETTINGS,
     make_iced,
@@ -65,10 +67,12 @@ __all__ = [
     "make_mbem",
     "make_neucrowd",
     "make_nonstructural",
+    "make_ordinal_crowd",
     "make_self_crowd",
     "make_structural",
     "make_truth",
     "one_coin",
+    "ordinal_confusion",
     "random_confusion",
     "class_sizes",
     "thin",

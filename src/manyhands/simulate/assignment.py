@@ -141,7 +141,7 @@ def thin(annotations: Annotations, share: float, keep_one: bool = True, random_s
     >>> thin(votes, 1.0, random_state=0).n_labels.tolist()
     [1, 1]
     """
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     constraints: dict[str, Constraint] = {"share": Number(least=0, most=1), "random_state": RandomState()}
     check_parameters("thin", {"share": share, "random_state": random_state}, constraints)
     order = make_generator(random_state).permutation(annotations.n_annotations)

@@ -206,13 +206,16 @@ def check_item_names_do_not_matter(aggregator: Aggregator) -> None:
 def check_class_names_do_not_matter(aggregator: Aggregator) -> None:
     """Renaming and reordering classes permutes the class columns and changes nothing else, except for tied items.
 
+    The order of ordered classes (methods with a parameter `order`) is reversed, which must mirror the results.
+
     Parameters
     ----------
     aggregator : Aggregator
         An unfitted aggregator; copies of it are fitted.
     """
     votes, _ = easy_crowd(n_classes_for(aggregator, 3))
-    order = np.roll(np.arange(votes.n_classes), 1)
+    codes = np.arange(votes.n_classes)
+    order = codes[::-1] if "order" in aggregator.get_params() else np.roll(codes, 1)
     assert_invariant_to_names(aggregator, votes, classes=order)
 
 

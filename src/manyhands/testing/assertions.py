@@ -149,11 +149,14 @@ def assert_equal(found: Any, expected: Any, what: str) -> None:
     found : object
         The value to test.
     expected : object
-        The expected value; an array is compared element by element.
+        The expected value; an array is compared element by element, and NaN equals NaN.
     what : str
         Beginning of the error message.
     """
-    equal = np.array_equal(found, expected) if isinstance(expected, np.ndarray) else found == expected
+    if isinstance(expected, np.ndarray):
+        equal = np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f")
+    else:
+        equal = found == expected
     assert equal, f"{what}: {found!r} is not {expected!r}"
 
 

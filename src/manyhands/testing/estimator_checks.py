@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import ParameterError
 from manyhands.options import OptionGroup, with_nested_options
@@ -42,8 +45,10 @@ def check_clone_and_repr_round_trip(aggregator: Aggregator) -> None:
     assert_clones_and_reprs_are_equal(fit(aggregator, easy_crowd(2)[0]), others)
 
 
-def check_pickle_round_trip(aggregator: Aggregator) -> None:
-    """A pickled and unpickled aggregator has the same results and gives bit-identical predictions.
+def check_copies_are_equal(aggregator: Aggregator) -> None:
+    """A pickled copy and a saved and loaded copy have the same results and give bit-identical predictions.
+
+    A method that is not registered cannot be saved, so only its pickled copy is checked.
 
     Parameters
     ----------
@@ -52,10 +57,25 @@ def check_pickle_round_trip(aggregator: Aggregator) -> None:
     """
     votes = with_unlabelled(easy_crowd(n_classes_for(aggregator, 3))[0])
     fitted = fit(aggregator, votes, {votes.item_ids[0]: votes.classes[0]})
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_same_results(fitted, again, "unpickled results differ")
-    assert_equal(again.predict_proba(votes), fitted.predict_proba(votes), "unpickled predictions differ")
-    assert again.score(votes) == fitted.score(votes), "the unpickled score differs"
+    others = easy_crowd(n_classes_for(aggregator, 3), seed=1)[0]
+    for again in _copies(fitted):
+        assert type(again) is type(fitted) and repr(again) == repr(fitted), "a copy has another type or parameters"
+        assert_same_results(fitted, again, "results of a copy differ")
+        assert again.annotations_ == fitted.annotations_, "the annotations of a copy differ"
+        for labels in (votes, others):
+            assert_equal(again.predict_proba(labels), fitted.predict_proba(labels), "predictions of a copy differ")
+            assert again.score(labels) == fitted.score(labels), "the score of a copy differs"
+
+
+def _copies(fitted: Any) -> Iterator[Any]:
+    """Yield a pickled copy, and a saved one where the method is registered."""
+    from manyhands.persistence.models import load_model
+
+    yield pickle.loads(pickle.dumps(fitted))
+    if registry.name_of(type(fitted)) is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            fitted.save(Path(folder) / "model")
+            yield load_model(Path(folder) / "model")
 
 
 def check_second_fit_is_independent_of_the_first(aggregator: Aggregator) -> None:

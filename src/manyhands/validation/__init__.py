@@ -1,5 +1,6 @@
 """Checks of inputs, and the messages of the errors that they raise.
 
+    alternatives  constraints of parameters with several kinds of values
     constraints   which values a constructor parameter may have
     input_checks  parameters, columns, codes and annotations
     memory        jobs that would need more memory than there is
@@ -7,6 +8,7 @@
 Every message states what was wrong, which value came, and what to do.
 """
 
+from manyhands.validation.alternatives import NameOr, NameOrNumber, NoneOr
 from manyhands.validation.constraints import (
     Boolean,
     Constraint,
@@ -14,15 +16,14 @@ from manyhands.validation.constraints import (
     Folder,
     FractionOrCount,
     LayerSizes,
-    NameOr,
-    NameOrNumber,
-    NoneOr,
     Number,
     OneOf,
     Probabilities,
     RandomState,
+    ValueList,
 )
 from manyhands.validation.input_checks import (
+    as_annotations,
     check_annotations,
     check_codes,
     check_known,
@@ -43,8 +44,10 @@ __all__ = [
     "OneOf",
     "Probabilities",
     "RandomState",
+    "ValueList",
     "LayerSizes",
     "Boolean",
+    "as_annotations",
     "check_annotations",
     "check_codes",
     "check_known",

@@ -15,9 +15,11 @@ Each constraint has three faces:
     NoneOr(Number())                  float or None
     Boolean()                         bool                              numpy bool
     LayerSizes()                      tuple of int                      list of int
+    ValueList()                       sequence                          list, tuple or array of any values
     Folder()                          path-like or None
     Device()                          str
-    NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function
+    NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function    (`alternatives`, as NoneOr)
+    NameOrNumber(("none",), Number())              {"none"} or float
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ class OneOf:
     @property
     def type_text(self) -> str:
         """The values in braces."""
-        return _braces(self.values)
+        return braces(self.values)
 
     def __str__(self) -> str:
         return "one of " + ", ".join(map(repr, self.values))
@@ -173,7 +175,7 @@ class Probabilities:
     @property
     def type_text(self) -> str:
         """The names in braces, or an array."""
-        return f"{_braces(self.names)} or array-like of shape (n_classes,)"
+        return f"{braces(self.names)} or array-like of shape (n_classes,)"
 
     def __str__(self) -> str:
         return "one of " + ", ".join(map(repr, self.names)) + " or a positive number for each class"
@@ -194,31 +196,6 @@ class RandomState:
 
     def __str__(self) -> str:
         return "None, a whole number at least 0, or a numpy Generator"
-
-
-@dataclass(frozen=True)
-class NoneOr:
-    """None, or a value that another constraint allows.
-
-    Parameters
-    ----------
-    other : Constraint
-        The constraint of values other than None.
-    """
-
-    other: Constraint
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value is None or allowed by the other constraint."""
-        return value is None or self.other.allows(value)
-
-    @property
-    def type_text(self) -> str:
-        """The type of the other constraint, or None."""
-        return f"{getattr(self.other, 'type_text', self.other)} or None"
-
-    def __str__(self) -> str:
-        return f"None or {self.other}"
 
 
 class Boolean:
@@ -255,6 +232,20 @@ class LayerSizes:
         return f"a tuple of at most {self.most} whole numbers at least 1"
 
 
+class ValueList:
+    """A list, tuple or one-dimensional array of values; a text is none."""
+
+    type_text = "sequence"
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is a list, tuple, range or array that is not empty."""
+        is_list = isinstance(value, list | tuple | range) or (isinstance(value, np.ndarray) and value.ndim == 1)
+        return is_list and len(value) > 0
+
+    def __str__(self) -> str:
+        return "a list of values"
+
+
 class Folder:
     """None, or the path of a folder, which need not exist yet."""
 
@@ -281,68 +272,16 @@ class Device:
         return "'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch"
 
 
-@dataclass(frozen=True)
-class NameOr:
-    """One of a few names, or an object with a given method.
+def braces(values: Iterable[Any]) -> str:
+    """The values as numpydoc lists alternatives: ``{"a", None}``.
 
     Parameters
     ----------
-    names : tuple of str
-        The names.
-    method : str
-        Method that an object must have; ``"__call__"`` for a function, in which case a class is allowed too.
-    what : str
-        What such an object is, for messages and docstrings, as in "an Aggregator".
+    values : iterable
+        The values.
+
+    Returns
+    -------
+    str
     """
-
-    names: tuple[str, ...]
-    method: str
-    what: str
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value is one of the names or an object with the method."""
-        if isinstance(value, str):
-            return value in self.names
-        may_be_class = self.method == "__call__"
-        return callable(getattr(value, self.method, None)) and (may_be_class or not isinstance(value, type))
-
-    @property
-    def type_text(self) -> str:
-        """The names in braces, or what the object is."""
-        return f"{_braces(self.names)} or {self.what}"
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.names))} or {self.what}"
-
-
-@dataclass(frozen=True)
-class NameOrNumber:
-    """One of a few names, or a number.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The names.
-    number : Number
-        The constraint of a number.
-    """
-
-    names: tuple[str, ...]
-    number: Number
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value is one of the names or an allowed number."""
-        return value in self.names if isinstance(value, str) else self.number.allows(value)
-
-    @property
-    def type_text(self) -> str:
-        """The names in braces, or the type of the number."""
-        return f"{_braces(self.names)} or {self.number.type_text}"
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.names))} or {self.number}"
-
-
-def _braces(values: Iterable[Any]) -> str:
-    """The values as numpydoc lists alternatives: ``{"a", None}``."""
     return "{" + ", ".join(f'"{value}"' if isinstance(value, str) else repr(value) for value in values) + "}"

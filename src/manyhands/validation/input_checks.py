@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.data_frames import is_frame, read_frame
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.validation.constraints import Constraint
 
@@ -99,26 +100,56 @@ def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.in
     return array.astype(np.int32, copy=False)
 
 
-def check_annotations(annotations: Any) -> None:
-    """Check that an object is `Annotations` with at least one label.
+def check_annotations(annotations: Any) -> Any:
+    """Return `Annotations` with at least one label; a data frame is read.
 
     Parameters
     ----------
     annotations : object
         What a caller passed.
 
+    Returns
+    -------
+    Annotations
+        The same object, or the labels of the data frame.
+
     Raises
     ------
     AnnotationError
-        Where it is something else, or has no label.
+        Where it is something else, has no label, or is a data frame whose columns are not recognised.
     """
-    if not hasattr(type(annotations), "by_item"):  # the type, since the attribute of an instance would be computed
-        raise AnnotationError(
-            f"Labels must come as Annotations, not as {type(annotations).__name__}. "
-            f"Build them with Annotations.from_triples or Annotations.from_matrix."
-        )
+    annotations = as_annotations(annotations)
     if annotations.n_annotations == 0:
         raise AnnotationError("There is not a single label, so there is nothing to infer.")
+    return annotations
+
+
+def as_annotations(annotations: Any) -> Any:
+    """Return `Annotations`, which may be without labels; a data frame is read.
+
+    Parameters
+    ----------
+    annotations : object
+        What a caller passed.
+
+    Returns
+    -------
+    Annotations
+        The same object, or the labels of the data frame.
+
+    Raises
+    ------
+    AnnotationError
+        Where it is something else, or a data frame whose columns are not recognised.
+    """
+    if hasattr(type(annotations), "by_item"):  # the type, since the attribute of an instance would be computed
+        return annotations
+    if is_frame(annotations):
+        return read_frame(annotations)
+    raise AnnotationError(
+        f"Labels must come as Annotations or as a data frame, not as {type(annotations).__name__}. Build "
+        f"them with Annotations.from_triples or Annotations.from_matrix; mh.read_annotations reads files and frames."
+    )
 
 
 def check_known(values: Collection[Any], known: Collection[Any], what: str, remedy: str) -> None:

@@ -8,6 +8,8 @@ gold_labels       labels of known items, from a table and from the export itself
 outputs           reserve a place for files, write them all or none
 aggregation       `aggregate`: one label per item and a quality report for each worker
 comparison        all aggregators on the same annotations: scores, and the items on which their labels differ
+asking            `ask`: items to ask an expert about, as a table to fill in
+answered_fit      a fit with an expert's answers: which method, gold, and the block "trust" of summary.json
 agreement_report  `measure_agreement`: inter-annotator agreement, overall and by class, pair and item
 conversion        `convert`: any export as a table of item, worker and label
 inspection        `inspect_export`: what an export contains, without fitting anything
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from manyhands.workflows.aggregation import aggregate as aggregate
     from manyhands.workflows.agreement_report import AgreementRun as AgreementRun
     from manyhands.workflows.agreement_report import measure_agreement as measure_agreement
+    from manyhands.workflows.asking import AskRun as AskRun
+    from manyhands.workflows.asking import Questionnaire as Questionnaire
+    from manyhands.workflows.asking import ask as ask
     from manyhands.workflows.conversion import ConversionRun as ConversionRun
     from manyhands.workflows.conversion import convert as convert
     from manyhands.workflows.diagnosis import Diagnosis as Diagnosis
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
 _HOMES = {  # public name -> module of this package
     "AggregationRun": "aggregation",
     "AgreementRun": "agreement_report",
+    "AskRun": "asking",
     "ConversionRun": "conversion",
     "DemonstrationRun": "simulation",
     "Diagnosis": "diagnosis",
@@ -65,10 +71,12 @@ _HOMES = {  # public name -> module of this package
     "Finding": "finding",
     "PredictionRun": "prediction",
     "QuestionRuns": "questions",
+    "Questionnaire": "asking",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",
     "aggregate_questions": "questions",
+    "ask": "asking",
     "convert": "conversion",
     "demonstrate": "simulation",
     "describe_questions": "questions",

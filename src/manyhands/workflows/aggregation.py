@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,17 @@ import polars as pl
 
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import CrowdWarning, ParameterError
 from manyhands.io.overview import describe_reading
+from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonymise
-from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, result_files
+from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, kinds_of, result_files
 from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
 from manyhands.io.write.spreadsheet import guard_table
+from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
+from manyhands.trust.answers import Answers
+from manyhands.workflows.answered_fit import fit_with_answers
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
@@ -71,6 +76,7 @@ def aggregate(
     method: str = registry.DEFAULT,
     gold: str | Path | None = None,
     use_gold: bool = False,
+    answers: Sequence[str | Path] = (),
     compare: bool = False,
     pseudonyms: bool = False,
     key: str | Path | None = None,
@@ -79,6 +85,7 @@ def aggregate(
     out: str | Path | None = None,
     write: Sequence[str] = (),
     force: bool = False,
+    config: Mapping[str, Any] | None = None,
 ) -> AggregationRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
@@ -96,6 +103,9 @@ def aggregate(
         Table of items whose class is known.
     use_gold : bool, default=False
         Use the known answers of the export itself.
+    answers : sequence of str or Path, default=()
+        Files of questions that an expert answered (`manyhands.workflows.ask`): they decide which method is followed,
+        unless `method` names another than the default, and count as gold.
     compare : bool, default=False
         Fit and cross-validate all other aggregators too.
     pseudonyms : bool, default=False
@@ -109,9 +119,12 @@ def aggregate(
     out : str, Path or None, default=None
         Folder for the files; None writes nothing.
     write : sequence of str, default=()
-        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks".
+        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks"; the training set with
+        the fields of the items: "training" (CSV), "training-jsonl", "training-parquet".
     force : bool, default=False
         Replace files that exist.
+    config : mapping or None, default=None
+        File of options and what was taken from it, to be recorded in ``summary.json``.
 
     Returns
     -------
@@ -136,7 +149,7 @@ def aggregate(
     >>> run.tables["labels.csv"]["label"].to_list()
     ['x', 'y', 'x', 'y', 'x', 'y']
     """
-    kinds = list(dict.fromkeys(write))
+    kinds = kinds_of(write)
     check_aggregator(method)
     check_seed(random_state)
     check_kinds(kinds)
@@ -144,25 +157,44 @@ def aggregate(
         raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
     export.check()
     with claim_folder(out, file_names(kinds, compare), force=force) as output:
-        reading = export.read(files)
+        reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
         require_labels(reading)
         if method != _VOTE:
             require_workers(reading, _NO_WORKERS)
         check_outputs(kinds, files, reading)
         known = collect_gold(reading, gold, use_gold)
+        answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
         names = [Path(name).name for name in files]
         if pseudonyms or key is not None:
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
-        model, tables, figures = fit_reading(reading, method, known, compare=compare, random_state=random_state)
-        figures = {"schema": 1, "files": names} | figures
+        model, tables, figures = fit_reading(
+            reading, method, known, answers=answered, compare=compare, random_state=random_state
+        )
+        figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
+        training = None if reading.item_fields is None else _training_set(model, reading, figures)
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         if output is None:
             contents = {"labels.csv": to_csv(shown["labels.csv"])}
         else:
             contents = result_files(model, reading, files, shown, figures, kinds)
+            contents |= {} if training is None else training.files(kinds, spreadsheet_safe=spreadsheet_safe)
         written = write_all(output, contents)
     return AggregationRun(reading, model, tables, figures, contents, written)
+
+
+def _training_set(model: Aggregator, reading: Reading, figures: dict[str, Any]) -> TrainingSet:
+    """Return the training set; its fields and notes are added to the figures of the run."""
+    found = join_fields(model, reading.item_fields)
+    if not found.fields:
+        found.notes["no_item_fields"] = (
+            f"The training set has ids and labels alone: there are no other fields of items in {reading.source}."
+        )
+    for code, sentence in found.notes.items():
+        warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
+    figures["training_fields"] = list(found.fields)
+    figures["notes"] = figures["notes"] | found.notes
+    return found
 
 
 def fit_reading(
@@ -170,6 +202,7 @@ def fit_reading(
     method: str,
     gold: Mapping[Any, Any] | None = None,
     *,
+    answers: Answers | None = None,
     compare: bool = False,
     random_state: int = 0,
 ) -> tuple[Aggregator, dict[str, pl.DataFrame], dict[str, Any]]:
@@ -183,6 +216,8 @@ def fit_reading(
         Registry name of an aggregator.
     gold : mapping of item to class or None, default=None
         Known classes.
+    answers : Answers or None, default=None
+        Answers of an expert, with how the items were drawn.
     compare : bool, default=False
         Also fit and cross-validate all other aggregators.
     random_state : int, default=0
@@ -197,10 +232,9 @@ def fit_reading(
     figures : dict
         Everything for ``summary.json``.
     """
-    model: Aggregator = registry.create_seeded(method, random_state)
-    model.fit(reading.annotations, gold=gold or None)
+    model, method, gold, trust = fit_with_answers(reading.annotations, method, gold or {}, answers, random_state)
     found = summary(model, method)
-    figures = describe_reading(reading) | found | {"n_gold_used": len(gold or {})}
+    figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": trust}
     figures["notes"] = reading.notes | found["notes"]
     tables = {"labels.csv": label_frame(model), "workers.csv": worker_frame(model)}
     figures["workers"] = tables["workers.csv"].to_dicts()

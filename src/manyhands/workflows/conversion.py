@@ -94,7 +94,7 @@ def convert(
     export.check()
     with claim_file(out, force=force) as output:
         reading = export.read(files)
-        if reading.refusal is not None:
+        if reading.refusal is not None and not reading.ledger.kept:  # texts that are no classes can be written
             raise AnnotationError(reading.refusal)
         if pseudonyms or key is not None:
             reading, _ = pseudonymise(reading, key)

@@ -85,13 +85,15 @@ class ExportOptions:
                     f"There is no encoding called {self.encoding!r}. Common ones: utf-8, utf-16, cp1252."
                 ) from None
 
-    def read(self, files: str | Path | Sequence[str | Path]) -> Reading:
+    def read(self, files: str | Path | Sequence[str | Path], *, item_fields: bool = False) -> Reading:
         """Read one export, or several batches of one job as one export.
 
         Parameters
         ----------
         files : str, Path or sequence of them
             A file, a folder, a zip archive, "-" for standard input, or several files.
+        item_fields : bool, default=False
+            Whether to collect the fields of the items.
 
         Returns
         -------
@@ -101,7 +103,7 @@ class ExportOptions:
         self.check()
         given = [files] if isinstance(files, str | Path) else list(files)
         options = asdict(self) | {"label_map": None if self.label_map is None else read_label_map(self.label_map)}
-        return read_export(given[0] if len(given) == 1 else given, **options)
+        return read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, **options)
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def _compare_with_truth(reading: Reading, truth: Any, random_state: int) -> pl.D
     """Return accuracy, mean confidence and their difference for every aggregator."""
     rows = []
     for method in registry.names("aggregator"):
-        if method == "kos":  # for two classes only
+        if method in ("kos", registry.DEFAULT_ORDINAL):  # for two classes, and for ordered ones
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)

@@ -120,7 +120,7 @@ def test_labels_with_a_username():
 def test_spans_are_no_classes(export, spans):
     reading = quiet_read(export(record() | spans, name="alice.jsonl"))
     assert reading.ledger.as_dict() == {"rows_read": 1, "kept": 0, "excluded": {"region": 1}}
-    assert "marks spans" in reading.refusal
+    assert "has only spans, not classes of whole items" in reading.refusal
 
 
 def test_an_item_by_a_key_of_the_meta_data():

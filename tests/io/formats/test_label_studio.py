@@ -106,6 +106,40 @@ def test_a_user_is_one_worker_by_number_and_by_address(read_json):
     assert triples(read_json([task(1, annotation(nameless, choice("a")))] * 2)) == [("1", "12", "a")]
 
 
+def draft(user, *results, **more):
+    return {"id": 5, "user": user, "result": list(results), **more}
+
+
+def test_a_draft_joins_the_number_of_its_author(read_json):
+    """By created_username, by an object with both, or by the annotation that the draft changes; a note says so."""
+    ann, bob, cy = "ann@example.org", "bob@example.org", "cy@example.org"
+    tasks = [
+        task(1, annotation(11, choice("a")), drafts=[draft(ann, choice("b"), created_username=f"Ann Lee {ann}, 11")]),
+        task(2, annotation(12, choice("a"), id=70), drafts=[draft(bob, choice("b"), annotation=70)]),
+        task(3, annotation(13, choice("a")), annotation({"id": 13, "email": cy}, choice("b")), drafts=[draft(cy)]),
+    ]
+    reading = read_json(tasks)
+    assert list(reading.annotations.worker_ids) == [ann, bob, cy]
+    assert reading.notes["joined_workers"].startswith("3 workers are numbers in some places and e-mail addresses")
+    assert "example.org" not in " ".join(reading.notes.values()) and "draft_authors" not in reading.notes
+
+
+def test_a_draft_that_others_may_have_written_joins_nobody(read_json):
+    """A reviewer who changes the annotations of two people is neither of them."""
+    both = [
+        task(n, annotation(n, choice("a"), id=70 + n), drafts=[draft("r@x.org", annotation=70 + n)]) for n in (1, 2)
+    ]
+    reading = read_json(both)
+    assert list(reading.annotations.worker_ids) == ["1", "2", "r@x.org"]
+    assert "joined_workers" not in reading.notes
+    assert reading.notes["draft_authors"].startswith("1 author of drafts is known by e-mail address only")
+
+
+def test_nothing_is_said_of_drafts_whose_author_is_clear(read_json):
+    same = read_json([task(1, annotation({"id": 1, "email": "a@x.org"}, choice("a")), drafts=[draft("a@x.org")])])
+    assert not same.notes and list(same.annotations.worker_ids) == ["a@x.org"]
+
+
 def test_old_exports(read_json):
     old = {"id": 1, "data": {}, "completions": [annotation(3, choice("a")), annotation(4, skipped=True)]}
     reading = read_json([old])
@@ -125,7 +159,7 @@ def test_regions_are_no_labels_of_items(read_json):
     reading = read_json([task(1, annotation(1, span, box), annotation(2, span, choice("a")))])
     assert reading.questions == {"q": 1} and reading.ledger.excluded == {"region": 1}
     only = read_json([task(1, annotation(1, span))])
-    assert only.ledger.excluded == {"region": 1} and "parts of items only" in only.refusal
+    assert only.ledger.excluded == {"region": 1} and "has only spans (ner), not classes of whole items" in only.refusal
 
 
 def test_kinds_of_answers():

@@ -78,7 +78,7 @@ def test_data_rows_without_labels(export):
         export(data_row(key="b"), data_row(label(radio("q", "x"))), {"data_row": {"id": "c"}, "projects": {}})
     )
     assert reading.ledger.as_dict() == {"rows_read": 3, "kept": 1, "excluded": {"no_label": 2}}
-    assert reading.annotations.item_ids.tolist() == ["a", "b", "c"]
+    assert reading.annotations.item_ids.tolist() == ["b", "a", "c"]
 
 
 def test_several_projects(export):
@@ -116,7 +116,7 @@ def test_labels_of_nobody_are_refused(export):
 
 def test_objects_are_no_classes(export):
     reading = quiet_read(export(data_row(label(objects=[{"name": "box"}]))))
-    assert reading.ledger.excluded == {"region": 1} and "marks objects" in reading.refusal
+    assert reading.ledger.excluded == {"region": 1} and "has only labels of parts of items (box)" in reading.refusal
     assert quiet_read(export(data_row(label(radio("q", "x"), objects=[{"name": "box"}])))).ledger.kept == 1
 
 

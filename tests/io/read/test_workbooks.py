@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from manyhands.exceptions import AnnotationError, LimitError, ManyhandsError
+from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ManyhandsError
 from manyhands.io.read import archives, workbooks
 from manyhands.io.read.reading import read_export
 from manyhands.io.read.sources import Source
@@ -51,7 +51,7 @@ def header():
 
 
 def cells_of(content):
-    frame, names = read_workbook(Source("x.xlsx", content=content))
+    frame, names, _ = read_workbook(Source("x.xlsx", content=content))
     return names, frame.rows()
 
 
@@ -198,3 +198,40 @@ def test_a_panic_in_the_reader_is_a_sentence(monkeypatch):
     monkeypatch.setattr(fastexcel, "read_excel", panic)
     with pytest.raises(AnnotationError, match=r"workbook: index out of bounds\. Save it again"):
         cells_of(workbook(header()))
+
+
+def rows_from(first, *rows):
+    """Rows of text cells, the first of them with this number."""
+    return [
+        (number, "".join(text(f"{letter}{number}", cell) for letter, cell in zip("ABC", row) if cell))
+        for number, row in enumerate(rows, start=first)
+    ]
+
+
+def test_a_title_and_a_second_sheet(tmp_path):
+    two = PARTS["xl/workbook.xml"].replace("</sheets>", '<sheet name="Notes" sheetId="2" r:id="d"/></sheets>')
+    link = f'<Relationship Id="d" Type="{OFFICE}/worksheet" Target="worksheets/sheet2.xml"/></Relationships>'
+    links = PARTS["xl/_rels/workbook.xml.rels"].replace("</Relationships>", link)
+    sheet = f'<worksheet xmlns="{MAIN}"><sheetData/></worksheet>'
+    parts = {"xl/workbook.xml": two, "xl/_rels/workbook.xml.rels": links, "xl/worksheets/sheet2.xml": sheet}
+    below = rows_from(3, ("item", "worker", "label"), ("a", "w", "x"), ("a", "v", "x"))
+    path = tmp_path / "x.xlsx"
+    path.write_bytes(workbook(*rows_from(1, ("Votes of May",)), *below, parts=parts))
+    with pytest.warns(CrowdWarning):
+        reading = read_export(path)
+    assert reading.ledger.kept == 2 and set(reading.notes) == {"header_line", "other_sheets"}
+    assert reading.notes["other_sheets"] == "Only the first sheet was read; not read: Notes. Save them as CSV."
+    path.write_bytes(workbook(*rows_from(1, ("Votes of May",)), *below, *rows_from(6, ("", "w", "x"))))
+    with pytest.raises(AnnotationError, match=r"row 6 of the sheet: the item \(item\) is blank"):
+        read_export(path)
+
+
+def test_formulas_without_results(tmp_path):
+    path = tmp_path / "x.xlsx"
+    voted = rows_from(2, ("a", "w", "x"))
+    formula = (3, text("A3", "a") + text("B3", "v") + '<c r="C3"><f>A1+1</f><v></v></c>')
+    path.write_bytes(workbook(header(), *voted, formula))
+    with pytest.warns(CrowdWarning, match="formulas_without_results: Some cells are formulas without a result"):
+        assert read_export(path).ledger.excluded == {"no_label": 1}
+    path.write_bytes(workbook(header(), *voted, (3, formula[1].replace("<v></v>", "<v>7</v>"))))
+    assert read_export(path).ledger.kept == 2

@@ -134,7 +134,8 @@ def test_more_classes_than_any_scorecard_can_hold():
     """The vote needs no confusion matrices; its workers then have volume and accuracy alone."""
     rng = np.random.default_rng(0)
     n = 6000
-    votes = Annotations.from_triples(rng.integers(0, 2000, n), rng.integers(0, 2100, n), rng.integers(0, 3000, n))
+    columns = rng.integers(0, 2000, n), rng.integers(0, 2100, n), rng.integers(0, 3000, n)
+    votes = Annotations.from_triples(*columns, duplicates="all")
     table = worker_frame(MajorityVote().fit(votes))
     assert table.columns == ["worker", "n_labels", "accuracy"] and table["n_labels"].sum() == n
 

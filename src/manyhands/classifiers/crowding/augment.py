@@ -81,7 +81,7 @@ class FittedGenerator(NamedTuple):
         -------
         Annotations
         """
-        check_annotations(annotations)
+        annotations = check_annotations(annotations)
         if len(rows) != annotations.n_items:
             raise AlignmentError(
                 f"X has {len(rows)} rows, but the annotations have {annotations.n_items} items; row i must be item i."

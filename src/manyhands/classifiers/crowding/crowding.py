@@ -220,7 +220,7 @@ default="crowd-layer"
     def fit(
         self,
         X: Any,
-        annotations: Annotations,
+        annotations: Annotations | Any,
         gold: Mapping[Any, Any] | None = None,
         worker_features: npt.ArrayLike | None = None,
     ) -> Self:
@@ -230,8 +230,8 @@ default="crowd-layer"
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
             Features; row i belongs to item i of the annotations.
-        annotations : Annotations
-            The crowd's labels; items without labels are allowed.
+        annotations : Annotations or data frame
+            The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
         worker_features : array-like of shape (n_workers, n_worker_features), default=None
@@ -248,14 +248,14 @@ default="crowd-layer"
                 f"'quantile', and must be at most 1. Got {self.adversarial.threshold!r}."
             )
         if worker_features is not None:
-            data = replace(data, worker_features=check_worker_features(worker_features, annotations.n_workers))
+            data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
         fit_method(self, data)
         return self
 
     def augment(
         self,
         X: Any,
-        annotations: Annotations,
+        annotations: Annotations | Any,
         *,
         per_label: int | None = 1,
         most_likely: bool = False,
@@ -267,7 +267,7 @@ default="crowd-layer"
         ----------
         X : array-like of shape (n_items, ...)
             Features of the items.
-        annotations : Annotations
+        annotations : Annotations or data frame
             Their labels, by workers of the fit.
         per_label : int or None, default=1
             Imputed annotations for each label of a worker, on items that they did not label, confident ones more
@@ -286,7 +286,7 @@ default="crowd-layer"
         known = fitted.aligned(rows, annotations)
         imputed = impute(fitted, rows, known, per_label, most_likely, make_generator(random_state))
         both = known.with_more(*imputed.T)
-        ids = {"item_ids": annotations.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
+        ids = {"item_ids": known.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
         return Annotations(both.item, both.worker, both.label, **ids)
 
     def explain_worker(self, worker: Any, X: Any) -> Array:
@@ -307,14 +307,14 @@ default="crowd-layer"
         """
         return worker_confusion_by_item(self._generator(), worker, rows_as_fitted(self, X))
 
-    def least_sure(self, X: Any, annotations: Annotations, n: int = 10) -> list[UncertainLabel]:
+    def least_sure(self, X: Any, annotations: Annotations | Any, n: int = 10) -> list[UncertainLabel]:
         """Return the n missing labels whose predicted distribution has the highest entropy.
 
         Parameters
         ----------
         X : array-like of shape (n_items, ...)
             Features of the items.
-        annotations : Annotations
+        annotations : Annotations or data frame
             Their labels; only workers who have a label there are considered.
         n : int, default=10
             How many to return.
@@ -326,7 +326,7 @@ default="crowd-layer"
         """
         check_argument(Number(whole=True, least=1), n, "n", "least_sure")
         rows, fitted = rows_as_fitted(self, X), self._generator()
-        return most_uncertain(fitted, rows, fitted.aligned(rows, annotations), annotations.item_ids.tolist(), n)
+        return most_uncertain(fitted, rows, known := fitted.aligned(rows, annotations), known.item_ids.tolist(), n)
 
     def _generator(self) -> FittedGenerator:
         return FittedGenerator(self.module_, self.worker_ids_, self.classes_, type(self).__name__)

@@ -196,6 +196,7 @@ class ICED(CrowdClassifier):
     ICED(synthesis=Synthesis(n_neighbors=3))
     """
 
+    _of_items = (*CrowdClassifier._of_items, "posterior_original_", "posterior_first_", "certainty_")
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "warm_up": Options(WarmUp, optional=True),
         "synthesis": Options(Synthesis, optional=True),
@@ -283,6 +284,9 @@ class ICED(CrowdClassifier):
     def _training_prior_proba(self, proba: Array) -> Array:
         weighted = proba * np.exp(self.log_shift_)
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+
+    def _uniform_prior_proba(self, proba: Array) -> Array:
+        return proba if self.balanced_loss else super()._uniform_prior_proba(proba)
 
     def _learn(self, context: TrainingContext) -> FitResult:
         # A prior for another number of classes is refused before any training.

@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.features.export_features import features_of_items
 from manyhands.io.features.feature_arrays import as_ids, read_array
-from manyhands.io.features.feature_tables import read_ids, read_table
+from manyhands.io.features.feature_tables import TableFeatures, read_ids, read_table
 from manyhands.io.messages import counted, shorten
 from manyhands.io.read.companion_tables import refuse_missing
+from manyhands.io.read.documents import open_document
+from manyhands.io.read.item_field_reading import fields_of_export
 from manyhands.io.read.numpy_files import ENDINGS
 
 Index = npt.NDArray[np.intp]
@@ -46,6 +49,8 @@ class Features:
         Names of the columns with text.
     taken : ndarray of int or None
         Rows of the file that these are, in this order; None for all.
+    left_out : tuple of str
+        Columns or fields that are not used, if the caller named none.
     """
 
     source: str
@@ -55,6 +60,7 @@ class Features:
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     taken: Index | None = None
+    left_out: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -111,13 +117,15 @@ def read_features(
     Parameters
     ----------
     path : str or Path
-        An .npy or .npz file (``X`` and ``ids``, or SciPy's sparse format), or a table (CSV, TSV, Parquet, XLSX, ...).
+        An .npy or .npz file (``X`` and ``ids``, or SciPy's sparse format), a table (CSV, TSV, Parquet, XLSX, ...), or
+        an export of an annotation tool, whose items have fields.
     id_column : str or None, default=None
         Column of a table with the item ids; None for one with a usual name (item, task, id, ...).
     ids_file : str, Path or None, default=None
         File with an id for each row, for files without ids.
     columns : sequence of str, default=()
-        Columns of a table with numbers; if neither these nor `text` are given, all columns but the ids.
+        Columns of a table with numbers; if neither these nor `text` are given, all columns of a table that hold numbers
+        or text, and all fields of an export that hold text.
     text : sequence of str, default=()
         Columns of a table with text.
     rows_in_order : bool, default=False
@@ -151,13 +159,28 @@ def read_features(
         found = Features(str(path), ids, numbers)
     else:
         need_ids = not rows_in_order and ids_file is None
-        table = read_table(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on)
-        found = Features(str(path), table.ids, table.numbers, table.texts, table.columns, table.text, table.taken)
+        table = _read_named(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on)
+        found = Features(
+            str(path), table.ids, table.numbers, table.texts, table.columns, table.text, table.taken, table.left_out
+        )
     if not len(found):
         raise AnnotationError(f"{path} has no rows, so there are no features in it.")
     if rows_in_order:
         return replace(found, ids=None)
     return _checked(found if ids_file is None else _with_ids(found, Path(ids_file)))
+
+
+def _read_named(
+    path: Path, id_column: str | None, columns: Sequence[str], text: Sequence[str], *, need_ids: bool, trained_on: str
+) -> TableFeatures:
+    """Read a table of features, or the fields of the items of an export."""
+    document = None if path.suffix.lower() == ".parquet" else open_document(path)
+    named = bool(columns or text)
+    as_table = document is None or not need_ids or (trained_on and not named)  # trained on an array without names
+    fields = None if as_table or document is None else fields_of_export(document, id_column, named)
+    if fields is not None:
+        return features_of_items(fields, str(path), columns, text, trained_on=trained_on)
+    return read_table(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on, document=document)
 
 
 def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trained_on: str) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats import wide
-from manyhands.io.read.documents import READABLE, Document, Folder
+from manyhands.io.read.documents import READABLE, Document, Folder, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 _MODULES = (
@@ -36,6 +36,7 @@ _MODULES = (
     "wide",
     "long",
 )
+_LAYOUTS = ("words", "survey", "wide", "long")
 NAMES: dict[str, str] = {  # name of a format -> the module that reads it
     "appen": "appen",
     "argilla": "argilla",
@@ -97,6 +98,14 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
     ParameterError
         If there is no format of this name.
     """
+    judgements = _read(document, options, format_name)
+    if isinstance(document, Table) and document.notes:
+        judgements.notes = document.notes | judgements.notes
+    return judgements
+
+
+def _read(document: Document, options: ColumnOptions, format_name: str | None) -> Judgements:
+    """Read a document with the module of its format."""
     if format_name is not None:
         if format_name not in NAMES:
             raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
@@ -113,6 +122,25 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
     raise AnnotationError(
         f"{document.name} is in no format that manyhands supports. It reads {READABLE}; see docs/formats.md."
     )
+
+
+def recognised(document: Document, *, layouts: bool = True) -> str | None:
+    """Return the name of a document's format.
+
+    Parameters
+    ----------
+    document : Table, Records, Words or Folder
+        A parsed file or folder.
+    layouts : bool, default=True
+        Whether layouts count that any table may have: a row per judgement, a column or a row per worker, words.
+
+    Returns
+    -------
+    str or None
+        Name of the format; None if no module recognises it.
+    """
+    names = [name for name in _MODULES if layouts or name not in _LAYOUTS]
+    return next((found for name in names if (found := _module(name).recognise(document)) is not None), None)
 
 
 def _module(name: str) -> Format:

@@ -16,10 +16,11 @@ import orjson
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.fields import item_at, objects_of, one_text, only_question, refusal
-from manyhands.io.messages import listed, shorten, split_question
+from manyhands.io.messages import shorten, split_question
 from manyhands.io.read import exact_json
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS, kind_of_mark
 
 _RESPONSES, _USERS, _STATUS, _SUGGESTION = ".responses", ".responses.users", ".responses.status", ".suggestion"
 _REASONS = {"submitted": None, "draft": "draft", "discarded": "discarded"}
@@ -87,9 +88,9 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     records = _rows_as_records(document) if isinstance(document, Table) else objects_of(document, "Argilla")
     nested = any("responses" in record for record in records)
     responses = [list((_nested if nested else _flat)(record, name, at)) for at, record in enumerate(records, start=1)]
-    counts, no_class = _count_answers(responses)
-    meant = _selected_question(counts, options)
     rows = Collector()
+    counts = _count_answers(responses, rows)
+    meant = _selected_question(counts, options)
     for at, record in enumerate(records, start=1):
         item = _id(record, name, at) if options.item is None else item_at(records, at, options.item, name)
         _add(rows, item, responses[at - 1], meant, name, at)
@@ -106,22 +107,21 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             "worker": "responses[].user_id" if nested else "<question>.responses.users",
             "label": "responses[].value" if nested else "<question>.responses",
         },
-        notes=getattr(document, "notes", {}) | _notes(records, nested, no_class, name),
+        notes=getattr(document, "notes", {}) | _notes(records, nested, name),
         refusal=_refusal(name, rows),
         questions=None if meant is None else counts,
     )
 
 
-def _count_answers(responses: Iterable[Iterable[_Response]]) -> tuple[dict[str, int], set[str]]:
-    """Return the number of answers that are classes, by question, and the questions with other answers."""
+def _count_answers(responses: Iterable[Iterable[_Response]], rows: Collector) -> dict[str, int]:
+    """Return the number of answers that are classes, by question; rankings and spans are counted in `rows`."""
     counts: Counter[str] = Counter()
-    no_class = set()
     for response in chain.from_iterable(responses):
         if _has_parts(response.value):
-            no_class.add(response.question)
+            rows.others.add(kind_of_mark(response.value) or OTHERS, response.question)
         elif response.value is not None:
             counts[response.question] += 1
-    return dict(counts), no_class
+    return dict(counts)
 
 
 def _selected_question(questions: Mapping[str, int], options: ColumnOptions) -> str | None:
@@ -271,16 +271,14 @@ def _suggestions(record: Mapping[str, Any], nested: bool) -> list[tuple[str, Any
     return [(question, value) for question, value in found if value is not None]
 
 
-def _notes(records: Sequence[Mapping[str, Any]], nested: bool, no_class: set[str], source: str) -> dict[str, str]:
-    """Return notes on missing status and on answers that are not classes."""
+def _notes(records: Sequence[Mapping[str, Any]], nested: bool, source: str) -> dict[str, str]:
+    """Return the note on missing status."""
     notes = {}
     if nested or not any(key.endswith(_STATUS) for record in records for key in record):
         notes["no_status"] = (
             f"{source} does not state which responses are drafts or were discarded, so all of them count. "
             "Flattened records do: records.to_datasets(), or records.to_list(flatten=True)."
         )
-    if no_class:
-        notes["no_classes"] = f"Rankings and spans are not classes and were not read: {listed(sorted(no_class))}."
     return notes
 
 
@@ -288,6 +286,6 @@ def _refusal(source: str, rows: Collector) -> str | None:
     """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
+        source,
         no_worker=f"{source} does not name the users of its responses. Export the records with users from Argilla 2.",
-        only_parts=f"{source} holds rankings or spans, not classes of whole items, so there is nothing to aggregate.",
     )

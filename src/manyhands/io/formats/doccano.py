@@ -20,11 +20,13 @@ from manyhands.io.read import exact_json
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import TABLE_SUFFIXES, Document, Folder, Records, Table, parse
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import BOXES, MASKS, OTHERS, RELATIONS, SPANS, kind_of_mark
 from manyhands.io.read.sources import Source
 from manyhands.io.read.times import Notes
 
 QUESTION = "label"
 _DATA = ("text", "data", "filename")
+_MARKS = {"entities": SPANS, "relations": RELATIONS, "bbox": BOXES, "segmentation": MASKS}
 _NOT_A_WORKER = ("all", "unknown")  # names of files of all workers together, and of records without a worker
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"  # a byte order mark and white space
 _JOINT = "#"  # separates the labels of a cell
@@ -128,7 +130,8 @@ def _is_record(entry: Any) -> bool:
     if any(normalise_name(key) in _WORKER_NAMES for key in entry):
         return False
     spans = isinstance(entry.get("entities"), list) and isinstance(entry.get("relations"), list)
-    return isinstance(entry.get("label"), list) or spans
+    marks = any(isinstance(entry.get(key), list) and "Comments" in entry for key in ("bbox", "segmentation"))
+    return isinstance(entry.get("label"), list) or spans or marks
 
 
 def _is_header(header: Sequence[str]) -> bool:
@@ -168,8 +171,8 @@ def _add_records(rows: Collector, document: Document, worker: str, options: Colu
     objects, key = objects_of(document, "doccano"), options.item or "id"
     for at, entry in enumerate(objects, start=1):
         item = item_at(objects, at, key, document.name)
-        labels, region = _labels(entry, document.name, at)
-        _add(rows, item, worker, labels, region)
+        labels, others = _labels(entry, document.name, at)
+        _add(rows, item, worker, labels, others)
 
 
 def _add_table(rows: Collector, table: Table, worker: str, options: ColumnOptions, notes: Notes) -> None:
@@ -184,9 +187,11 @@ def _add_table(rows: Collector, table: Table, worker: str, options: ColumnOption
         notes["joined_labels"] = "In CSV, doccano puts # between labels, so a label with a # in it was read as several."
 
 
-def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], region: bool = False) -> None:
+def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], others: Sequence[str] = ()) -> None:
     """Add one record; labels without a worker are a row each."""
-    if region:
+    for kind in others:
+        rows.others.add(kind)
+    if others:
         rows.add(item, None if worker in _NOT_A_WORKER else worker, {}, "region")
     elif worker not in _NOT_A_WORKER:
         rows.add(item, worker, {QUESTION: labels or None})
@@ -197,14 +202,17 @@ def _add(rows: Collector, item: str | None, worker: str, labels: Sequence[str], 
             rows.add(item, None, {QUESTION: label}, "no_worker")
 
 
-def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], bool]:
-    """Return the labels of a record, and whether they are spans of its text."""
+def _labels(entry: Mapping[str, Any], source: str, at: int) -> tuple[list[str], list[str]]:
+    """Return the labels of a record, and the kinds of marks that it has instead: spans, boxes, ..."""
     given = entry.get("label")
     labels = given if isinstance(given, list) else [] if given is None else [given]
-    if entry.get("entities") or any(isinstance(label, list | dict) for label in labels):
-        return [], True
+    others = [kind for key, kind in _MARKS.items() if entry.get(key)]
+    if any(isinstance(label, list | dict) for label in labels):
+        others.append(kind_of_mark(labels) or OTHERS)
+    if others:
+        return [], others
     texts = [one_text(label, source, at, "label") for label in labels]
-    return [text for text in texts if text is not None], False
+    return [text for text in texts if text is not None], []
 
 
 def _read_older(document: Records, format_name: str, options: ColumnOptions) -> Judgements:
@@ -219,9 +227,11 @@ def _read_older(document: Records, format_name: str, options: ColumnOptions) -> 
             _add_by_user(rows, entry, item, name, at)
             continue
         worker = one_text(entry.get("username"), name, at, "username") or None
-        labels, region = _labels({"label": entry.get("labels")}, name, at)
+        labels, others = _labels({"label": entry.get("labels")}, name, at)
+        for kind in others:
+            rows.others.add(kind)
         no_worker = "no_worker" if labels and worker is None else None
-        rows.add(item, worker, {QUESTION: labels or None}, "region" if region else no_worker)
+        rows.add(item, worker, {QUESTION: labels or None}, "region" if others else no_worker)
     mapping = {"item": key, "worker": "username", "label": "labels"}
     if by_user:
         mapping = {"item": key, "worker": "annotations[].user", "label": "annotations[].label"}
@@ -238,6 +248,7 @@ def _add_by_user(rows: Collector, entry: Mapping[str, Any], item: str, source: s
     for annotation in given:
         user = one_text(annotation.get("user"), source, at, "user")
         if "start_offset" in annotation:
+            rows.others.add(SPANS)
             rows.add(item, user, {}, "region")
             continue
         label = one_text(annotation.get("label"), source, at, "label")
@@ -252,7 +263,7 @@ def _refusal(document: Document, rows: Collector) -> str | None:
     """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
+        document.name,
         no_worker=f"{document.name} does not name the workers: the project shares its annotations, or the file "
         "is not a member's. In doccano, untick 'Share annotations across all users' and export one file per member.",
-        only_parts=f"{document.name} marks spans, not classes of whole items, so there is nothing to aggregate.",
     )

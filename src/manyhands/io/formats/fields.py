@@ -231,8 +231,8 @@ def only_question(rows: Collector, options: ColumnOptions, source: str) -> None:
         del rows.answers[other]
 
 
-def refusal(rows: Collector, *, no_worker: str, only_parts: str) -> str | None:
-    """Return why nothing can be aggregated, if so: no label has a worker, or only parts of items have labels.
+def refusal(rows: Collector, source: str, *, no_worker: str) -> str | None:
+    """Return why nothing can be aggregated, if so: no label has a worker, or there are no classes of whole items.
 
     Both never hold together, as the reason "no_worker" is only given to rows with an answer.
 
@@ -240,10 +240,10 @@ def refusal(rows: Collector, *, no_worker: str, only_parts: str) -> str | None:
     ----------
     rows : Collector
         The rows.
+    source : str
+        Name of the file.
     no_worker : str
         The sentence for labels without workers.
-    only_parts : str
-        The sentence for labels on parts of items.
 
     Returns
     -------
@@ -252,4 +252,4 @@ def refusal(rows: Collector, *, no_worker: str, only_parts: str) -> str | None:
     """
     if "no_worker" in rows.reason and not any(rows.worker):
         return no_worker
-    return only_parts if "region" in rows.reason and not rows.answers else None
+    return rows.others.refusal(source) if rows.others and not rows.answers else None

@@ -21,6 +21,7 @@ from manyhands.io.read import exact_json
 from manyhands.io.read.documents import Document, Folder, Records, parse
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS
 from manyhands.io.read.times import parse_time
 
 FORMAT = "ground-truth"
@@ -206,8 +207,9 @@ def _judgements(
         if options.label is not None:
             answers = {options.label: answers[options.label]} if options.label in answers else {}
         reason = "no_worker" if answers and not response.worker else None
-        if not answers and marks_regions:
-            reason = "region"
+        if marks_regions:
+            rows.others.add(OTHERS)
+            reason = reason if answers else "region"
         time = parse_time(response.time)
         unread += time is None and response.time is not None
         rows.add(items.get(response.number, response.number), response.worker, answers, reason, time)
@@ -223,7 +225,8 @@ def _judgements(
     notes = {**notes, **more}
     if unread:
         notes["unparsed_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
-    return rows.judgements(source, FORMAT, mapping=mapping, notes=notes)
+    refusal = rows.others.refusal(source) if rows.others and not rows.answers else None
+    return rows.judgements(source, FORMAT, mapping=mapping, notes=notes, refusal=refusal)
 
 
 def worker_of(answer: Mapping[str, Any]) -> str | None:

@@ -25,8 +25,8 @@ from manyhands.io.formats.label_studio_tasks import (
     results_of,
     scalar_text,
     tasks_of,
-    worker_name,
 )
+from manyhands.io.formats.label_studio_users import Users
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
@@ -99,9 +99,8 @@ class _Rows:
         self.source = source
         self.collected = Collector()
         self.times: list[str | None] = []
-        self.names: dict[str, str] = {}  # number of a user -> e-mail address, which other tasks use for them
-        self.seen: dict[Any, str] = {}  # the same by integer, to avoid repeated conversions to text
-        self.numbers: dict[int, str] = {}  # users known by their number alone
+        self.users = Users()
+        self.authors: dict[bool, set[str]] = {False: set(), True: set()}  # of annotations; of drafts
         self.rejected = self.anchored = self.nameless = self.named = 0
 
     def add_task(self, task: Task, item: str | None) -> None:
@@ -120,12 +119,16 @@ class _Rows:
             for entry in entries_of(task, key, self.source) if key in task else ():
                 entry = entry if type(entry) is dict else {}  # some exports name them by their ids alone
                 answers, _, _ = read_results(results_of(entry, task, self.source))
-                self._add(item, self._worker(entry.get(author)), answers, reason, entry)
+                worker = self.users.name(entry.get(author))
+                if reason == "draft":
+                    self._meet(entry, worker, is_draft=True)
+                self._add(item, worker, answers, reason, entry)
 
     def _add_annotation(self, task: Task, item: str | None, annotation: dict[str, Any]) -> None:
         """Add one annotation, with the reason if it does not count."""
-        answers, regional, suggested = read_results(results_of(annotation, task, self.source))
-        worker = self._worker(annotation.get("completed_by"))
+        answers, regional, suggested = read_results(results_of(annotation, task, self.source), self.collected.others)
+        worker = self.users.name(annotation.get("completed_by"))
+        self._meet(annotation, worker, is_draft=False)
         reason = None
         if annotation.get("was_cancelled") is True or annotation.get("skipped") is True:
             reason = "skipped"
@@ -143,6 +146,12 @@ class _Rows:
             self.rejected += "reviews" in annotation and _is_rejected(annotation["reviews"])
         self._add(item, worker, answers, reason, annotation)
 
+    def _meet(self, entry: Task, author: str | None, *, is_draft: bool) -> None:
+        """Keep the author of an annotation or a draft, and what links their number to their address."""
+        self.users.meet(entry, author, is_draft=is_draft)
+        if author is not None:
+            self.authors[is_draft].add(author)
+
     def _add(self, item: str | None, worker: str | None, answers: Any, reason: str | None, entry: Task) -> None:
         """Add a row with its time."""
         time = entry.get("updated_at") or entry.get("created_at")
@@ -158,27 +167,11 @@ class _Rows:
             new = (answer,) if isinstance(answer, str) else tuple(answer)
             self.collected.gold[question][item] = tuple(dict.fromkeys(known + new))
 
-    def _worker(self, user: Any) -> str | None:
-        """Return the e-mail address of a user if the export has it, otherwise their number."""
-        if type(user) is int:
-            return self.numbers.get(user) or self.numbers.setdefault(user, str(user))
-        if type(user) is not dict:
-            return worker_name(user)
-        number, address = user.get("id"), user.get("email")
-        quick = type(number) is int and type(address) is str
-        if quick and self.seen.get(number) == address:
-            return str(address)
-        number_text, name = worker_name(number), worker_name(address)
-        if number_text and name:
-            self.names[number_text] = name
-            self.seen |= {number: name} if quick else {}
-        return name or number_text
-
     def judgements(self, mapping: dict[str, str], notes: dict[str, str]) -> Judgements:
         """Return all rows, with users under one name."""
-        worker = self.collected.worker
-        if self.names:
-            self.collected.worker = [self.names.get(name, name) if name is not None else None for name in worker]
+        worker, names = self.collected.worker, self.users.addresses()
+        if names:
+            self.collected.worker = [names.get(name, name) if name is not None else None for name in worker]
         time, time_notes = parse_times(pl.Series(self.times, dtype=pl.String))
         notes = notes | time_notes | self._notes()
         found = self.collected.judgements(
@@ -187,8 +180,8 @@ class _Rows:
         return replace(found, time=time)
 
     def _notes(self) -> dict[str, str]:
-        """Return notes on suggestions and reviews."""
-        notes = {}
+        """Return notes on workers with two names, suggestions and reviews."""
+        notes = self.users.notes(self.authors[False], self.authors[True])
         if self.anchored:
             notes["suggested_answers"] = (
                 f"{self.anchored} annotation(s) are unchanged suggestions of a model: not independent labels."
@@ -206,12 +199,8 @@ class _Rows:
                 f"{self.source} does not name the workers of its annotations (completed_by). "
                 "Export it again with a current version of Label Studio."
             )
-        if not self.collected.answers and "region" in self.collected.reason:
-            return (
-                f"{self.source} has labels on parts of items only (regions, spans, boxes). "
-                "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
-            )
-        return None
+        others = self.collected.others
+        return others.refusal(self.source) if others and not self.collected.answers else None
 
 
 def _only(judgements: Judgements, question: str) -> Judgements:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from manyhands.io.read.json_files import as_text
+from manyhands.io.read.other_kinds import FREE_TEXT, OTHERS, RANKINGS, RELATIONS, OtherKinds, kind_of_mark
 
 Answer = str | list[str]
 
@@ -17,15 +18,20 @@ _ON_A_PLANE = {"x", "y", "width", "height", "points", "vertices", "rle", "radius
 REGION_KEYS = frozenset(_ON_A_LINE | _ON_A_PLANE)
 
 
-def read_results(results: list[Any]) -> tuple[dict[str, Answer], bool, bool]:
+_OTHER_TYPES = {"textarea": FREE_TEXT, "ranker": RANKINGS, "relation": RELATIONS}
+
+
+def read_results(results: list[Any], others: OtherKinds | None = None) -> tuple[dict[str, Answer], bool, bool]:
     """Return the answers about the whole item.
 
-    Results that are not answers, such as free text, are skipped, and so are values that do not match their type.
+    Results that are not answers, such as free text, are counted, and so are values that do not match their type.
 
     Parameters
     ----------
     results : list
         Results of an annotation.
+    others : OtherKinds or None, default=None
+        Counts the results that are not answers about the whole item.
 
     Returns
     -------
@@ -42,12 +48,13 @@ def read_results(results: list[Any]) -> tuple[dict[str, Answer], bool, bool]:
         if type(result) is not dict:
             continue
         value, kind, name = result.get("value"), result.get("type"), result.get("from_name")
+        is_region = type(value) is dict and len(value) > 1 and not REGION_KEYS.isdisjoint(value)
+        if is_region or type(kind) is not str or type(name) is not str or kind not in VALUE_KEYS:
+            regional = regional or is_region
+            if others is not None:
+                _count(result, others)
+            continue
         if type(value) is not dict:
-            continue
-        if len(value) > 1 and not REGION_KEYS.isdisjoint(value):
-            regional = True
-            continue
-        if type(kind) is not str or type(name) is not str or kind not in VALUE_KEYS:
             continue
         answer = value.get(VALUE_KEYS[kind])
         if kind == "choices" and type(answer) is list and len(answer) == 1 and type(answer[0]) is str:
@@ -58,6 +65,16 @@ def read_results(results: list[Any]) -> tuple[dict[str, Answer], bool, bool]:
             answers[name] = answer if name not in answers else _as_list(answers[name]) + _as_list(answer)
             suggested = suggested or result.get("origin") == "prediction"
     return answers, regional, suggested
+
+
+def _count(result: dict[str, Any], others: OtherKinds) -> None:
+    """Count a result that does not answer a question about the whole item."""
+    value, kind, name = result.get("value"), result.get("type"), result.get("from_name")
+    found = _OTHER_TYPES.get(kind) if type(kind) is str else None
+    if found is None and type(value) is dict:
+        found = kind_of_mark(value) or (OTHERS if not REGION_KEYS.isdisjoint(value) else None)
+    if found is not None:
+        others.add(found, name if type(name) is str else None)
 
 
 def as_answer(value: Any) -> Answer | None:

@@ -20,11 +20,12 @@ from manyhands.io.read import exact_json
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS, OtherKinds, kind_of_mark
 from manyhands.io.read.times import parse_times
 
 _MARKS = {"id", "annotator", "annotation_id"}
 _TIMES = ("updated_at", "created_at")
-_ADDED_COLUMNS = _MARKS | {
+ADDED_COLUMNS = _MARKS | {
     *_TIMES,
     "lead_time",
     "agreement",
@@ -34,7 +35,7 @@ _ADDED_COLUMNS = _MARKS | {
     "draft_created_at",
     "unique_id",
 }
-_DATA_PREFIX = "_data_"  # prefix of a key of the data that has the name of a question
+DATA_PREFIX = "_data_"  # prefix of a key of the data that has the name of a question
 _ANSWER_KEYS = frozenset(VALUE_KEYS.values())
 _LOST = (
     "This export lacks skipped annotations, drafts and reviews, and does not mark which annotations are the ground "
@@ -94,6 +95,7 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
     reason = _reasons(cells, answers, regional)
+    others = _other_kinds(cells, regional)
     return Judgements(
         table.name,
         format_name,
@@ -103,8 +105,11 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
         reason=reason,
         time=time,
         mapping=_mapping(item_column, list(answers), time_column),
-        notes=(document.notes if isinstance(document, Records) else {}) | notes | _notes(cells["annotator"]),
-        refusal=_refusal(table.name, regional) if not answers and regional else None,
+        notes=(document.notes if isinstance(document, Records) else {})
+        | notes
+        | _notes(cells["annotator"])
+        | (others.notes(table.name) if answers else {}),
+        refusal=others.refusal(table.name) if others and not answers else None,
     )
 
 
@@ -135,7 +140,7 @@ def _find_questions(
     source: str, cells: dict[str, pl.Series], options: ColumnOptions
 ) -> tuple[dict[str, pl.Series], list[str]]:
     """Return the answers by question, and the columns with labels on parts of items."""
-    others = [name for name in cells if name not in _ADDED_COLUMNS and not name.startswith(_DATA_PREFIX)]
+    others = [name for name in cells if name not in ADDED_COLUMNS and not name.startswith(DATA_PREFIX)]
     wanted = _wanted(source, list(cells), options)
     if options.label is not None:
         return {str(wanted): _answers(cells[str(wanted)])}, []
@@ -276,9 +281,10 @@ def _notes(workers: pl.Series) -> dict[str, str]:
     return notes
 
 
-def _refusal(source: str, regional: Sequence[str]) -> str:
-    """Return the message for an export with labels on parts of items only."""
-    return (
-        f"{source} has labels on parts of items only ({listed(regional)}). "
-        "manyhands reads labels of whole items: choices, ratings, taxonomies, numbers."
-    )
+def _other_kinds(cells: dict[str, pl.Series], regional: Sequence[str]) -> OtherKinds:
+    """Return what the columns with labels on parts of items have: spans, boxes, ..."""
+    found = OtherKinds()
+    for name in regional:
+        kinds = [kind for cell in _structured(cells[name]) if (kind := kind_of_mark(cell)) is not None]
+        found.add(kinds[0] if kinds else OTHERS, name)
+    return found

@@ -7,7 +7,7 @@ projects, questions are called ``project/question``, and only the labels of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -19,6 +19,7 @@ from manyhands.io.messages import find_question, listed
 from manyhands.io.read import exact_json
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS, RELATIONS, kind_of_mark
 
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
@@ -35,6 +36,7 @@ class _Label:
     answers: Answers
     reason: str | None = None
     time: Any = None
+    others: tuple[tuple[str, str | None], ...] = ()
 
 
 def recognise(document: Document) -> str | None:
@@ -93,6 +95,8 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     rows = Collector()
     labels = _of_one_project(labels, names, options, name)
     for label in labels:
+        for kind, feature in label.others:
+            rows.others.add(kind, feature)
         rows.add(label.item, label.worker, label.answers, label.reason)
         if label.reason == "gold_account":
             for question, answer in label.answers.items():
@@ -152,10 +156,10 @@ def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -
     annotations = place.part(label.get("annotations"), dict, "annotations")
     worker = place.text(details.get("created_by"), "created_by") or None
     answers = read_answers(annotations.get("classifications"), place)
-    parts = bool(annotations.get("objects") or annotations.get("frames") or annotations.get("segments"))
+    parts = _marks(annotations)
     skipped = performance.get("skipped") is True
-    reason = _reason(worker, answers, skipped, parts, details.get("is_benchmark_reference") is True)
-    return _Label(project, item, worker, answers, reason, details.get("created_at"))
+    reason = _reason(worker, answers, skipped, bool(parts), details.get("is_benchmark_reference") is True)
+    return _Label(project, item, worker, answers, reason, details.get("created_at"), parts)
 
 
 def _labels_v1(
@@ -173,9 +177,21 @@ def _labels_v1(
     else:  # the oldest form: an answer by question
         found = {question: one_or_several(answer, question, place) for question, answer in content.items()}
         answers = {question: answer for question, answer in found.items() if answer}
-    reason = _reason(worker, answers, skipped, bool(content.get("objects")), False)
+    parts = _marks(content)
+    reason = _reason(worker, answers, skipped, bool(parts), False)
     item = _item(entry, entry, item_field, _ITEM_KEYS_V1, place)
-    yield _Label(project, item, worker, answers, reason, entry.get("Created At"))
+    yield _Label(project, item, worker, answers, reason, entry.get("Created At"), parts)
+
+
+def _marks(annotations: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """Return kind and name of what marks parts of a data row."""
+    found: list[tuple[str, str | None]] = []
+    objects = annotations.get("objects")
+    for mark in objects if isinstance(objects, list) else ():
+        name = mark.get("name") or mark.get("title") if isinstance(mark, dict) else None
+        found.append((kind_of_mark(mark) or OTHERS, name if isinstance(name, str) else None))
+    found += [(OTHERS, None)] * bool(annotations.get("frames") or annotations.get("segments"))
+    return (*found, *([(RELATIONS, None)] if annotations.get("relationships") else []))
 
 
 def _from_json(label: Any) -> Any:
@@ -191,6 +207,31 @@ def _from_json(label: Any) -> Any:
 def _table_rows(table: Table) -> list[dict[str, Any]]:
     """Return the rows of a table as objects."""
     return [dict(zip(table.header, row)) for row in table.frame.iter_rows()]
+
+
+def item_of_entry(entry: Mapping[str, Any], wanted: str | None, source: str, row: int) -> str:
+    """Return the item id of an entry of either export.
+
+    Parameters
+    ----------
+    entry : mapping of str to object
+        A data row with its projects (v2), or a row of export v1.
+    wanted : str or None
+        Field that the caller named.
+    source : str
+        Name of the file, for error messages.
+    row : int
+        Number of the entry, from 1.
+
+    Returns
+    -------
+    str
+        The id.
+    """
+    data_row = entry.get("data_row")
+    if isinstance(data_row, dict):
+        return _item(data_row, entry, wanted, _ITEM_KEYS, Place(source, row))
+    return _item(entry, entry, wanted, _ITEM_KEYS_V1, Place(source, row))
 
 
 def _item(
@@ -237,9 +278,7 @@ def _of_one_project(labels: list[_Label], ids: Mapping[str, str], options: Colum
         )
     meant = asked[find_question(wanted, list(asked), source)[0]]
     return [
-        _Label(
-            meant, one.item, one.worker, {prefix[meant] + q: a for q, a in one.answers.items()}, one.reason, one.time
-        )
+        replace(one, project=meant, answers={prefix[meant] + q: a for q, a in one.answers.items()})
         for one in labels
         if one.project in (meant, None)
     ]
@@ -249,7 +288,7 @@ def _refusal(source: str, rows: Collector) -> str | None:
     """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
+        source,
         no_worker=f"{source} does not name the workers of its labels. Export again with label details ticked "
         '(params={"label_details": True, "performance_details": True}).',
-        only_parts=f"{source} marks objects, not classes of whole data rows, so there is nothing to aggregate.",
     )

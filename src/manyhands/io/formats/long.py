@@ -8,16 +8,18 @@ question separates several questions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.formats.column_guess import guess_label
+from manyhands.io.formats.marked_parts import refuse_parts
 from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.column_lookup import column_hint, find_column, single_column
-from manyhands.io.read.documents import Document, Records, Table, Words
+from manyhands.io.read.documents import FRAME, Document, Records, Table, Words
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
@@ -122,6 +124,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             place[role] = found[0]
     table, question, questions = _one_question(table, place, options)
     label = table.column(place["label"])
+    refusal = refuse_parts(table, place["item"], place["worker"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
     return Judgements(
@@ -129,11 +132,13 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         format_name,
         item=table.column(place["item"]),
         worker=table.column(place["worker"]),
-        answers={question: label},
+        answers={} if refusal else {question: label},
+        reason=pl.Series(["region"], dtype=pl.String).new_from_index(0, len(table)) if refusal else None,
         time=time,
         mapping=mapping,
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
         notes=notes | (document.notes if isinstance(document, Records) else {}),
+        refusal=refusal,
         other_columns=table.frame,
         questions=questions,
         files=((table.name, len(table), table.locate),),
@@ -247,20 +252,34 @@ def _refuse_missing(table: Table, named: Collection[str]) -> None:
     missing = [role for role in _NEEDED if role not in named and not _find_common(table.header, role)]
     if not missing:
         return
+    columns = "Column" if len(missing) == 1 else "Columns"
+    roles = " and ".join(f"the {role}" for role in missing)
+    verb = "is" if len(missing) == 1 else "are"
+    near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
+    known = {role: at for role in _NEEDED for at in _find_common(table.header, role)[:1]}
+    if "label" in missing and "label" not in near and "item" in known:
+        found = guess_label(table, known["item"], known.values())
+        near |= {} if found is None else {"label": found}
+    remedy = _name_in_python(missing, near) if table.name == FRAME else _name_as_options(missing, near)
+    raise AnnotationError(f"{columns} for {roles} {verb} not in {table.name}. It has: {listed(table.header)}. {remedy}")
+
+
+def _name_as_options(missing: Sequence[str], near: Mapping[str, str]) -> str:
+    """Return how to name missing columns of a file, with the columns that are probably meant."""
     remedy = column_hint(missing[0])
     if len(missing) > 1:
         options_text = " ".join(f"--{role} COLUMN" for role in missing)
         remedy = f"Name them with {options_text} ({', '.join(f'{role}=' for role in missing)} in Python)."
     if "worker" in missing:
         remedy += " If each worker has a column, name them all: --worker ann,bob."
-    near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
-    guess = f" Perhaps {', '.join(f'--{role} {name!r}' for role, name in near.items())}?" if near else ""
-    columns = "Column" if len(missing) == 1 else "Columns"
-    roles = " and ".join(f"the {role}" for role in missing)
-    verb = "is" if len(missing) == 1 else "are"
-    raise AnnotationError(
-        f"{columns} for {roles} {verb} not in {table.name}. It has: {listed(table.header)}. {remedy}{guess}"
-    )
+    return remedy + (f" Perhaps {', '.join(f'--{role} {name!r}' for role, name in near.items())}?" if near else "")
+
+
+def _name_in_python(missing: Sequence[str], near: Mapping[str, str]) -> str:
+    """Return how to name missing columns of a data frame, with the columns that are probably meant."""
+    options_text = ", ".join(f"{role}={near[role]!r}" if role in near else f"{role}=..." for role in missing)
+    several = ' If each worker has a column, name them all: worker="ann,bob".' if "worker" in missing else ""
+    return f"Name the columns: mh.read_annotations(df, {options_text}).{several}"
 
 
 def _nearest(header: Sequence[str], role: str) -> str | None:

@@ -16,6 +16,7 @@ from manyhands.io.formats.fields import field_of, objects_of, one_text, refusal,
 from manyhands.io.messages import find_question, listed, shorten
 from manyhands.io.read.documents import Document, Records
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import FREE_TEXT, RELATIONS, SPANS, kind_of_mark
 from manyhands.io.read.times import Notes
 
 CHOICE = "accept"  # name of the only question of the choice view
@@ -25,11 +26,12 @@ _OTHER_VIEWS = ("spans", "relations", "image_spans", "audio_spans")
 
 @dataclass
 class _Row:
-    """One answer: the question it belongs to, the choices, and why it does not count."""
+    """One answer: the question it belongs to, the choices, why it does not count, and what it is if no class."""
 
     question: str | None
     answer: str | list[str] | None = None
     reason: str | None = None
+    other: str | None = None
 
 
 def recognise(document: Document) -> str | None:
@@ -81,6 +83,8 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         raise refuse_unknown_field(options.item, "item", name, [key for entry in objects for key in entry])
     rows = Collector()
     for at in chosen:
+        if answers[at].other is not None:
+            rows.others.add(str(answers[at].other))
         item = one_text(field_of(objects[at], item_field), name, at + 1, item_field)
         if item is None:
             raise AnnotationError(f"{name}, row {at + 1} has no {item_field}. Name another field with --item text.")
@@ -112,13 +116,25 @@ def _row_of(entry: Mapping[str, Any], source: str, at: int) -> _Row:
         row.reason = "rejected" if answer == "reject" else None
     elif label:
         row = _Row(label, {"accept": label, "reject": f"not {label}"}.get(answer or ""))
-    elif any(key in entry for key in _OTHER_VIEWS):
-        row.reason = "region"
+    else:
+        row.other = _other_kind(entry)
+        row.reason = None if row.other is None else "region"
     if answer == "ignore":
         row.reason = "skipped"
     if "versions" in entry:
         row.reason = "gold_account"
     return row
+
+
+def _other_kind(entry: Mapping[str, Any]) -> str | None:
+    """Return what the answer to a view without classes is: spans, boxes, relations, free text."""
+    if entry.get("relations"):
+        return RELATIONS
+    view = next((key for key in _OTHER_VIEWS if key in entry), None)
+    if view is not None:
+        return kind_of_mark(entry[view]) or SPANS
+    field = entry.get("field_id")
+    return FREE_TEXT if "user_input" in entry or (isinstance(field, str) and field in entry) else None
 
 
 def _accepted(entry: Mapping[str, Any], source: str, at: int) -> list[str]:
@@ -207,7 +223,8 @@ def _notes_on(rows: Collector, objects: Sequence[dict[str, Any]], answers: Seque
     empty = sum(row.answer == [] and row.reason is None for row in answers)
     if empty:
         notes["nothing_chosen"] = f"{empty} answer(s) were accepted without any choice, and count as no label."
-    views = {str(e.get("_view_id")) for e, row in zip(objects, answers) if row.question is None and row.reason is None}
+    unknown = [row.question is None and row.reason is None for row in answers]
+    views = {str(entry.get("_view_id")) for entry, is_unknown in zip(objects, unknown) if is_unknown}
     if views:
         notes["other_views"] = (
             f"Some answers have neither options nor a label (views: {listed(sorted(views))}): not read."
@@ -219,7 +236,7 @@ def _refusal(source: str, rows: Collector) -> str | None:
     """Return why nothing can be aggregated, if so."""
     return refusal(
         rows,
+        source,
         no_worker=f"{source} does not name the workers (no _annotator_id, no _session_id), so they cannot be "
         "distinguished. Annotate with ?session=NAME in the address of Prodigy and export again with db-out.",
-        only_parts=f"{source} marks spans, not classes of whole items, so there is nothing to aggregate.",
     )

@@ -12,6 +12,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.fields import field_of, objects_of, one_text, only_question, refuse_unknown_field, set_times
 from manyhands.io.read.documents import Document, Records
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
+from manyhands.io.read.other_kinds import OTHERS
 
 WORKER = "scale"
 _NOTE = (
@@ -76,12 +77,13 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         item = _item(task, options.item, name, at)
         done = task.get("status") == "completed"
         for part, answers, region in _answered(task, name, at):
+            if region:
+                rows.others.add(OTHERS)
             reason = "draft" if not done else "region" if region and not answers else None
             rows.add(item + part, WORKER, answers, reason)
             times.append(task.get("completed_at"))
     notes = set_times(rows, times)
     only_question(rows, options, name)
-    regions = "region" in rows.reason and not rows.answers
     return rows.judgements(
         name,
         format_name,
@@ -92,7 +94,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
             "time": "completed_at",
         },
         notes=getattr(document, "notes", {}) | notes | {"single_worker": _NOTE},
-        refusal=f"{name} marks parts of items, not classes, so there is nothing to aggregate." if regions else None,
+        refusal=rows.others.refusal(name) if rows.others and not rows.answers else None,
     )
 
 

@@ -20,6 +20,7 @@ Mask = npt.NDArray[np.bool_]
 _FOLDS: dict[str, Callable[[str], str]] = {"label": fold_class, "worker": fold_id}
 _PLURALS = {"label": "classes", "worker": "worker ids"}
 _CODES = {"label": "classes", "worker": "workers"}
+_MOST_GROUPS = 5  # in a note
 _DIFFERENCE = {
     "label": "case, spaces, Unicode form or final punctuation",
     "worker": "case, spaces or Unicode form",
@@ -135,10 +136,10 @@ def _counts(column: Coded, rows: Mask | slice) -> dict[str, int]:
 def _note(role: str, groups: Sequence[Sequence[str]], merged: bool) -> dict[str, str]:
     """Return the note on names that differ in spelling only."""
     n_names = sum(map(len, groups))
-    shown = listed([_joined(names) for names in groups])
+    shown = _several([_joined(names) for names in groups])
     if merged:
         what = f"{n_names} spellings of {_PLURALS[role]} were merged into {len(groups)}"
-        each = listed([f"{_joined(names[1:])} into {shorten(names[0])!r}" for names in groups])
+        each = _several([f"{_joined(names[1:])} into {shorten(names[0])!r}" for names in groups])
         return {f"merged_{_CODES[role]}": f"{what}, the most frequent spelling of each: {each}."}
     remedy = "Add --merge-spellings to merge them (in Python: merge_spellings=True)"
     by_map = ", or --map FILE with columns from,to to rename some of them" if role == "label" else ""
@@ -146,6 +147,12 @@ def _note(role: str, groups: Sequence[Sequence[str]], merged: bool) -> dict[str,
         f"look_alike_{_CODES[role]}": f"{n_names} {_PLURALS[role]} differ in {_DIFFERENCE[role]} only, and were kept "
         f"apart: {shown}. {remedy}{by_map}."
     }
+
+
+def _several(groups: Sequence[str]) -> str:
+    """Return the first groups, and the number of the others."""
+    more = f"; and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
+    return "; ".join(groups[:_MOST_GROUPS]) + more
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from manyhands.data_frames import is_frame
 from manyhands.exceptions import AnnotationError
 from manyhands.io.read.archives import ZIP
 from manyhands.io.read.json_files import looks_like_json, parse_json
@@ -18,8 +19,10 @@ from manyhands.io.read.parquet import read_parquet
 from manyhands.io.read.sources import PARQUET, Source, open_path
 from manyhands.io.read.text import as_utf8, utf8_error
 from manyhands.io.read.text_tables import Locate, read_text_table
+from manyhands.io.read.title_lines import LOOKED_AT, count_title_rows
 from manyhands.io.read.workbooks import read_workbook
 
+FRAME = "the data frame"  # name of a table that no file holds
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
 _PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
@@ -40,16 +43,26 @@ class Table:
         Names of the columns as in the file; polars renames those that occur twice.
     locate : callable or None
         Maps the number of a row to its line in the file, for error messages.
+    typed : polars.DataFrame or None
+        The same columns with the types of a Parquet file or data frame; None if the file has text only.
+    notes : dict of str to str
+        Warnings about the file: code -> sentence.
     """
 
     name: str
     frame: pl.DataFrame
     header: list[str]
     locate: Locate | None = field(default=None, compare=False)
+    typed: pl.DataFrame | None = field(default=None, compare=False)
+    notes: dict[str, str] = field(default_factory=dict, compare=False)
 
     def column(self, at: int) -> pl.Series:
         """Return the column at a position."""
         return self.frame.to_series(at)
+
+    def original(self, at: int) -> pl.Series:
+        """Return the column at a position with the type that it has in the file."""
+        return self.column(at) if self.typed is None else self.typed.to_series(at)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -147,11 +160,11 @@ def open_document(path: Any, encoding: str | None = None) -> Document:
     Table, Records, Words or Folder
         The content.
     """
-    if hasattr(path, "columns"):
+    if is_frame(path):
         from manyhands.io.read.frames import frame_as_text
 
         frame, header = frame_as_text(path)
-        return Table("the data frame", frame, header)
+        return Table(FRAME, frame, header, typed=_typed(path, frame))
     opened = open_path(path)
     return parse(opened, encoding) if isinstance(opened, Source) else Folder(str(path), opened)
 
@@ -181,7 +194,8 @@ def parse(source: Source, encoding: str | None = None) -> Document:
     if source.head.startswith(PARQUET):
         return _parquet_table(source)
     if source.head.startswith(ZIP):
-        return Table(source.name, *read_workbook(source), _sheet_rows(source))
+        frame, header, notes = read_workbook(source)
+        return Table(source.name, frame, header, _sheet_rows(source), notes=notes)
     if source.suffix in _PACKED_SUFFIXES:
         raise AnnotationError(f"{source.name} has a wrong name: its content is not that of a {source.suffix} file.")
     if source.suffix not in _TEXT_SUFFIXES:
@@ -192,7 +206,8 @@ def parse(source: Source, encoding: str | None = None) -> Document:
         return Records(source.name, *parse_json(text))
     if source.suffix not in TABLE_SUFFIXES and not _has_separators(text):
         return Words(source.name, _word_rows(text))
-    return Table(source.name, *read_text_table(text, again=source if text is loaded else None))
+    frame, header, locate, notes = read_text_table(text, again=source if text is loaded else None)
+    return Table(source.name, frame, header, locate, notes=notes)
 
 
 def _has_separators(source: Source) -> bool:
@@ -224,7 +239,9 @@ def _sheet_rows(source: Source) -> Locate:
         except (fastexcel.FastExcelError, AnnotationError):
             return None
         non_blank = sheet.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-        return f"row {int(non_blank.arg_max() or 0) + row + 2} of the sheet" if non_blank.any() else None
+        begun = int(non_blank.arg_max() or 0)
+        title = count_title_rows(sheet[begun : begun + LOOKED_AT].rows())
+        return f"row {begun + title + row + 2} of the sheet" if non_blank.any() else None
 
     return locate
 
@@ -236,4 +253,17 @@ def _parquet_table(source: Source) -> Table:
     """Read a Parquet file as a table of text."""
     from manyhands.io.read.frames import frame_as_text
 
-    return Table(source.name, *frame_as_text(read_parquet(source)))
+    frame = read_parquet(source)
+    return Table(source.name, *frame_as_text(frame), typed=frame)
+
+
+def _typed(frame: Any, text: pl.DataFrame) -> pl.DataFrame | None:
+    """Return a frame of polars as it is, and one of pandas with its numbers as numbers; None for all others."""
+    if isinstance(frame, pl.DataFrame) or not hasattr(frame, "iloc"):
+        return frame if isinstance(frame, pl.DataFrame) else None
+    numbers = [getattr(frame.iloc[:, at].dtype, "kind", "") in "biuf" for at in range(len(frame.columns))]
+    columns = [
+        pl.Series(name, frame.iloc[:, at].to_numpy(), nan_to_null=True) if numbers[at] else text[name]
+        for at, name in enumerate(text.columns)
+    ]
+    return pl.DataFrame(columns)

@@ -1,4 +1,4 @@
-"""Data frames of polars and pandas, and Parquet tables, with every cell as text."""
+"""Data frames of polars, pandas and Arrow, and Parquet tables, with every cell as text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
 
     Parameters
     ----------
-    frame : polars.DataFrame, polars.LazyFrame or pandas.DataFrame
-        The frame.
+    frame : polars.DataFrame, polars.LazyFrame, pandas.DataFrame or pyarrow.Table
+        The frame; any other that exports itself as an Arrow table is read as that.
 
     Returns
     -------
@@ -35,6 +35,8 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
     """
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
+    if not isinstance(frame, pl.DataFrame) and not hasattr(frame, "iloc") and hasattr(frame, "__arrow_c_stream__"):
+        frame = pl.DataFrame(frame)
     if isinstance(frame, pl.DataFrame):
         header = frame.columns
         columns = [_column_as_text(frame.to_series(at), header[at]) for at in range(frame.width)]
@@ -45,7 +47,9 @@ def frame_as_text(frame: Any) -> tuple[pl.DataFrame, list[str]]:
             raise AnnotationError(f"One column is called {invalid!r}, {UNPAIRED_SURROGATE}")
         columns = [_pandas_as_text(frame.iloc[:, at], header[at]) for at in range(len(header))]
     else:
-        raise AnnotationError(f"A {type(frame).__name__} is not a data frame of polars or pandas. Give one, or a path.")
+        raise AnnotationError(
+            f"A {type(frame).__name__} is not a data frame of pandas, polars or pyarrow. Give one, or a path."
+        )
     return pl.DataFrame({str(at): column for at, column in enumerate(columns)}), header
 
 

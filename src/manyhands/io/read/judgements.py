@@ -16,6 +16,7 @@ import polars as pl
 
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import shorten
+from manyhands.io.read.other_kinds import OtherKinds
 from manyhands.io.read.text_tables import Locate
 
 # Reasons why a row does not count. Rows of the first group were not written by workers of the crowd.
@@ -181,6 +182,8 @@ class Collector:
         Question -> row -> answer.
     gold : dict of str to dict
         Question -> item -> tuple of the answers known to be right.
+    others : OtherKinds
+        What the export has beside classes of whole items; a note names it.
 
     Examples
     --------
@@ -199,6 +202,7 @@ class Collector:
         self.time: list[int | None] = []
         self.answers: dict[str, dict[int, str | Sequence[str]]] = defaultdict(dict)
         self.gold: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        self.others = OtherKinds()
 
     def add(
         self,
@@ -249,6 +253,8 @@ class Collector:
         Judgements
             One row per call of `add`.
         """
+        if self.answers:  # otherwise the format refuses the export
+            more["notes"] = more.get("notes", {}) | self.others.notes(source)
         return Judgements(
             source,
             format_name,

@@ -47,7 +47,7 @@ def read_columns(source: Source, wanted: Sequence[str | Sequence[str]]) -> list[
         If the file is not a table in UTF-8, lacks a column, or has a row with fewer cells than the header.
     """
     text = as_utf8(source)
-    frame, header, _ = read_text_table(text)
+    frame, header, *_ = read_text_table(text)
     places = [_find(header, names, source.name) for names in wanted]
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     rows = frame if not blank.any() else frame.filter(~blank)

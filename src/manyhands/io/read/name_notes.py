@@ -5,6 +5,7 @@ Spellings of classes and workers are compared in `cleaning`.
 
 from __future__ import annotations
 
+import re
 import shlex
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -13,6 +14,8 @@ from manyhands.annotations import Annotations
 from manyhands.io.messages import find_look_alikes, listed, look_alike_note
 
 _MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # texts that often mean a missing label
+_SHEET_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")  # errors of a spreadsheet
+_FORMULA = re.compile(r"=\s*[A-Za-z$+(-].*[()$0-9]")
 
 
 def notes_on_names(annotations: Annotations) -> dict[str, str]:
@@ -26,7 +29,8 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        ``look_alike_ids``, ``look_alike_numbers`` and ``class_like_missing``, each if there are such names.
+        ``look_alike_ids``, ``look_alike_numbers``, ``class_like_formula`` and ``class_like_missing``, each if there
+        are such names.
     """
     notes = {}
     items, classes = _texts(annotations.item_ids.tolist()), _texts(annotations.classes.tolist())
@@ -44,7 +48,13 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
             f"Some classes are the same number in another notation, and were kept apart: {listed(alike)}. "
             f"--map FILE with columns from,to renames them (in Python: label_map)."
         )
-    missing_words = [name for name in classes if name.strip().casefold() in _MISSING_WORDS]
+    formulas = [name for name in classes if _FORMULA.fullmatch(name.strip())]
+    if formulas:
+        notes["class_like_formula"] = (
+            f"{_kept_as_classes(formulas[:3])}: formulas of a spreadsheet instead of their results. "
+            f"Save the table with values."
+        )
+    missing_words = [name for name in classes if name.strip().casefold() in _MISSING_WORDS + _SHEET_ERRORS]
     if missing_words:
         remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in missing_words)
         notes["class_like_missing"] = (
@@ -54,9 +64,9 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
 
 
 def _as_number(name: str) -> Decimal | None:
-    """Return the number that a class is, in whatever notation; None if it is none."""
+    """Return the number that a class is, in whatever notation, also with a decimal comma; None if it is none."""
     try:
-        number = Decimal(name.strip())  # a float would be the same for different long numbers
+        number = Decimal(name.strip().replace(",", ".", 1))  # a float would be the same for different long numbers
     except InvalidOperation:
         return None
     return number if number.is_finite() else None

@@ -11,11 +11,15 @@ from typing import Any
 import polars as pl
 
 from manyhands.annotations import Annotations
+from manyhands.data_frames import is_frame, library_of
 from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats import read_document
+from manyhands.io.formats.fields_of_items import add_fields, finish_fields
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
+from manyhands.io.read.free_text import refuse_labels
+from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.name_notes import notes_on_names
 from manyhands.io.read.question_selection import (
@@ -50,6 +54,7 @@ def read_export(
     label_map: Mapping[str, str] | None = None,
     merge_spellings: bool = False,
     rare_classes: str = "drop",
+    item_fields: bool = False,
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
 
@@ -59,8 +64,8 @@ def read_export(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -97,6 +102,8 @@ def read_export(
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
         workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
+    item_fields : bool, default=False
+        Whether `Reading.item_fields` gets what the file says about each item: its text, its address, any column.
 
     Returns
     -------
@@ -131,14 +138,25 @@ def read_export(
     column_options = ColumnOptions(item, worker, label, question, missing)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
-    several = isinstance(path, list | tuple)
-    documents = (document for one in (path if several else [path]) for document in _documents(one, encoding))
-    parts = [read_document(document, column_options, format) for document in documents]
+    paths = path if isinstance(path, list | tuple) else [path]
+    documents = (document for one in paths for document in _documents(one, encoding))
+    parts: list[Judgements] = []
+    fields = ItemFields() if item_fields else None
+    for document in documents:
+        parts.append(read_document(document, column_options, format))
+        if fields is not None:
+            add_fields(fields, document, parts[-1], column_options)
+        del document  # the next one takes its memory
     if not parts:
         raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
     judgements = concatenate(parts)
     del parts  # frees the memory of their text
-    reading = replace(_make_reading(judgements, question, combinations, read_options), encoding=encoding)
+    if fields is not None:
+        finish_fields(fields, judgements.format, (types or {}).get("item"))
+    reading = _make_reading(judgements, question, combinations, read_options)
+    reading = replace(reading, encoding=encoding, item_fields=fields)
+    if is_frame(paths[0]):
+        reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
     for code_word, sentence in reading.notes.items():
         warnings.warn(f"{code_word}: {sentence}", CrowdWarning, stacklevel=2)
     return reading
@@ -171,8 +189,8 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path, data frame, or list of these
-        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of polars or pandas. Files in
-        a list are batches of one job and are read as one.
+        A file, a folder, a zip or gzip file, ``"-"`` for standard input, or a data frame of pandas, polars or
+        pyarrow. Files in a list are batches of one job and are read as one.
     item : str, default=None
         Column or field with the item ids, where it does not have a usual name.
     worker : str, default=None
@@ -303,7 +321,7 @@ def _make_reading(
         questions,
         _convert_gold(gold, read_options),
         judgements.workers_known,
-        judgements.refusal,
+        judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
     )
 

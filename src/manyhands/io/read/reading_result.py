@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from manyhands.annotations import Annotations
+from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
 
 
@@ -16,7 +17,7 @@ class Reading:
     Attributes
     ----------
     annotations : Annotations
-        The labels that count; empty if there is a `refusal`.
+        The labels that count. With a `refusal` there are none, or they are no classes.
     columns : dict of str to str
         Where item, worker, label, time and gold were found in the file.
     ledger : Ledger
@@ -41,6 +42,8 @@ class Reading:
         The text encoding that the caller named.
     renamed : dict of str to dict, default={}
         Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
+    item_fields : ItemFields or None, default=None
+        What the file says about each item; None unless it was asked for.
     """
 
     annotations: Annotations
@@ -56,3 +59,4 @@ class Reading:
     refusal: str | None = None
     encoding: str | None = None
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
+    item_fields: ItemFields | None = None

@@ -7,6 +7,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 import polars as pl
 
@@ -14,16 +16,39 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import listed
 from manyhands.io.read.sources import Source
 from manyhands.io.read.text import utf8_error
+from manyhands.io.read.title_lines import LOOKED_AT, count_title_rows, title_note
 
 _SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is used
 _ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # first line by which a file names its separator to Excel
+_FEWEST = 3  # columns of a table whose rows are checked for another separator
 _MAX_CELL = 10 << 20  # characters
 _MAX_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be found later
 
 Locate = Callable[[int], str | None]  # number of a row -> its line in the file, for error messages
 
 
-def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.DataFrame, list[str], Locate | None]:
+class TextTable(NamedTuple):
+    """A text table.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        The cells; null where a cell is empty.
+    header : list of str
+        Names of the columns as in the file; a name that occurs twice is there twice (polars would number it).
+    locate : callable or None
+        Maps the number of a row to its line, for error messages.
+    notes : dict of str to str
+        Warnings: code -> sentence.
+    """
+
+    frame: pl.DataFrame
+    header: list[str]
+    locate: Locate | None
+    notes: dict[str, str]
+
+
+def read_text_table(source: Source, again: Source | None = None) -> TextTable:
     """Read a whole text table, every cell as text.
 
     Parameters
@@ -35,12 +60,8 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
 
     Returns
     -------
-    frame : polars.DataFrame
-        The cells; null where a cell is empty.
-    header : list of str
-        Names of the columns as in the file; a name that occurs twice is there twice (polars would number it).
-    locate : callable or None
-        Maps the number of a row to its line, for error messages.
+    TextTable
+        The cells, the names of the columns, how to find a line, and notes.
 
     Raises
     ------
@@ -48,10 +69,10 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
         If the file is empty, not UTF-8, or not a table; the message names the line where possible.
     """
     separators = _separators(source)
-    separator, header = separators[0], None
+    separator, header, line = separators[0], None, 1
     try:
-        separator, header = _read_header(source, separators)
-        skipped = 1 if _ANNOUNCED.match(source.head) else 0
+        separator, header, line = _read_header(source, separators)
+        skipped = line - 1 if line > 1 else 1 if _ANNOUNCED.match(source.head) else 0
         frame = pl.read_csv(source.read(), separator=separator, infer_schema=False, glob=False, skip_lines=skipped)
     except pl.exceptions.NoDataError:
         raise AnnotationError(f"{source.name} is empty. The first line must name the columns.") from None
@@ -62,10 +83,33 @@ def read_text_table(source: Source, again: Source | None = None) -> tuple[pl.Dat
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         raise AnnotationError(_explain(source, separator, error)) from None
     names = header if header and len(header) == frame.width else frame.columns
-    return frame, names, _lines(again or source, separator, len(frame))
+    locate = _lines(again or source, separator, len(frame), line)
+    _refuse_two_separators(source.name, frame, separator, locate)
+    return TextTable(frame, names, locate, title_note(line, names) if line > 1 else {})
 
 
-def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
+def _refuse_two_separators(name: str, frame: pl.DataFrame, separator: str, locate: Locate | None) -> None:
+    """Refuse a row whose cells are separated otherwise than those of the header: it would be one long cell."""
+    if frame.width < _FEWEST or not len(frame):
+        return
+    first, *others = frame.get_columns()
+    alone = first.is_not_null()
+    for column in others:
+        alone = alone & column.is_null()
+    if not alone.any():
+        return
+    for other in _SEPARATORS[".csv"].replace(separator, ""):
+        wrong = alone & (first.str.count_matches(other, literal=True) == frame.width - 1).fill_null(False)
+        if wrong.any():
+            row = int(wrong.arg_true()[0])
+            place = (locate(row) if locate else None) or f"row {row + 1} after the header"
+            raise AnnotationError(
+                f"{name}, {place}: cells are separated by {other!r}, but by {separator!r} in the header; "
+                f"{int(wrong.sum())} such row(s). Use one separator."
+            )
+
+
+def _lines(source: Source, separator: str, n_rows: int, header_line: int) -> Locate | None:
     """Return a function that finds the line of a row by reading the file again, for error messages only."""
     on_disk = source.path is not None and source.content is None
     if not on_disk and source.size > _MAX_KEPT:
@@ -77,7 +121,7 @@ def _lines(source: Source, separator: str, n_rows: int) -> Locate | None:
         except (OSError, ValueError, csv.Error):
             return None
         begun = len(lines) - n_rows
-        above = [non_blank for _, non_blank in lines[: max(begun, 0)]]
+        above = [non_blank for line, non_blank in lines[: max(begun, 0)] if line >= header_line]
         as_expected = above and above[-1] and not any(above[:-1])  # the header, preceded by blank lines only
         return f"line {lines[begun + row][0]}" if as_expected and row < n_rows else None
 
@@ -90,16 +134,25 @@ def _separators(source: Source) -> str:
     return announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
 
 
-def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None]:
-    """Return the first separator that splits the header, and the names in it; None if they cannot be read."""
+def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None, int]:
+    """Return the first separator that splits the header, the names in it, and its line if a title is above, else 1.
+
+    The names are None if they cannot be read.
+    """
+    below_title = None
     for separator in separators:
+        begins: list[tuple[int, list[str]]] = []
         try:
-            header = next((row for _, row in _rows(source, separator)), [])
+            begins.extend(islice(_rows(source, separator), LOOKED_AT))  # keeps the rows before a broken one
         except csv.Error:
-            break
-        if len(header) > 1:
-            return separator, header
-    return separators[0], None
+            if not begins:
+                break
+        title = count_title_rows([row for _, row in begins])
+        if not title and begins and len(begins[0][1]) > 1:
+            return separator, begins[0][1], 1
+        if title and below_title is None:
+            below_title = (separator, begins[title][1], begins[title][0])
+    return below_title or (separators[0], None, 1)
 
 
 def _rows(
@@ -138,7 +191,7 @@ def find_short_row(source: Source, n_columns: int) -> tuple[int, int] | None:
     (line, n_cells) : tuple of int, or None
         The number of the line, from 1, and the number of its cells; None if all rows are complete.
     """
-    separator, _ = _read_header(source, _separators(source))
+    separator, *_ = _read_header(source, _separators(source))
     return next(((line, len(row)) for line, row in _rows(source, separator) if len(row) < n_columns), None)
 
 

@@ -61,6 +61,8 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
     hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
+    if reading.item_fields is not None:
+        reading.item_fields.drop_values(set(map(str, annotations.worker_ids.tolist())))
     return replace(reading, annotations=renamed, notes=notes, source=hide(reading.source), refusal=refusal), hide
 
 

@@ -13,6 +13,7 @@ from manyhands.io.read.reading import Reading
 from manyhands.io.write.hugging_face import jsonl, parquet
 from manyhands.io.write.json_values import to_json
 from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.training_table import TRAINING
 from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
 
 PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"
@@ -21,7 +22,25 @@ KINDS = {
     "parquet": "labels.parquet",
     PREDICTIONS: "label_studio_predictions.json",
     TASKS: "label_studio_tasks.json",
-}
+} | TRAINING
+
+
+def kinds_of(write: Sequence[str]) -> list[str]:
+    """Return each format once; ``training:jsonl`` is the same as ``training-jsonl``, and ``training:csv`` is training.
+
+    Parameters
+    ----------
+    write : sequence of str
+        Names of formats, as the caller gave them.
+
+    Returns
+    -------
+    list of str
+        The formats.
+    """
+    same = {"training-csv": "training"}
+    plain = [kind.replace("training:", "training-") for kind in write]
+    return list(dict.fromkeys(same.get(kind, kind) for kind in plain))
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

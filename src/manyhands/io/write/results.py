@@ -11,8 +11,9 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, LimitError, MissingExtraError, ParameterError
+from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
+from manyhands.io.write.frame_libraries import convert_frame
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 from manyhands.scorecards import Scorecards, WorkerCard, score_workers
@@ -20,19 +21,19 @@ from manyhands.scorecards import Scorecards, WorkerCard, score_workers
 _DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
 
-def label_frame(model: Aggregator, library: str = "polars") -> Any:
+def label_frame(model: Aggregator, library: str | None = None) -> Any:
     """Return one row per item: label, confidence, n_labels, flags, and the posterior.
 
     Parameters
     ----------
     model : Aggregator
         A fitted aggregator.
-    library : {"polars", "pandas"}, default="polars"
-        Kind of data frame.
+    library : {"pandas", "polars", "pyarrow"} or None, default=None
+        Kind of data frame; None for that of the frame which the labels were read from, and polars for other labels.
 
     Returns
     -------
-    polars.DataFrame or pandas.DataFrame
+    polars.DataFrame, pandas.DataFrame or pyarrow.Table
         ``item``, ``label``, ``confidence`` (the posterior of the label), ``n_labels``, ``flags`` and a column
         ``p_<class>`` for each class; with pandas the items are the index. Items without labels have neither label nor
         confidence. Flags, separated by ";": ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none
@@ -52,22 +53,22 @@ def label_frame(model: Aggregator, library: str = "polars") -> Any:
         "n_labels": model.annotations_.n_labels,
         "flags": item_flags(model),
     }
-    return _in_library(pl.DataFrame(columns | _probabilities(model)), "item", library)
+    return _as_frame(model, pl.DataFrame(columns | _probabilities(model)), "item", library)
 
 
-def worker_frame(model: Aggregator, library: str = "polars") -> Any:
+def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     """Return one row per worker: the scorecard and, if the model has confusion matrices, the recall of each class.
 
     Parameters
     ----------
     model : Aggregator
         A fitted aggregator.
-    library : {"polars", "pandas"}, default="polars"
-        Kind of data frame.
+    library : {"pandas", "polars", "pyarrow"} or None, default=None
+        Kind of data frame; None for that of the frame which the labels were read from, and polars for other labels.
 
     Returns
     -------
-    polars.DataFrame or pandas.DataFrame
+    polars.DataFrame, pandas.DataFrame or pyarrow.Table
         ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. Where there are too many
         classes for scorecards to fit into memory, only ``n_labels`` and ``accuracy``.
 
@@ -88,7 +89,7 @@ def worker_frame(model: Aggregator, library: str = "polars") -> Any:
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _in_library(pl.DataFrame(columns), "worker", library)
+    return _as_frame(model, pl.DataFrame(columns), "worker", library)
 
 
 def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def worker_cards(model: Aggregator) -> Scorecards:
     )
 
 
-def training_frame(model: Aggregator, *, soft: bool = False, library: str = "polars") -> Any:
+def training_frame(model: Aggregator, *, soft: bool = False, library: str | None = None) -> Any:
     """Return the labelled items with weights, for any classifier that takes ``sample_weight``.
 
     Parameters
@@ -146,12 +147,12 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str = "pol
     soft : bool, default=False
         An item has one row per class, weighted by its posterior, which trains on the whole distribution; classes of
         probability 0 are left out. Otherwise an item has one row, weighted by its confidence.
-    library : {"polars", "pandas"}, default="polars"
-        Kind of data frame.
+    library : {"pandas", "polars", "pyarrow"} or None, default=None
+        Kind of data frame; None for that of the frame which the labels were read from, and polars for other labels.
 
     Returns
     -------
-    polars.DataFrame or pandas.DataFrame
+    polars.DataFrame, pandas.DataFrame or pyarrow.Table
         ``item``, ``label`` and ``weight``.
 
     Examples
@@ -168,14 +169,14 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str = "pol
     if not soft:
         labels = [model.labels_[row] for row in labelled]
         table = pl.DataFrame({"item": _values(items), "label": _values(labels), "weight": posterior.max(axis=1)})
-        return _in_library(table, "item", library)
+        return _as_frame(model, table, "item", library)
     row, code = np.nonzero(posterior)
     weighted = {
         "item": _values([items[at] for at in row]),
         "label": _values([model.classes_[k] for k in code]),
         "weight": posterior[row, code],
     }
-    return _in_library(pl.DataFrame(weighted), "item", library)
+    return _as_frame(model, pl.DataFrame(weighted), "item", library)
 
 
 def summary(model: Aggregator, method: str) -> dict[str, Any]:
@@ -319,14 +320,6 @@ def _probabilities(model: Aggregator) -> dict[str, Any]:
     return {f"p_{name}": model.posterior_[:, k] for k, name in enumerate(class_names(model.classes_))}
 
 
-def _in_library(table: pl.DataFrame, key: str, library: str) -> Any:
-    """Return a table as a data frame of polars or pandas."""
-    if library == "polars":
-        return table
-    if library != "pandas":
-        raise ParameterError(f"library is {library!r}; allowed are polars and pandas.")
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError("pandas is not installed: pip install pandas, or use library='polars'.") from None
-    return pandas.DataFrame(table.to_dict(as_series=False)).set_index(key)
+def _as_frame(model: Aggregator, table: pl.DataFrame, index: str, library: str | None) -> Any:
+    """Return a table in the library that was asked for, or in that of the frame which the labels came from."""
+    return convert_frame(table, library or model.annotations_.frame_library, index)

@@ -32,7 +32,7 @@ def transform(self: CrowdClassifier, X: Any) -> Array:
 
 
 def fit_transform(
-    self: CrowdClassifier, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None = None
+    self: CrowdClassifier, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None
 ) -> Array:
     """Learn an embedding, and return that of each training row.
 
@@ -42,7 +42,7 @@ def fit_transform(
         The classifier.
     X : array-like of shape (n_items, ...)
         Features; row i belongs to item i of the annotations.
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     gold : mapping of item id to class, default=None
         Known classes of some items.

@@ -1,0 +1,336 @@
+"""Ordinal Dawid-Skene: ordered classes, and workers with a bias and a spread; estimated by EM.
+
+    log p(label = l | truth = t, worker = w)  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
+    p(t | labels of i)  ~  (prior[t] prod_w p(label_iw | t, w)) ^ exponent
+
+x are the positions of the grades from -1 to 1. Dawid-Skene with an ordinal model of the confusion matrices (see
+`noise.ordinal`): four numbers for each worker instead of n_classes^2. The exponent is chosen by the held-out
+log-likelihood (`tempering`).
+
+References
+----------
+A. P. Dawid and A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
+Applied Statistics 28.
+A. Agresti (1988), A model for agreement between ratings on an ordinal scale, Biometrics 44.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import elementary
+from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.aggregation.tempering import choose_exponent
+from manyhands.annotations import Annotations
+from manyhands.class_order import grade_values, order_codes
+from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
+from manyhands.em.e_step import posterior_given
+from manyhands.em.grades import expected_grades, median_grades
+from manyhands.em.kernels import Array
+from manyhands.em.priors import EstimatedPrior
+from manyhands.em.table_sizes import check_tables
+from manyhands.noise.ordinal import OrdinalNoise, OrdinalParams
+from manyhands.validation import Constraint, NoneOr, Number, OneOf, ValueList
+
+PRIOR_ITEMS = 1.0  # pseudo-count of every class
+
+
+class OrdinalDawidSkene(Aggregator):
+    """Dawid-Skene for ordered classes: every worker has a bias and a spread on the scale.
+
+        log p(label = l | truth = t, w)  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
+        p(t | labels of i)  ~  (prior[t] prod_w p(label_iw | t, w)) ^ exponent
+
+    x are the positions of the grades from -1 to 1, and `base` is the confusion matrix of the crowd. A worker has four
+    tilts: how strongly their labels follow the truth, their bias toward high grades, how much they avoid the ends of
+    the scale, and how often they are exactly right. They are shrunk to 0, the crowd. Estimated by EM; the posterior is
+    tempered by held-out labels, because workers err on the same items.
+
+    Use it for ratings, stars, grades of relevance or severity and answers from "strongly disagree" to "strongly agree",
+    where an error of one grade is better than an error of three; `median_` has the smallest expected absolute error.
+    For classes without an order use `PooledDawidSkene`.
+
+    Parameters
+    ----------
+    order : sequence or None, default=None
+        The classes from low to high. None takes the order of their numbers ("2" before "10", "grade 2" before
+        "grade 10"), or of a known scale of words ("disagree" before "agree"); other classes need an order, unless there
+        are two.
+    prior_sd : float, default=2.0
+        Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
+    smoothing : float, default=30.0
+        Pseudo-labels of each grade, near the true grade, for the confusion matrix of the crowd.
+    calibrate : bool, default=True
+        Temper the posterior by held-out labels.
+    n_folds : int, default=5
+        Number of folds into which the labels are split for that.
+    max_iter : int, default=1000
+        Maximum number of EM iterations (passes over the data).
+    tol : float, default=1e-5
+        Stop when the estimated distance to the optimum is below `tol` times the objective.
+
+    Attributes
+    ----------
+    expected_ : ndarray of shape (n_items,)
+        Expected value of the grade under the posterior: of the numbers that the classes are, otherwise of their ranks
+        from 1. NaN for an item without labels.
+    median_ : ndarray of shape (n_items,)
+        Median class under the posterior, in the caller's own values; None for an item without labels.
+    order_ : ndarray of shape (n_classes,)
+        The classes from low to high.
+    grade_values_ : ndarray of shape (n_classes,)
+        The number of each class of `order_`.
+    bias_ : ndarray of shape (n_workers,)
+        Expected label minus truth of each worker, in steps of the scale; above 0 they grade too high.
+    spread_ : ndarray of shape (n_workers,)
+        Standard deviation of label minus truth of each worker, in steps of the scale.
+    confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class frequencies.
+    tempering_exponent_ : float
+        Exponent of the posterior: 1 where labels are independent given the truth, less where errors are correlated.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of `posterior_`.
+    item_ids_ : ndarray of shape (n_items,)
+        The items, in the order of the rows of `posterior_`.
+    worker_ids_ : ndarray of shape (n_workers,)
+        The workers.
+    posterior_ : ndarray of shape (n_items, n_classes)
+        p(truth | labels) of each item; rows sum to 1.
+    labels_ : ndarray of shape (n_items,)
+        Inferred class of each item (the mode), in the caller's own values; None for an item without labels.
+    worker_accuracy_ : ndarray of shape (n_workers,)
+        Expected share of right labels under `posterior_`, with one pseudo-count of accuracy 0.7.
+    tied_ : ndarray of shape (n_items,) of bool
+        Items on which several classes have the largest probability.
+    unlabelled_ : ndarray of shape (n_items,) of bool
+        Items without a label and without gold.
+    n_iter_ : int
+        Number of passes over the data.
+    converged_ : bool
+        Whether the method converged within `max_iter`.
+    history_ : list of float
+        Objective after each iteration; empty for methods without one.
+    notes_ : dict of str to str
+        Limitations of the result, by code, such as "no_redundancy"; each was also issued as a CrowdWarning.
+    annotations_ : Annotations
+        The annotations that were passed to `fit`.
+
+    References
+    ----------
+    A. P. Dawid and A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
+    Applied Statistics 28.
+    A. Agresti (1988), A model for agreement between ratings on an ordinal scale, Biometrics 44.
+    D. Zhou, Q. Liu, J. Platt and C. Meek (2014), Aggregating ordinal labels from crowds by minimax conditional entropy,
+    ICML.
+
+    Examples
+    --------
+    >>> from manyhands import Annotations, OrdinalDawidSkene
+    >>> votes = Annotations.from_matrix([[1, 1, 2], [2, 2, 3], [3, 3, 3], [1, 1, 1], [2, 2, 3], [3, 3, 3]])
+    >>> model = OrdinalDawidSkene().fit(votes)
+    >>> model.labels_.tolist(), model.median_.tolist()
+    ([1, 2, 3, 1, 2, 3], [1, 2, 3, 1, 2, 3])
+    >>> bool(model.bias_[2] > model.bias_[0])  # the third worker grades too high
+    True
+    """
+
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "expected_", "median_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "order": NoneOr(ValueList()),
+        "prior_sd": Number(above=0),
+        "smoothing": Number(above=0),
+        "calibrate": OneOf((True, False)),
+        "n_folds": Number(whole=True, least=2),
+        "max_iter": Number(whole=True, least=1),
+        "tol": Number(least=0),
+    }
+
+    expected_: Array
+    median_: npt.NDArray[Any]
+    bias_: Array
+    spread_: Array
+    class_prior_: Array
+
+    def __init__(
+        self,
+        order: Sequence[Any] | None = None,
+        prior_sd: float = 2.0,
+        smoothing: float = 30.0,
+        calibrate: bool = True,
+        n_folds: int = 5,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+    ) -> None:
+        self.order = order
+        self.prior_sd = prior_sd
+        self.smoothing = smoothing
+        self.calibrate = calibrate
+        self.n_folds = n_folds
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        check_tables(annotations)
+        order = self._order(annotations)
+        rank = np.argsort(order).astype(float)
+        fitter = partial(fit_ordinal, rank=rank, prior_sd=self.prior_sd, smoothing=self.smoothing)
+        fit = fitter(annotations, gold, self.max_iter, self.tol)
+        exponent: float | None = 1.0
+        if self.calibrate and not fit.em.no_redundancy:
+            exponent = choose_exponent(annotations, gold, fitter, self.n_folds).exponent
+        results = _tempered(fit, 1.0 if exponent is None else exponent)
+        table, log_prior = results["_log_confusion"], results["_log_prior"]
+        posterior, final = posterior_given(annotations, table[:-1], log_prior, gold)
+        unlabelled = _without_evidence(annotations, gold)
+        posterior[unlabelled] = results["class_prior_"]
+        results |= _grades(annotations.classes, posterior, order, unlabelled)
+        results["bias_"], results["spread_"] = bias_and_spread(fit.confusion, results["class_prior_"], rank)
+        em = fit.em
+        return Inference(posterior, final.counts, em.n_iter, em.converged, em.history, results)
+
+    def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
+        """An E step; an item without labels has the class prior, which is not tempered."""
+        posterior = super()._posterior(annotations, gold)
+        posterior[_without_evidence(annotations, gold)] = self.class_prior_
+        return posterior
+
+    def _order(self, annotations: Annotations) -> npt.NDArray[np.int64]:
+        """Codes of the classes from low to high; two classes need no order, because it does not change the result."""
+        classes = annotations.classes.tolist()
+        if self.order is None and len(classes) <= 2:
+            return np.arange(len(classes))
+        return order_codes(classes, self.order)
+
+
+@dataclass(frozen=True)
+class OrdinalFit:
+    """A fitted crowd.
+
+    Attributes
+    ----------
+    em : ConfusionEMFit
+        Outcome of EM.
+    """
+
+    em: ConfusionEMFit[OrdinalParams]
+
+    @property
+    def confusion(self) -> Array:
+        """Confusion matrices, shape (n_workers, n_classes, n_classes)."""
+        confusion: Array = elementary.exp(self.em.log_confusion)
+        return confusion
+
+    @property
+    def log_prior(self) -> Array:
+        """Log class prior, shape (n_classes,)."""
+        return self.em.params.log_prior
+
+
+def fit_ordinal(
+    annotations: Annotations,
+    gold: Gold,
+    max_iter: int,
+    tol: float,
+    *,
+    rank: Array,
+    prior_sd: float,
+    smoothing: float,
+) -> OrdinalFit:
+    """EM with the ordinal noise model.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    max_iter : int
+        Maximum number of passes.
+    tol : float
+        Relative tolerance of the objective.
+    rank : ndarray of shape (n_classes,)
+        Rank of each class on the scale, from 0.
+    prior_sd : float
+        Standard deviation of the prior of the tilts.
+    smoothing : float
+        Pseudo-labels of each grade for the base.
+
+    Returns
+    -------
+    OrdinalFit
+    """
+    noise = OrdinalNoise(rank, prior_sd, smoothing)
+    prior = EstimatedPrior(PRIOR_ITEMS)
+    return OrdinalFit(fit_confusion_em(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol))
+
+
+def bias_and_spread(confusion: Array, class_prior: Array, rank: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of label minus truth of each worker, in steps of the scale.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+    class_prior : ndarray of shape (n_classes,)
+        Class frequencies.
+    rank : ndarray of shape (n_classes,)
+        Rank of each class on the scale.
+
+    Returns
+    -------
+    bias : ndarray of shape (n_workers,)
+    spread : ndarray of shape (n_workers,)
+
+    Examples
+    --------
+    >>> always_high = np.array([[[0.0, 1.0], [0.0, 1.0]]])
+    >>> [values.tolist() for values in bias_and_spread(always_high, np.array([0.5, 0.5]), np.array([0.0, 1.0]))]
+    [[0.5], [0.5]]
+    """
+    error = rank[None, :] - rank[:, None]  # (truth, label)
+    joint = class_prior[:, None] * confusion
+    bias = (joint * error).sum(axis=(1, 2))
+    variance = (joint * error**2).sum(axis=(1, 2)) - bias**2
+    return bias, np.sqrt(np.maximum(variance, 0.0))
+
+
+def _without_evidence(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
+    """Whether each item has neither a label nor gold, shape (n_items,)."""
+    unlabelled = annotations.n_labels == 0
+    return unlabelled if gold is None else unlabelled & (gold < 0)
+
+
+def _tempered(fit: OrdinalFit, exponent: float) -> dict[str, Any]:
+    """Confusion matrices and class prior, and their logarithms multiplied by the exponent, with an unseen worker."""
+    em = fit.em
+    unseen = em.used_log_confusion[:1] if em.no_redundancy else em.params.noise.base[None]
+    return {
+        "confusion_": fit.confusion,
+        "class_prior_": elementary.exp(fit.log_prior),
+        "tempering_exponent_": exponent,
+        "_log_confusion": exponent * np.concatenate([em.used_log_confusion, unseen]),
+        "_log_prior": exponent * fit.log_prior,
+    }
+
+
+def _grades(
+    classes: npt.NDArray[Any], posterior: Array, order: npt.NDArray[np.int64], unlabelled: npt.NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Expected value and median of each item, and the scale."""
+    ordered = classes[order]
+    values = grade_values(ordered.tolist())
+    expected = expected_grades(posterior[:, order], values)
+    expected[unlabelled] = np.nan
+    median = classes[median_grades(posterior, order)]
+    if unlabelled.any():
+        median = median.astype(object)
+        median[unlabelled] = None
+    return {"expected_": expected, "median_": median, "order_": ordered, "grade_values_": values}

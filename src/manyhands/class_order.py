@@ -1,0 +1,261 @@
+"""Ordered classes: the order of grades, from low to high, and the number that each grade stands for.
+
+The order is given, or it follows from the classes themselves:
+
+    numbers, as numbers or text      "2" precedes "10"
+    text with a number in one place  "grade 2" precedes "grade 10", "1 - bad" precedes "2 - fair"
+    words of a known scale           "strongly disagree" precedes "disagree"
+
+Alphabetical order is never used.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands.exceptions import AnnotationError, ParameterError
+
+Codes = npt.NDArray[np.int64]
+Array = npt.NDArray[np.float64]
+
+# Words of usual rating scales, from low to high; words of one entry mean the same.
+KNOWN_SCALES: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (
+        ("strongly disagree",),
+        ("disagree",),
+        ("somewhat disagree", "slightly disagree"),
+        ("neutral", "neither agree nor disagree", "undecided", "neither"),
+        ("somewhat agree", "slightly agree"),
+        ("agree",),
+        ("strongly agree",),
+    ),
+    (
+        ("very negative", "strongly negative"),
+        ("negative",),
+        ("slightly negative", "somewhat negative"),
+        ("neutral",),
+        ("slightly positive", "somewhat positive"),
+        ("positive",),
+        ("very positive", "strongly positive"),
+    ),
+    (
+        ("very dissatisfied",),
+        ("dissatisfied",),
+        ("neutral", "neither satisfied nor dissatisfied"),
+        ("satisfied",),
+        ("very satisfied",),
+    ),
+    (("very poor",), ("poor",), ("fair",), ("good",), ("very good",), ("excellent",), ("perfect",)),
+    (("very bad",), ("bad",), ("fair", "ok", "okay", "average"), ("good",), ("very good",), ("excellent",)),
+    (("never",), ("rarely", "seldom"), ("sometimes", "occasionally"), ("often",), ("very often",), ("always",)),
+    (("none",), ("very low",), ("low",), ("medium", "moderate"), ("high",), ("very high",)),
+    (("none", "not at all"), ("mild", "slightly"), ("moderate", "moderately"), ("severe", "very"), ("extremely",)),
+    (
+        ("not relevant", "irrelevant", "non-relevant", "nonrelevant"),
+        ("marginally relevant", "partially relevant", "somewhat relevant"),
+        ("relevant",),
+        ("highly relevant", "very relevant"),
+        ("perfectly relevant",),
+    ),
+    (("very unlikely",), ("unlikely",), ("neutral", "possible"), ("likely",), ("very likely",)),
+)
+
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_FEWEST, _MOST = 3, 11  # grades of a scale that is recognised
+_MOST_FROM_ZERO = 5  # grades of a scale that begins with 0; with more, numbers are often codes of classes
+
+
+def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> Codes:
+    """Codes of the classes from the lowest grade to the highest.
+
+    Parameters
+    ----------
+    classes : sequence of shape (n_classes,)
+        The classes, in any order.
+    order : sequence or None, default=None
+        The grades from low to high, in which every class occurs once; grades that are no class are ignored. None takes
+        the order from the classes, see the module.
+
+    Returns
+    -------
+    ndarray of int of shape (n_classes,)
+        Positions in `classes`.
+
+    Raises
+    ------
+    ParameterError
+        If the order lacks a class or names one twice.
+    AnnotationError
+        If no order is given and the classes have none of their own.
+
+    Examples
+    --------
+    >>> order_codes(["10", "2", "1"]).tolist()
+    [2, 1, 0]
+    >>> order_codes(["bad", "good", "ok"], order=["bad", "ok", "good"]).tolist()
+    [0, 2, 1]
+    """
+    names = list(classes)
+    if order is None:
+        keys = natural_keys(names)
+        if keys is None:
+            raise AnnotationError(
+                f"The classes {_listed(names)} have no known order; name them from low to high: --order in a command, "
+                f"order=[...] in Python."
+            )
+        return np.argsort(keys, kind="stable")
+    grades = _as_grades(names, order)
+    twice = [grade for at, grade in enumerate(grades) if grade in grades[:at]]
+    if twice:
+        raise ParameterError(f"The order of the classes names {_listed(twice[:1])} twice; name each class once.")
+    lacking = [name for name in names if name not in grades]
+    if lacking:
+        raise ParameterError(
+            f"The order of the classes lacks {_listed(lacking)}; name all {len(names)} classes, from low to high."
+        )
+    code_of = {name: code for code, name in enumerate(names)}
+    return np.array([code_of[grade] for grade in grades if grade in code_of], np.int64)
+
+
+def grade_values(ordered: Sequence[Any]) -> Array:
+    """The numbers that grades stand for: their own if all are different numbers, otherwise their ranks from 1.
+
+    Parameters
+    ----------
+    ordered : sequence of shape (n_classes,)
+        The classes from low to high.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Ascending.
+
+    Examples
+    --------
+    >>> grade_values(["0", "1", "10"]).tolist(), grade_values(["bad", "ok", "good"]).tolist()
+    ([0.0, 1.0, 10.0], [1.0, 2.0, 3.0])
+    """
+    keys = _numbers(list(ordered)) or _embedded_numbers(list(ordered))
+    if keys is not None and all(low < high for low, high in pairwise(keys)):
+        return np.array(keys, float)
+    return np.arange(1.0, len(ordered) + 1.0)
+
+
+def natural_keys(classes: Sequence[Any]) -> list[float] | None:
+    """Numbers by which the classes can be sorted, or None where they have no order of their own.
+
+    Parameters
+    ----------
+    classes : sequence of shape (n_classes,)
+        The classes.
+
+    Returns
+    -------
+    list of float or None
+        One number for each class.
+    """
+    names = list(classes)
+    return _numbers(names) or _embedded_numbers(names) or _scale_places(names)
+
+
+def looks_ordered(classes: Sequence[Any]) -> bool:
+    """Whether the classes look like the grades of a rating scale.
+
+    Parameters
+    ----------
+    classes : sequence of shape (n_classes,)
+        The classes.
+
+    Returns
+    -------
+    bool
+        True for 3 to 11 successive integers from 1 (or 0 to 2, 3, 4 or 10, or -1 to 1, -2 to 2, -3 to 3), with the
+        same text around them or none, and for words of a known scale.
+
+    Examples
+    --------
+    >>> looks_ordered(["1", "2", "3", "4", "5"]), looks_ordered(["cat", "dog", "owl"]), looks_ordered(range(10))
+    (True, False, False)
+    """
+    names = list(classes)
+    if not _FEWEST <= len(names) <= _MOST:
+        return False
+    keys = _numbers(names) or _embedded_numbers(names)
+    if keys is None:
+        return _scale_places(names) is not None
+    low, high = min(keys), max(keys)
+    if sorted(keys) != [low + step for step in range(len(keys))]:
+        return False
+    return low == 1 or low == -high or (low == 0 and (len(keys) <= _MOST_FROM_ZERO or high == 10))
+
+
+def _numbers(names: list[Any]) -> list[float] | None:
+    """Every class as a number; None where one is none, or where two are the same number."""
+    return _distinct([_as_number(name) for name in names])
+
+
+def _embedded_numbers(names: list[Any]) -> list[float] | None:
+    """The number in the text of each class: at its beginning, or elsewhere with the same text around it."""
+    if not all(isinstance(name, str) for name in names):
+        return None
+    found = [_NUMBER.match(name.strip()) for name in names]
+    if all(found):
+        return _distinct([float(match.group()) for match in found if match])
+    parts = [re.split(r"(\d+)", name) for name in names]  # before, number, after
+    if any(len(part) != 3 for part in parts) or len({(part[0], part[2]) for part in parts}) > 1:
+        return None
+    return _distinct([float(part[1]) for part in parts])
+
+
+def _scale_places(names: list[Any]) -> list[float] | None:
+    """The place of each class on a known scale; None if no scale has all of them."""
+    if not all(isinstance(name, str) for name in names):
+        return None
+    folded = [" ".join(normalize("NFKC", name).casefold().replace("_", " ").split()) for name in names]
+    for scale in KNOWN_SCALES:
+        place_of = {word: float(place) for place, words in enumerate(scale) for word in words}
+        places = _distinct([place_of.get(name) for name in folded])
+        if places is not None:
+            return places
+    return None
+
+
+def _as_grades(names: list[Any], order: Sequence[Any]) -> list[Any]:
+    """The given order with text replaced by the class of that text: --order 1,2,3 also names the integers 1, 2, 3."""
+    by_text: dict[str, Any] = {str(name): name for name in names}
+    return [
+        by_text.get(grade, grade) if isinstance(grade, str) and grade not in names else grade for grade in list(order)
+    ]
+
+
+def _as_number(value: Any) -> float | None:
+    """A finite number, or text that can be read as one; "1_0" is none, although Python reads it as ten."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | str):
+        return None
+    if isinstance(value, str) and "_" in value:
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _distinct(keys: Sequence[float | None]) -> list[float] | None:
+    known = [key for key in keys if key is not None]
+    return known if known and len(known) == len(keys) == len(set(known)) else None
+
+
+def _listed(names: list[Any]) -> str:
+    """A few names for a message."""
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -1,0 +1,41 @@
+"""Which column of a table may hold the labels, judged by its content: for error messages only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import polars as pl
+
+from manyhands.io.read.documents import Table
+
+_MOST_CLASSES = 30
+
+
+def guess_label(table: Table, item: int, taken: Collection[int]) -> str | None:
+    """Return the one column that may hold labels: few values, which differ between rows about one item.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    item : int
+        Column of the items.
+    taken : collection of int
+        Columns that hold something else.
+
+    Returns
+    -------
+    str or None
+        Name of the column; None if there is none, or more than one.
+    """
+    free = [at for at in range(len(table.header)) if at not in taken and table.header[at].strip()]
+    if not free or not len(table):
+        return None
+    columns = [table.column(at).rename(str(at)) for at in free]
+    rows = pl.DataFrame([table.column(item).rename("item"), *columns])
+    within = rows.group_by("item").agg(pl.exclude("item").n_unique()).select(pl.exclude("item").max()).row(0)
+    n_values = rows.select(pl.exclude("item").n_unique()).row(0)
+    fits = [
+        at for at, most, n in zip(free, within, n_values) if most > 1 and 1 < n <= min(_MOST_CLASSES, len(rows) / 2)
+    ]
+    return table.header[fits[0]] if len(fits) == 1 else None

@@ -1,0 +1,137 @@
+"""Candidates: the methods among which answers decide, fitted to the same annotations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyhands import registry
+from manyhands.aggregation.base import Aggregator
+from manyhands.annotations import Annotations
+from manyhands.exceptions import CrowdWarning, ParameterError
+from manyhands.progress import report
+
+DEFAULT = registry.DEFAULT
+VOTE = "majority-vote"
+_TWO_CLASSES = ("kos",)  # methods that are defined for two classes only
+
+
+def candidate_names(annotations: Annotations, methods: Sequence[str] | None = None) -> list[str]:
+    """Return the names of the candidates, the default first.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    methods : sequence of str or None, default=None
+        Registry names of aggregators; None takes all that are defined for this number of classes.
+
+    Returns
+    -------
+    list of str
+        The default, the majority vote, then the others in alphabetical order.
+
+    Raises
+    ------
+    ParameterError
+        If a name is not that of an aggregator.
+    """
+    known = registry.names("aggregator")
+    wrong = [name for name in methods or () if name not in known]
+    if wrong:
+        raise ParameterError(f"{wrong[0]!r} is no aggregator. There are: {', '.join(known)}.")
+    usable = [name for name in known if name not in _TWO_CLASSES or annotations.n_classes == 2]
+    chosen = usable if methods is None else list(methods)
+    return list(dict.fromkeys([DEFAULT, VOTE, *sorted(chosen)]))
+
+
+def fit_candidates(
+    annotations: Annotations, methods: Sequence[str] | None = None, random_state: int = 0
+) -> dict[str, Aggregator]:
+    """Fit every candidate to the annotations, without gold.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    methods : sequence of str or None, default=None
+        Registry names of aggregators; None takes all.
+    random_state : int, default=0
+        Seed of the methods that use random numbers.
+
+    Returns
+    -------
+    dict of str to Aggregator
+        The fitted methods, the default first.
+    """
+    names = candidate_names(annotations, methods)
+    fitted: dict[str, Aggregator] = {}
+    for done, name in enumerate(names):
+        report(done, len(names), "Fitting the candidates")
+        fitted[name] = fit_one(name, annotations, None, random_state)
+    report(len(names), len(names), "Fitting the candidates")
+    return fitted
+
+
+def fit_one(name: str, annotations: Annotations, gold: Mapping[Any, Any] | None, random_state: int) -> Aggregator:
+    """Fit one method without its notes, which are about the labels and the same for every candidate.
+
+    Parameters
+    ----------
+    name : str
+        Registry name.
+    annotations : Annotations
+        The crowd's labels.
+    gold : mapping of item to class or None
+        Known classes.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    Aggregator
+        The fitted method.
+    """
+    model: Aggregator = registry.create_seeded(name, random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        return model.fit(annotations, gold=gold or None)
+
+
+def label_codes(model: Aggregator) -> npt.NDArray[np.int64]:
+    """Return the class code of each item's label.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted method.
+
+    Returns
+    -------
+    ndarray of shape (n_items,) of int64
+        Codes, -1 for an item without labels.
+    """
+    code = {label: k for k, label in enumerate(model.classes_.tolist())}
+    return np.array([code.get(label, -1) for label in model.labels_.tolist()], np.int64)
+
+
+def vote_counts(annotations: Annotations) -> npt.NDArray[np.int64]:
+    """Return the number of votes of each item for each class.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes) of int64
+        The counts.
+    """
+    pair = annotations.item.astype(np.int64) * annotations.n_classes + annotations.label
+    size = annotations.n_items * annotations.n_classes
+    return np.bincount(pair, minlength=size).reshape(annotations.n_items, annotations.n_classes)

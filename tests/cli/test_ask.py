@@ -1,0 +1,184 @@
+"""`manyhands ask` and `manyhands aggregate --answers`: files, the terminal questionnaire, bad input."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manyhands.cli.app import run
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """A folder with ratings.csv: 150 items of three classes, a third of the workers inverted."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = np.arange(150) % 3
+    names = ["cat", "dog", "owl"]
+    rows = []
+    for i in range(150):
+        for w in rng.choice(12, 5, replace=False):
+            right = rng.random() < (0.75 if w < 9 else 0.2)
+            label = truth[i] if right else (truth[i] + rng.integers(1, 3)) % 3
+            rows.append(f"i{i},w{w},{names[label]},animal {i}")
+    (tmp_path / "ratings.csv").write_text("item,worker,label,text\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(path, answer):
+    rows = rows_of(path)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"answer": answer(row)} for row in rows)
+
+
+def truth_of(row):
+    return ["cat", "dog", "owl"][int(row["item"][1:]) % 3]
+
+
+def test_questions_are_filled_in_and_used(job, capsys):
+    assert run(["ask", "ratings.csv", "-n", "10", "-o", "questions.csv"]) == 0
+    err = capsys.readouterr().err
+    assert "Written: questions.csv, 10 questions" in err and "--answers questions.csv" in err
+    rows = rows_of("questions.csv")
+    assert len({row["item"] for row in rows}) == 10
+    assert all(row["text"] == f"animal {row['item'][1:]}" for row in rows)
+    assert {row["answer"] for row in rows} == {""} and {row["sampled"] for row in rows} == {"contested"}
+    fill("questions.csv", truth_of)
+    assert run(["aggregate", "ratings.csv", "--answers", "questions.csv", "-o", "out"]) == 0
+    assert "10 answers (contested items)" in capsys.readouterr().err
+    labels = {row["item"]: row for row in rows_of("out/labels.csv")}
+    assert all(labels[row["item"]]["label"] == truth_of(row) for row in rows)
+    assert all("gold" in labels[row["item"]]["flags"] for row in rows)
+    trust = json.loads((job / "out" / "summary.json").read_text())["trust"]
+    assert trust["n_answers"] == 10 and trust["sampled"] == {"contested": 10}
+    assert trust["selection"]["method"] == json.loads((job / "out" / "summary.json").read_text())["method"]
+
+
+def test_a_named_method_is_followed(job, capsys):
+    run(["ask", "ratings.csv", "-n", "4", "-o", "questions.csv", "-q"])
+    fill("questions.csv", truth_of)
+    assert run(["aggregate", "ratings.csv", "-m", "wawa", "--answers", "questions.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["method"] == "wawa" and found["trust"]["selection"] is None and found["n_gold_used"] == 4
+
+
+def test_without_o_the_questions_go_to_stdout(job, capsys):
+    assert run(["ask", "ratings.csv", "-n", "3", "--purpose", "confidence", "-q"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 3 and {row["sampled"] for row in rows} == {"random"}
+
+
+def test_answers_are_not_overwritten(job, capsys):
+    assert run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv", "-q"]) == 0
+    fill("questions.csv", truth_of)
+    before = (job / "questions.csv").read_bytes()
+    assert run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv"]) == 2
+    assert (job / "questions.csv").read_bytes() == before
+
+
+def answer_in_terminal(monkeypatch, text, *options):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    return run(["ask", "ratings.csv", "-o", "questions.csv", "--interactive", *options])
+
+
+def test_the_questionnaire_saves_undoes_skips_and_resumes(job, monkeypatch, capsys):
+    assert answer_in_terminal(monkeypatch, "1\nDog\nu\nowl\nnonsense\ns\n", "-n", "4") == 0
+    err = capsys.readouterr().err
+    assert "2 answers saved in questions.csv, 2 open." in err and "resumes" in err
+    assert "'nonsense' is neither a number, nor a class, nor a command" in err
+    assert "text: animal" in err
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["cat", "owl", "", ""]
+    assert answer_in_terminal(monkeypatch, "?\n3\n") == 0
+    assert "4 answers saved in questions.csv, 0 open." in capsys.readouterr().err
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["cat", "owl", "?", "owl"]
+    assert run(["aggregate", "ratings.csv", "--answers", "questions.csv", "-q", "-o", "out"]) == 0
+
+
+def test_undo_without_an_answer_and_quit(job, monkeypatch, capsys):
+    assert answer_in_terminal(monkeypatch, "u\n1\nu\nq\n", "-n", "2") == 0
+    assert "nothing to undo" in capsys.readouterr().err
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["", ""]
+
+
+def test_a_killed_questionnaire_resumes(job):
+    """Every answer is on disk before the next question."""
+    command = [sys.executable, "-m", "manyhands", "ask", "ratings.csv", "-n", "3", "-o", "questions.csv"]
+    child = subprocess.Popen([*command, "--interactive"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child.stdin.write("1\n2\n")
+    child.stdin.flush()
+    seen = ""
+    while "2 of 3 answered" not in seen:
+        seen += child.stderr.read(1)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdin.close()
+    child.stderr.close()
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["cat", "dog", ""]
+    done = subprocess.run([*command, "--interactive"], input="3\n", capture_output=True, text=True, check=True)
+    assert "3 answers saved" in done.stderr
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["cat", "dog", "owl"]
+
+
+def test_classes_that_look_like_numbers_or_commands(tmp_path, monkeypatch, capsys):
+    """A class is typed by its name where it could be a number or a command."""
+    monkeypatch.chdir(tmp_path)
+    votes = "item,worker,label\n" + "".join(
+        f"i{i},w{w},{'q' if (i + w) % 3 else '2'}\n" for i in range(12) for w in range(3 + i % 2)
+    )
+    (tmp_path / "ratings.csv").write_text(votes)
+    options = ("-n", "3", "--purpose", "confidence")
+    assert answer_in_terminal(monkeypatch, "2\nq\n1\n:q\n", *options) == 0
+    assert "'1' is neither" in capsys.readouterr().err
+    assert [row["answer"] for row in rows_of("questions.csv")] == ["2", "q", ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["ask", "ratings.csv", "--interactive"], 2, "name the file with -o"),
+        (["ask", "-", "--interactive", "-o", "q.csv"], 2, "give the export as a file"),
+        (["ask", "ratings.csv", "-o", "q.json"], 2, "does not end in .csv"),
+        (["ask", "ratings.csv", "--purpose", "fun"], 2, "--purpose is 'fun'"),
+        (["ask", "ratings.csv", "-n", "0"], 2, "at least one question"),
+        (["aggregate", "ratings.csv", "--answers", "no.csv"], 3, "no.csv does not exist"),
+        (["aggregate", "ratings.csv", "--answers", "x.csv", "--all-questions", "-o", "out"], 2, "about one question"),
+    ],
+)
+def test_bad_options_are_one_sentence(job, capsys, arguments, code, sentence):
+    assert run(arguments) == code
+    assert sentence in capsys.readouterr().err
+
+
+def test_answers_of_another_export_stay_usable_as_gold(job, capsys):
+    """The fingerprint differs after one more label: the sentence says what to do, and doing it works."""
+    run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv", "-q"])
+    fill("questions.csv", truth_of)
+    with open("ratings.csv", "a") as file:
+        file.write("i0,w99,cat,animal 0\n")
+    assert run(["aggregate", "ratings.csv", "--answers", "questions.csv"]) == 3
+    assert "drawn from another export" in capsys.readouterr().err
+    assert run(["aggregate", "ratings.csv", "--gold", "questions.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_gold_used"] == 3
+
+
+def test_gold_and_answers_must_agree(job, capsys):
+    run(["ask", "ratings.csv", "-n", "2", "-o", "questions.csv", "-q"])
+    fill("questions.csv", truth_of)
+    row = rows_of("questions.csv")[0]
+    other = next(name for name in ("cat", "dog") if name != row["answer"])
+    (job / "gold.csv").write_text(f"item,label\n{row['item']},{other}\n")
+    assert run(["aggregate", "ratings.csv", "--answers", "questions.csv", "--gold", "gold.csv"]) == 3
+    assert "Correct one of them" in capsys.readouterr().err
