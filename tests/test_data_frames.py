@@ -174,7 +174,7 @@ def test_frames_of_every_library(monkeypatch):
     assert make_frame(columns).rows() == [("a", 1), ("b", 2)]
     assert make_frame(columns, "pandas", "name").loc["b", "n"] == 2
     assert list(make_frame(columns, "pandas").columns) == ["name", "n"]
-    with pytest.raises(ParameterError, match="allowed are pandas, polars, pyarrow"):
+    with pytest.raises(ParameterError, match="There are: pandas, polars, pyarrow"):
         make_frame(columns, "excel")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(pl.DataFrame, "to_arrow", lambda table: __import__("pyarrow"))

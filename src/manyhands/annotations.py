@@ -19,6 +19,7 @@ from manyhands.encoding import Values, as_column, as_ids, encode, refuse_repeats
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.grouping import Groups as Groups
 from manyhands.grouping import positions_of
+from manyhands.id_matching import find_rows
 from manyhands.item_order import Order, inverse
 from manyhands.label_matrix import encode_matrix
 from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
@@ -272,6 +273,39 @@ class Annotations(CrowdTriples):
                 "Annotations to keep must be one-dimensional: positions, or a mask with an entry each."
             )
         return self._with(*codes)
+
+    def for_rows(self, ids: Values) -> Annotations:
+        """Put the items into the order of the rows of a table; rows without labels become items without labels.
+
+        Use it before `GridSearchCV`, `cross_val_score` or a pipeline, which split X and y by place:
+        ``search.fit(frame, annotations.for_rows(frame.index))``.
+
+        Parameters
+        ----------
+        ids : sequence of shape (n_rows,)
+            Item of each row. Numbers and text that read the same match, if nothing matches as it is.
+
+        Returns
+        -------
+        Annotations
+            With the ids as `item_ids`; all workers and classes stay.
+
+        Raises
+        ------
+        AlignmentError
+            Where an id occurs twice, or an item has no row.
+
+        Examples
+        --------
+        >>> votes = Annotations.from_triples(["b", "a"], ["ann", "ann"], ["yes", "no"])
+        >>> votes.for_rows(["a", "b", "c"]).item_ids.tolist()
+        ['a', 'b', 'c']
+        """
+        refuse_repeats(self.item_ids.tolist(), "item")
+        rows, item_ids = find_rows(ids, self.item_ids)
+        codes = rows.astype(np.int32)[self.item], self.worker, self.label
+        made = Annotations._from_codes(codes, (np.array(item_ids), self.worker_ids, self.classes))
+        return made.from_library(self.frame_library)
 
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """Append annotations, given as codes; returns a new object.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from manyhands.grouping import Groups, starts, starts_of_sorted, unlabelled_pairs
 from manyhands.immutable import ImmutableArrays, frozen
 from manyhands.item_order import Order, sorting_order
+from manyhands.model_html import annotations_html
 from manyhands.sorting import Codes
 
 
@@ -76,6 +77,10 @@ class CrowdTriples(ImmutableArrays):
             f"Annotations({self.n_annotations} labels on {self.n_items} items "
             f"by {self.n_workers} workers, {self.n_classes} classes)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the size, the classes and the first labels."""
+        return annotations_html(self)
 
     @cached_property
     def start(self) -> npt.NDArray[np.int64]:

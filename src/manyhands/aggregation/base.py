@@ -24,6 +24,7 @@ from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
+from manyhands.progress_display import showing
 from manyhands.result_rows import restore_rows
 from manyhands.validation import check_annotations
 
@@ -79,7 +80,7 @@ class Aggregator(BaseEstimator, ABC):
     _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
-    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1) -> Self:
         """Infer the truth of every item.
 
         The method runs on the items in the order of their sorted ids, so that the results of an item do not depend on
@@ -92,6 +93,8 @@ class Aggregator(BaseEstimator, ABC):
         gold : mapping, default=None
             Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
             to estimate the workers.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
@@ -108,13 +111,16 @@ class Aggregator(BaseEstimator, ABC):
         annotations = check_annotations(annotations)
         in_order = annotations._with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
-        found = self._infer(in_order, codes)
+        with showing(verbose):
+            found = self._infer(in_order, codes)
         self._store(in_order, dict(gold or {}), codes, found)
         restore_rows(self, annotations)
         self._training = annotations
         return self
 
-    def fit_predict(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
+    def fit_predict(
+        self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> npt.NDArray[Any]:
         """Fit, then return the inferred class of every item.
 
         Parameters
@@ -123,13 +129,15 @@ class Aggregator(BaseEstimator, ABC):
             The crowd's labels.
         gold : mapping, default=None
             Known truth of some items, {item: class}.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         ndarray of shape (n_items,)
             `labels_`.
         """
-        return self.fit(annotations, gold).labels_
+        return self.fit(annotations, gold, verbose=verbose).labels_
 
     def predict_proba(self, annotations: Annotations | Any) -> Array:
         """Posterior of items given their labels and the worker parameters estimated by `fit`.

@@ -8,6 +8,7 @@ biases            over-used classes, and the most frequent confusions
 copying           workers whose agreement exceeds what the truth explains
 reasons           one sentence for each flag
 cards             the report of one worker and of all workers, for tables and JSON
+card_tables       the same as columns, and as HTML for notebooks
 scoring           `score_workers`: from labels and a posterior to all reports
 """
 

@@ -136,6 +136,7 @@ def _make_cards(
         flags=tuple(tuple(reasons) for reasons in flagged),
         reasons=tuple(tuple(reasons.values()) for reasons in flagged),
         partners=tuple(partners),
+        frame_library=annotations.frame_library,
     )
 
 

@@ -183,9 +183,7 @@ def check_classifiers(methods: Sequence[str]) -> None:
                 f"{name} learns a representation and predicts no labels: use it in Python, in a Pipeline before a "
                 f"classifier."
             )
-        raise ParameterError(
-            f"There is no classifier called {name!r}. There are: {', '.join(registry.names('classifier'))}."
-        )
+        registry.check_name(name, "classifier")
 
 
 def fit_classifier(

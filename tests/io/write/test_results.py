@@ -123,7 +123,7 @@ def test_frames_are_keyed_for_who_wants_pandas(monkeypatch):
     assert label_frame(model, library="pandas").loc["007", "label"] == "None"
     assert worker_frame(model, library="pandas").index.tolist() == ["ann", "bob", "cy"]
     assert training_frame(model, library="pandas").index.name == "item"
-    with pytest.raises(ParameterError, match="library is 'excel'"):
+    with pytest.raises(ParameterError, match="no library called 'excel'"):
         label_frame(model, library="excel")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pip install pandas"):

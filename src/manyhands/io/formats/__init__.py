@@ -18,6 +18,7 @@ from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats import wide
 from manyhands.io.read.documents import READABLE, Document, Folder, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.spelling import suggest
 
 _MODULES = (
     "label_studio",
@@ -108,7 +109,7 @@ def _read(document: Document, options: ColumnOptions, format_name: str | None) -
     """Read a document with the module of its format."""
     if format_name is not None:
         if format_name not in NAMES:
-            raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
+            raise ParameterError(f"There is no format called {format_name!r}.{suggest(format_name, sorted(NAMES))}")
         return _module(NAMES[format_name]).read(document, format_name, options)
     if options.item and options.worker and options.label:  # all three columns are named: a long table
         return _module("long").read(document, "long", options)

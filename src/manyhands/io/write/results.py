@@ -13,10 +13,11 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
-from manyhands.io.write.frame_libraries import convert_frame
+from manyhands.io.write.frame_libraries import as_table, convert_frame
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
-from manyhands.scorecards import Scorecards, WorkerCard, score_workers
+from manyhands.scorecards import Scorecards, score_workers
+from manyhands.scorecards.card_tables import card_columns
 
 _DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
@@ -82,7 +83,7 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     names = class_names(model.classes_)
     columns: dict[str, Any] = {"worker": _values(model.worker_ids_.tolist())}
     try:
-        columns |= _scorecard(worker_cards(model), names)
+        columns |= as_table(card_columns(worker_cards(model))).drop("worker").to_dict()
     except LimitError:
         volume = np.bincount(model.annotations_.worker, minlength=len(model.worker_ids_))
         columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}
@@ -90,23 +91,6 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
     return _as_frame(model, pl.DataFrame(columns), "worker", library)
-
-
-def _scorecard(cards: Scorecards, names: list[str]) -> dict[str, Any]:
-    """Return the columns of the scorecards, with classes by name and lists as text."""
-    return {
-        "n_labels": cards.n_labels,
-        "n_checked": cards.n_checked,
-        "accuracy": cards.accuracy,
-        "accuracy_low": cards.accuracy_low,
-        "accuracy_high": cards.accuracy_high,
-        "agreement": pl.Series(cards.agreement).fill_nan(None),
-        "bias_class": pl.Series([None if k < 0 else names[k] for k in cards.bias_class], dtype=pl.String),
-        "bias": pl.Series([b if k >= 0 else None for k, b in zip(cards.bias_class, cards.bias)], dtype=pl.Float64),
-        "confusions": pl.Series([_confusions(card) for card in cards], dtype=pl.String),
-        "flags": pl.Series([";".join(flags) or None for flags in cards.flags], dtype=pl.String),
-        "reasons": pl.Series(["; ".join(reasons) or None for reasons in cards.reasons], dtype=pl.String),
-    }
 
 
 def worker_cards(model: Aggregator) -> Scorecards:
@@ -307,12 +291,6 @@ def class_names(classes: np.ndarray[Any, Any]) -> list[str]:
                 f"The classes {pair} have the same text, so a table cannot distinguish them. Rename one."
             )
     return list(seen)
-
-
-def _confusions(card: WorkerCard) -> str | None:
-    """Return the most frequent confusions as text: ``cat labelled as dog, about 7 (31%)``."""
-    made = (f"{k} labelled as {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
-    return "; ".join(made) or None
 
 
 def _probabilities(model: Aggregator) -> dict[str, Any]:
