@@ -126,6 +126,21 @@ def test_the_code_for_people_from_crowd_kit_runs():
     assert names["model"].labels_.tolist() == ["x", "y"]
 
 
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_the_code_on_notebooks_runs(tmp_path, monkeypatch):
+    """Frames in and out, a comparison, a saved model, and a search that is scored by truth."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rows = zip("111222333", "abcabcabc", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "dog"])
+    Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    names: dict = {}
+    for code in python_of((ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")):
+        exec(compile(code, "notebooks.md", "exec"), names)
+    assert names["again"].labels_.tolist() == names["model"].labels_.tolist() == ["cat", "dog", "cat"]
+    assert isinstance(names["found"].to_frame(), pandas.DataFrame)
+    assert names["search"].best_score_ <= 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 def test_the_code_on_learning_runs(tmp_path, monkeypatch):
