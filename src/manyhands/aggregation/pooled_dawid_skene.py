@@ -194,7 +194,7 @@ class PooledDawidSkene(Aggregator):
         posterior, final = posterior_given(collapsed, results["_log_confusion"][:-1], results["_log_prior"], gold)
         results["_unseen_worker"] = fit.unseen_worker
         results["_model_posterior"] = posterior
-        results["_rule"] = self._rule(annotations, gold, fit, departure)
+        results["_used_rule"] = self._rule(annotations, gold, fit, departure)
         results["crowd_power_"] = 1.0 if fit.no_redundancy else self._power(tempering)
         results["_is_sybil_group"] = group is not None and group.max_labels is not None
         posterior, results["withheld_"] = _released(annotations, posterior, gold, results)
@@ -247,13 +247,13 @@ def _released(
     fixed = annotations.n_labels == 0
     fixed = fixed if gold is None else fixed | (gold >= 0)
     withheld = np.zeros(annotations.n_items, bool)
-    if results["_rule"] != "always":
+    if results["_used_rule"] != "always":
         posterior, withheld = limit_overruling(
             annotations,
             posterior,
             results["confusion_"],
             results["collusion_group_"],
-            results["_rule"],
+            results["_used_rule"],
             fixed,
             always_collapse=results["_is_sybil_group"],
         )
