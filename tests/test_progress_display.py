@@ -15,6 +15,7 @@ from manyhands import progress_display
 from manyhands.exceptions import ParameterError
 from manyhands.progress import is_heard, listening, report
 from manyhands.progress_display import notebook_line, showing
+from manyhands.scorecards import score_workers
 from manyhands.testing.small_crowds import easy_crowd, feature_crowd
 
 
@@ -104,6 +105,7 @@ CALLS = {
     "fit_predict": lambda **v: mh.DawidSkene().fit_predict(easy_crowd(2)[0], **v),
     "classifier": lambda **v: mh.Raykar().fit(*feature_crowd(2)[:2], **v),
     "compare": lambda **v: mh.compare(["majority-vote", "wawa"], easy_crowd(2)[0], n_folds=2, **v),
+    "scorecards": lambda **v: score_workers(easy_crowd(2)[0], np.full((60, 2), 0.5), **v),
     "read": lambda **v: mh.read_annotations("votes.csv", **v),
     "network": lambda **v: mh.CrowdLayer(max_epochs=2, random_state=0).fit(*feature_crowd(2)[:2], **v),
     "embedding": lambda **v: mh.Center(max_epochs=2, random_state=0).fit_transform(*feature_crowd(2)[:2], **v),

@@ -19,6 +19,7 @@ from manyhands.encoding import Values, as_column, as_ids, encode, refuse_repeats
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.grouping import Groups as Groups
 from manyhands.grouping import positions_of
+from manyhands.id_matching import find_rows
 from manyhands.item_order import Order, inverse
 from manyhands.label_matrix import encode_matrix
 from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
@@ -245,7 +246,7 @@ class Annotations(CrowdTriples):
         item, position = positions_of(self.start, chosen)
         codes = item, self.worker[position], self.label[position]
         ids = self.item_ids[chosen], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids).marked_like(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refused, because NumPy would otherwise treat the annotations of each item as a nested sequence."""
@@ -273,6 +274,39 @@ class Annotations(CrowdTriples):
             )
         return self._with(*codes)
 
+    def for_rows(self, ids: Values) -> Annotations:
+        """Put the items into the order of the rows of a table; rows without labels become items without labels.
+
+        Use it before `GridSearchCV`, `cross_val_score` or a pipeline, which split X and y by place:
+        ``search.fit(frame, annotations.for_rows(frame.index))``.
+
+        Parameters
+        ----------
+        ids : sequence of shape (n_rows,)
+            Item of each row. Numbers and text that read the same match, if nothing matches as it is.
+
+        Returns
+        -------
+        Annotations
+            With the ids as `item_ids`; all workers and classes stay.
+
+        Raises
+        ------
+        AlignmentError
+            Where an id occurs twice, or an item has no row.
+
+        Examples
+        --------
+        >>> votes = Annotations.from_triples(["b", "a"], ["ann", "ann"], ["yes", "no"])
+        >>> votes.for_rows(["a", "b", "c"]).item_ids.tolist()
+        ['a', 'b', 'c']
+        """
+        refuse_repeats(self.item_ids.tolist(), "item")
+        rows, item_ids = find_rows(ids, self.item_ids)
+        codes = rows.astype(np.int32)[self.item], self.worker, self.label
+        made = Annotations._from_codes(codes, (np.array(item_ids), self.worker_ids, self.classes))
+        return made.from_library(self.frame_library)
+
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """Append annotations, given as codes; returns a new object.
 
@@ -298,7 +332,7 @@ class Annotations(CrowdTriples):
         """The same items, workers and classes with other triples."""
         known = {name: vars(self)[name] for name in ("_sorting_order",) if name in vars(self)}
         ids = self.item_ids, self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, **known).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids, **known).marked_like(self)
 
     def _with_sorted_items(self) -> Annotations:
         """The same labels with the items in the order of their sorted ids, in which all fits run."""
@@ -307,7 +341,7 @@ class Annotations(CrowdTriples):
             return self
         codes = inverse(order)[self.item], self.worker, self.label
         ids = self.item_ids[order], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, _sorting_order=None).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids, _sorting_order=None).marked_like(self)
 
 
 _ROLES = ("item", "worker", "label")

@@ -15,6 +15,7 @@ import numpy as np
 
 MOST_ROWS = 20
 _MOST_LETTERS = 200  # of a cell
+_SHORT = 30  # letters of a cell that is kept on one line
 _LINE = "1px solid rgba(128,128,128,.35)"  # visible on white and on black
 _BOX = "display:inline-block;max-width:100%;overflow-x:auto;color:inherit;font-size:90%"
 _TABLE = "border-collapse:collapse;border:none;margin:.3em 0;color:inherit;background:transparent"
@@ -86,7 +87,7 @@ def facts(values: Mapping[str, Any]) -> str:
     """
     given = {name: value for name, value in values.items() if value is not None}
     rows = "".join(
-        f"<tr>{_cell('th', name, 'left', 'font-weight:normal;opacity:.75', 'row')}{_data_cell(value, 'left')}</tr>"
+        f"<tr>{_cell('th', name, 'left', 'font-weight:normal', 'row')}{_data_cell(value, 'left')}</tr>"
         for name, value in given.items()
     )
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if given else ""
@@ -98,6 +99,7 @@ def _data_cell(value: Any, side: str) -> str:
 
 def _cell(tag: str, text: str, side: str, style: str = "", scope: str = "col") -> str:
     extra = f' scope="{scope}"' if tag == "th" else ""
+    style = f"white-space:nowrap;{style}" if len(text) <= _SHORT else style
     return f'<{tag}{extra} style="{_CELL};text-align:{side};{style}" dir="auto">{escape(text)}</{tag}>'
 
 

@@ -85,11 +85,11 @@ def test_what_does_not_match_is_counted_and_reported(job, capsys):
 def test_matching_by_position_is_an_option(job, capsys):
     """And then the first and the last pair are shown, for the user to see."""
     arrays = np.load("X.npz")
-    order = sorted(range(40), key=lambda k: f"i{k}")
-    np.save("X.npy", arrays["X"][order])
+    order = range(40)
+    np.save("X.npy", arrays["X"])
     fails(capsys, 3, "has no item ids", *arguments("X.npy"))
     assert train("--rows-in-order", features="X.npy") == 0
-    assert "the first row is matched with 'i0', the last with 'i9'" in capsys.readouterr().err
+    assert "the first row is matched with 'i0', the last with 'i39'" in capsys.readouterr().err
     (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))
     evaluation = ["evaluate", "model", "--features", "X.npy", "--truth", "lines.csv", "--rows-in-order"]
     assert run(evaluation) == 0

@@ -124,7 +124,7 @@ class PriorAdjusted(CrowdClassifier):
         """
         return super().set_params(**with_named_method(self, "classifier", parameters))
 
-    def score_labels(self, X: Any, annotations: Annotations) -> Array:
+    def score_labels(self, X: Any, annotations: Annotations, *, ids: Any = None) -> Array:
         """Return the log-likelihood of each held-out label, under the class frequencies of the training items.
 
         Parameters
@@ -133,6 +133,8 @@ class PriorAdjusted(CrowdClassifier):
             Features of the held-out items.
         annotations : Annotations
             Labels of these items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them.
 
         Returns
         -------
@@ -140,7 +142,7 @@ class PriorAdjusted(CrowdClassifier):
             That of the classifier: held-out labels have its class frequencies, not those of `prior`.
         """
         self._check_fitted()
-        return self.classifier_.score_labels(X, annotations)
+        return self.classifier_.score_labels(X, annotations, ids=ids)
 
     def _has_own_likelihood(self) -> bool:
         return self.classifier_._has_own_likelihood()

@@ -42,6 +42,7 @@ def compare(
     gold: Mapping[Any, Any] | None = None,
     n_folds: int = 5,
     random_state: Seed = 0,
+    ids: Any = None,
     verbose: int = 1,
 ) -> Comparison:
     """Rank methods by the cross-validated log-likelihood of held-out annotations; no ground truth is needed.
@@ -62,7 +63,7 @@ def compare(
     annotations : Annotations or data frame
         Labels of the crowd. A frame is read as `manyhands.read_annotations` reads it.
     X : array-like, sparse matrix or None, default=None
-        Features as for `fit`, one row per item; None compares aggregators.
+        Features as for `fit`, matched with items as there; None compares aggregators.
     gold : mapping of item to class or None, default=None
         Known classes, given to every fit. Gold items are held out as all others; with features, the known class of a
         held-out item counts as one more label, with the likelihood p(k | x). Aggregators keep all gold in every fold.
@@ -71,6 +72,8 @@ def compare(
     random_state : int, Generator or None, default=0
         Seed of the folds of items, and of every method whose own `random_state` is None. Folds of annotations (for
         aggregators) are not random.
+    ids : sequence of shape (n_rows,) or str, default=None
+        Item id of each row of X, or the name of the column that has them, as in `fit`.
     verbose : {0, 1}, default=1
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
@@ -102,7 +105,7 @@ def compare(
     annotations = check_annotations(annotations)
     estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
-    folds = make_folds(annotations, X, gold or {}, n_folds, rng)
+    folds = make_folds(annotations, X, gold or {}, n_folds, rng, ids)
     seeds = rng.integers(2**31, size=len(folds)).tolist()
     with showing(verbose):
         scores, kinds = _score_all(estimators, folds, seeds)

@@ -13,6 +13,7 @@ from manyhands.exceptions import AnnotationError
 from manyhands.feature_names import feature_names_of
 from manyhands.features import DatasetRows, Index, Rows, as_rows, check_rows
 from manyhands.heldout import split_labels
+from manyhands.row_matching import match_rows
 from manyhands.row_order import RowGetter
 
 
@@ -44,7 +45,12 @@ class Fold:
 
 
 def make_folds(
-    annotations: Annotations, X: Any, gold: Mapping[Any, Any], n_folds: int, rng: np.random.Generator
+    annotations: Annotations,
+    X: Any,
+    gold: Mapping[Any, Any],
+    n_folds: int,
+    rng: np.random.Generator,
+    ids: Any = None,
 ) -> list[Fold]:
     """Return the splits of labels or, with features, of items; the items are in the order of sorted ids.
 
@@ -60,6 +66,8 @@ def make_folds(
         Number of folds.
     rng : numpy.random.Generator
         Generator that assigns items to folds.
+    ids : sequence of shape (n_rows,), str or None, default=None
+        Item id of each row of X, or the column that has them.
 
     Returns
     -------
@@ -71,17 +79,19 @@ def make_folds(
     AnnotationError
         Where there are too few annotations for two folds.
     """
-    in_order = annotations._with_sorted_items()
     if X is None:
-        folds = list(label_folds(in_order, n_folds, gold))
+        folds = list(label_folds(annotations._with_sorted_items(), n_folds, gold))
     else:
-        rows = as_rows(X)
+        matched = match_rows(X, annotations, ids)
+        X, annotations, rows = matched.X, matched.annotations, as_rows(matched.X)
+        order = np.arange(len(rows)) if matched.order is None else matched.order
         check_rows(rows, annotations.n_items)
+        order = order if annotations._sorting_order is None else order[annotations._sorting_order]
         frame = X if feature_names_of(X) is not None else None
-        if annotations._sorting_order is not None:
-            X = _subset(rows, annotations._sorting_order, frame)
+        if not np.array_equal(order, np.arange(len(rows))):
+            X = _subset(rows, order, frame)
             frame, rows = None if frame is None else X, as_rows(X)
-        folds = list(item_folds(rows, in_order, n_folds, gold, rng, frame))
+        folds = list(item_folds(rows, annotations._with_sorted_items(), n_folds, gold, rng, frame))
     if len(folds) < 2:
         raise AnnotationError(
             f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."

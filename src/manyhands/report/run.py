@@ -223,7 +223,9 @@ def make_run(model: Aggregator, *, reveal: bool = False, key: bytes | None = Non
 def _renamed(model: Aggregator, shown: list[str], hide: Callable[[str], str]) -> Aggregator:
     """Return a copy of a model whose workers have other ids."""
     a, new = model.annotations_, copy.copy(model)
-    renamed = Annotations(a.item, a.worker, a.label, item_ids=a.item_ids, worker_ids=shown, classes=a.classes)
+    renamed = Annotations(
+        a.item, a.worker, a.label, item_ids=a.item_ids, worker_ids=shown, classes=a.classes
+    ).marked_like(a)
     new._training, new.worker_ids_ = renamed, renamed.worker_ids
     new.notes_ = {code: hide(sentence) for code, sentence in model.notes_.items()}
     return new
@@ -236,4 +238,8 @@ def _hidden(reading: Reading, annotations: Annotations, hide: Callable[[str], st
         fields.fields, fields.hidden = dict(fields.fields), list(fields.hidden)  # those of the caller stay
         fields.drop_values(set(map(str, reading.annotations.worker_ids.tolist())))
     notes = {code: hide(text) for code, text in reading.notes.items()}
-    return replace(reading, annotations=annotations, notes=notes, source=hide(reading.source), item_fields=fields)
+    new_name = dict(zip(map(str, reading.annotations.worker_ids.tolist()), annotations.worker_ids.tolist()))
+    kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
+    return replace(
+        reading, annotations=annotations, notes=notes, source=hide(reading.source), item_fields=fields, kinds=kinds
+    )

@@ -38,7 +38,13 @@ class Embedder(Protocol):
         """Return the constructor parameters by name."""
 
     def fit(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn an embedding from features and labels."""
 
@@ -46,7 +52,13 @@ class Embedder(Protocol):
         """Return the embedding of each row."""
 
     def fit_transform(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Array:
         """Learn an embedding, and return that of each training row."""
 
@@ -97,20 +109,31 @@ class RepresentationLearner(BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
+    _id_column: str | None = None  # the column of X in `fit` that had the ids of the items
 
     def fit(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn an embedding from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features. Rows are matched with items by `ids`, or by the index or an id column of a data frame; row i of
+            anything else is item i of the annotations, which is the order of first appearance in the file.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
+            labels, and follow the others in `posterior_`; an item without a row is an error.
         verbose : {0, 1}, default=1
             1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
@@ -118,7 +141,7 @@ class RepresentationLearner(BaseEstimator, ABC):
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold), verbose)
+        fit_method(self, check_training_data(self, X, annotations, gold, ids), verbose)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -137,26 +160,35 @@ class RepresentationLearner(BaseEstimator, ABC):
         return embed(self, [self.module_], self.embedding_size, X)
 
     def fit_transform(
-        self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Array:
         """Learn an embedding, and return that of each training row.
 
         Parameters
         ----------
         X : array-like of shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features, matched with items as in `fit`.
         annotations : Annotations or data frame
             The crowd's labels.
         gold : mapping of item id to class, default=None
             Known classes of some items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them.
         verbose : {0, 1}, default=1
             1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
-        ndarray of shape (n_items, embedding_size)
+        ndarray of shape (n_rows, embedding_size)
+            In the order of the rows of X.
         """
-        return self.fit(X, annotations, gold, verbose=verbose).transform(X)
+        return self.fit(X, annotations, gold, ids=ids, verbose=verbose).transform(X)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from manyhands.workflows.questions import QuestionRuns as QuestionRuns
     from manyhands.workflows.questions import aggregate_questions as aggregate_questions
     from manyhands.workflows.questions import describe_questions as describe_questions
+    from manyhands.workflows.replacement import ReplacementRun as ReplacementRun
+    from manyhands.workflows.replacement import assess_replacement as assess_replacement
     from manyhands.workflows.reporting import KEY as KEY
     from manyhands.workflows.reporting import ReportRun as ReportRun
     from manyhands.workflows.reporting import report as report
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from manyhands.workflows.simulation import SimulationRun as SimulationRun
     from manyhands.workflows.simulation import demonstrate as demonstrate
     from manyhands.workflows.simulation import simulate as simulate
+    from manyhands.workflows.worker_groups import KindOptions as KindOptions
 
 _HOMES = {  # public name -> module of this package
     "AggregationRun": "aggregation",
@@ -73,16 +76,19 @@ _HOMES = {  # public name -> module of this package
     "ExportOptions": "options",
     "FeatureOptions": "options",
     "Finding": "finding",
-    "KEY": "reporting",
+    "KindOptions": "worker_groups",
     "PredictionRun": "prediction",
     "QuestionRuns": "questions",
     "Questionnaire": "asking",
+    "KEY": "reporting",
+    "ReplacementRun": "replacement",
     "ReportRun": "reporting",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",
     "aggregate_questions": "questions",
     "ask": "asking",
+    "assess_replacement": "replacement",
     "convert": "conversion",
     "demonstrate": "simulation",
     "describe_questions": "questions",

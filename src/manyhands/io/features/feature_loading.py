@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -195,8 +196,8 @@ def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trai
 def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     """Match rows of features to items.
 
-    Without ids there must be a row for each item, in the order of the item ids: as numbers if all are integers,
-    otherwise as text.
+    Without ids there must be a row for each item, in the order in which the items first appear. If that is not also the
+    order of their ids (numbers in them count as numbers), rows could be in either, and are refused.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     Raises
     ------
     AlignmentError
-        If no item has features, or the numbers of rows and items differ.
+        If no item has features, or without ids the numbers of rows and items differ, or their order is not certain.
     """
     if features.ids is None:
         if len(features) != len(items):
@@ -223,7 +224,8 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
                 f"{features.source} has {counted(len(features), 'row')} for {counted(len(items), 'item')}; in order, "
                 f"there must be one for each. Give ids instead."
             )
-        return np.array(_in_order(items), np.intp), np.arange(len(items))
+        _refuse_two_orders(features, items)
+        return np.arange(len(items)), np.arange(len(items))
     row_of = {item: row for row, item in enumerate(features.ids)}
     kept = [at for at, item in enumerate(items) if item in row_of]
     if not kept:
@@ -234,10 +236,16 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     return np.array(kept, np.intp), np.array([row_of[items[at]] for at in kept], np.intp)
 
 
-def _in_order(items: Sequence[str]) -> list[int]:
-    """Return the order of the items by their ids."""
-    numbered = all(item.isascii() and item.isdigit() for item in items)
-    return sorted(range(len(items)), key=lambda at: (int(items[at]) if numbered else 0, items[at]))
+def _refuse_two_orders(features: Features, items: Sequence[str]) -> None:
+    """Refuse rows without ids where the items are not in the order of their ids."""
+    keys = [[int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", item)] for item in items]
+    at = next((at for at in range(1, len(keys)) if keys[at] < keys[at - 1]), None)
+    if at is not None:
+        raise AlignmentError(
+            f"{features.source} has no ids, and the labels have item {shorten(items[at])!r} after "
+            f"{shorten(items[at - 1])!r}: rows could be in the order of the labels or in that of the ids. Give the id "
+            f"of each row with --feature-ids FILE, or in the array ids of an .npz file."
+        )
 
 
 def _checked(features: Features) -> Features:
@@ -245,7 +253,7 @@ def _checked(features: Features) -> Features:
     if features.ids is None:
         raise AnnotationError(
             f"{features.source} has no item ids. Save an array `ids` beside X, give --feature-ids "
-            f"FILE, or add --rows-in-order if the rows are in the order of the items' ids."
+            f"FILE, or add --rows-in-order if the rows are in the order of the items."
         )
     if len(features.ids) != len(features):
         raise AlignmentError(

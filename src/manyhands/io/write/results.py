@@ -14,6 +14,7 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import shorten
 from manyhands.io.write.frame_libraries import as_table, convert_frame
+from manyhands.io.write.grade_columns import item_grades, worker_grades
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 from manyhands.scorecards import Scorecards, score_workers
@@ -35,10 +36,10 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
     Returns
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``item``, ``label``, ``confidence`` (the posterior of the label), ``n_labels``, ``flags`` and a column
-        ``p_<class>`` for each class; with pandas the items are the index. Items without labels have neither label nor
-        confidence. Flags, separated by ";": ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none
-        of the item's workers gave.
+        ``item``, ``label``, ``confidence`` (the posterior of the label), for ordered classes ``median`` and
+        ``expected`` (of the posterior), ``n_labels``, ``flags`` and a column ``p_<class>`` for each class; with pandas
+        the items are the index. Items without labels have neither label nor confidence. Flags, separated by ";":
+        ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none of the item's workers gave.
 
     Examples
     --------
@@ -51,6 +52,7 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
         "item": _values(model.item_ids_.tolist()),
         "label": _values(model.labels_.tolist()),
         "confidence": _confidence(model),
+        **{name: _values(values) if name == "median" else values for name, values in item_grades(model).items()},
         "n_labels": model.annotations_.n_labels,
         "flags": item_flags(model),
     }
@@ -70,8 +72,9 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     Returns
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``worker``, the columns of the scorecard (docs/scorecards.md) and ``recall_<class>``. Where there are too many
-        classes for scorecards to fit into memory, only ``n_labels`` and ``accuracy``.
+        ``worker``, the columns of the scorecard (docs/scorecards.md), ``recall_<class>`` and, for ordered classes,
+        those of `worker_grades`. Where there are too many classes for scorecards to fit into memory, only ``n_labels``
+        and ``accuracy``.
 
     Examples
     --------
@@ -90,7 +93,7 @@ def worker_frame(model: Aggregator, library: str | None = None) -> Any:
     confusion = getattr(model, "confusion_", None)
     if confusion is not None:
         columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _as_frame(model, pl.DataFrame(columns), "worker", library)
+    return _as_frame(model, pl.DataFrame(columns | worker_grades(model)), "worker", library)
 
 
 def worker_cards(model: Aggregator) -> Scorecards:
