@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from manyhands import io as io
     from manyhands import metrics as metrics
     from manyhands import model_selection as model_selection
+    from manyhands import plots as plots
     from manyhands import registry as registry
+    from manyhands import report as report
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
@@ -136,9 +138,11 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "load_model": "manyhands.persistence.models",
     "metrics": "manyhands",
     "model_selection": "manyhands",
+    "plots": "manyhands",
     "random_items": "manyhands.trust.sampling",
     "read_annotations": "manyhands.io.read.reading",
     "registry": "manyhands",
+    "report": "manyhands",
     "scorecards": "manyhands",
     "select_by_answers": "manyhands.trust.selection",
     "simulate": "manyhands",
