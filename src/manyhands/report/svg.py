@@ -119,6 +119,28 @@ class Drawing:
         size = f'width="{coordinate(max(width, 0))}" height="{coordinate(max(height, 0))}"'
         self._add(f'rect class="{kind}" x="{coordinate(x)}" y="{coordinate(y)}" {size}{opacity}', tip)
 
+    def cells(
+        self, corners: list[tuple[float, float]], width: float, height: float, kind: str, *, strength: float
+    ) -> None:
+        """Draw many equal rectangles as one element, which is a quarter of the size of single ones.
+
+        Parameters
+        ----------
+        corners : list of (float, float)
+            Upper left corners.
+        width : float
+            Width of each.
+        height : float
+            Height of each.
+        kind : str
+            Classes.
+        strength : float
+            Opacity of the fill.
+        """
+        wide, high = coordinate(width), coordinate(height)
+        moves = "".join(f"M{coordinate(x)} {coordinate(y)}h{wide}v{high}h-{wide}z" for x, y in corners)
+        self._add(f'path class="{kind}" d="{moves}" fill-opacity="{strength:.2f}"')
+
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         """Draw a line.
 

@@ -48,6 +48,8 @@ class ReadOptions:
         Whether classes and worker ids that differ in spelling only become one.
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of stray classes (`manyhands.io.read.stray_classes`).
+    times : bool, default=False
+        Whether to return the time of each label.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class ReadOptions:
     label_map: Mapping[str, str] | None = None
     merge_spellings: bool = False
     rare_classes: str = "drop"
+    times: bool = False
 
     def __post_init__(self) -> None:
         """Check `duplicates`, `rare_classes` and the roles of `types`."""
@@ -133,7 +136,7 @@ def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -
 
 def filter_rows(
     judgements: Judgements, rows: Rows, options: ReadOptions, known_classes: Collection[str] = ()
-) -> tuple[Annotations, Ledger, dict[str, str]]:
+) -> tuple[Annotations, Ledger, dict[str, str], npt.NDArray[np.int64] | None]:
     """Return the judgements that count as Annotations, and what became of every row.
 
     A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
@@ -159,6 +162,8 @@ def filter_rows(
         Number of rows read, kept, and excluded by reason.
     notes : dict of str to str
         ``stray_classes``, if there are some.
+    times : ndarray of shape (n_annotations,) of int64 or None
+        As `Reading.times`.
 
     Raises
     ------
@@ -180,8 +185,12 @@ def filter_rows(
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     order = _known_order(coded["item"], parts[0][1], options)
+    times = None
+    if options.times and judgements.time is not None:
+        order_of_labels = np.lexsort([codes for codes, _ in reversed(parts)])
+        times = judgements.time.fill_null(_LONG_AGO).to_numpy()[kept][order_of_labels]
     annotations = Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts], **order)
-    return annotations, ledger, notes
+    return annotations, ledger, notes, times
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")
