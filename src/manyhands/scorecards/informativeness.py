@@ -48,7 +48,7 @@ class Informativeness:
     is_random : ndarray of bool of shape (n_workers,)
         Clearly below the crowd, and random labelling is not rejected.
     is_weak : ndarray of bool of shape (n_workers,)
-        Clearly below the crowd, although the labels depend on the truth.
+        Clearly below the crowd, although the labels depend on the truth; or so in the second half of their labels.
     is_one_class : ndarray of bool of shape (n_workers,)
         Nearly all labels name one class, on too many items of other classes.
     is_inverted : ndarray of bool of shape (n_workers,)
@@ -116,7 +116,7 @@ def assess_informativeness(
     found = Informativeness(
         is_informative=enough & not_random & ~is_inverted,
         is_random=is_below & ~not_random,
-        is_weak=is_below & not_random,
+        is_weak=(is_below & not_random) | (enough & crowd.is_late_below & ~is_one_class & ~is_inverted),
         is_one_class=is_one_class,
         is_inverted=is_inverted,
         favourite=favourite,

@@ -309,7 +309,7 @@ def _make_reading(
     judgements.release()
     renamed_labels = rows.renamed.get("label", {})
     gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
-    annotations, ledger, stray_notes = filter_rows(judgements, rows, read_options, set(gold.values()))
+    annotations, ledger, stray_notes, working_time = filter_rows(judgements, rows, read_options, set(gold.values()))
     return Reading(
         annotations,
         judgements.mapping,
@@ -323,6 +323,7 @@ def _make_reading(
         judgements.workers_known,
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
+        working_time=working_time,
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from manyhands.annotations import Annotations
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
@@ -44,6 +47,8 @@ class Reading:
         Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
     item_fields : ItemFields or None, default=None
         What the file says about each item; None unless it was asked for.
+    working_time : dict of object to ndarray, default={}
+        Worker id -> seconds that they spent on each of their labels, where the file tells.
     """
 
     annotations: Annotations
@@ -60,3 +65,4 @@ class Reading:
     encoding: str | None = None
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
     item_fields: ItemFields | None = None
+    working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)
