@@ -66,7 +66,7 @@ def _first_close(objectives: list[float], optimum: float) -> int:
 def _read(name: str) -> Annotations:
     with (Path(os.environ["MANYHANDS_DATA"]) / name / "annotations.csv").open() as file:
         rows = [(row["task"], row["worker"], row["label"]) for row in csv.DictReader(file)]
-    return Annotations.from_triples(*zip(*rows))
+    return Annotations.from_triples(*zip(*rows), duplicates="all")
 
 
 if __name__ == "__main__":

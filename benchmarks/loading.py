@@ -27,7 +27,8 @@ import polars as pl
 from data import make_triples
 
 from manyhands import Annotations
-from manyhands.io.read.text_encoding import code_columns, keep_one
+from manyhands.io.read.text_encoding import code_columns
+from manyhands.repeated_pairs import keep_one
 
 N_LABELS, N_CLASSES = 10_000_000, 8
 JSON_BYTES = 100_000_000

@@ -32,8 +32,10 @@ REPEATS = {10_000: 30, 50_000: 10, 100_000: 10, 1_000_000: 5}
 def manyhands(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
     """From codes in random order to labels: building the Annotations is part of the time."""
     triples = make_triples(n_labels, n_classes)
-    model, annotations = _create(method), mh.Annotations.from_triples(*triples)
-    seconds, _ = _best_of_both(lambda: model.fit(mh.Annotations.from_triples(*triples)), REPEATS[n_labels])
+    model, annotations = _create(method), mh.Annotations.from_triples(*triples, duplicates="all")
+    seconds, _ = _best_of_both(
+        lambda: model.fit(mh.Annotations.from_triples(*triples, duplicates="all")), REPEATS[n_labels]
+    )
     fit, cpu = _best_of_both(lambda: model.fit(annotations), REPEATS[n_labels])
     return {"seconds": seconds, "fit_seconds": fit, "fit_cpu": cpu, "iterations": ITERATIONS}
 
@@ -58,7 +60,7 @@ def crowd_kit(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
 
 def passes(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
     """Seconds per pass: the difference between a long and a short fit, so that what happens once cancels out."""
-    annotations = mh.Annotations.from_triples(*make_triples(n_labels, n_classes))
+    annotations = mh.Annotations.from_triples(*make_triples(n_labels, n_classes), duplicates="all")
     few, many = 3, 23
     times = [_best(lambda n=n: _create(method, n).fit(annotations), 5) for n in (few, many)]
     return {"seconds": (times[1] - times[0]) / (many - few)}
@@ -67,7 +69,7 @@ def passes(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
 def bound(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
     """Nanoseconds of CPU time per label of one pass, and of its gathers and scatters alone, on as many threads and like
     tables; wall time too, which depends on whether the system gives the second thread a core of its own."""
-    packed = kernels.pack(mh.Annotations.from_triples(*make_triples(n_labels, n_classes)))
+    packed = kernels.pack(mh.Annotations.from_triples(*make_triples(n_labels, n_classes), duplicates="all"))
     table = np.log(np.random.default_rng(0).dirichlet(np.ones(n_classes), (packed.n_workers, n_classes)))
     rows, prior = kernels._on_cache_lines(table.reshape(-1, n_classes)), np.zeros(n_classes)
     counts = [kernels._aligned_zeros(rows.shape) for _ in packed.shards]
@@ -91,7 +93,7 @@ def large(method: str, n_labels: int, n_classes: int) -> dict[str, Any]:
     triples = make_triples(n_labels, n_classes)
     with _Watch() as building:
         begin = time.perf_counter()
-        annotations = mh.Annotations.from_triples(*triples)
+        annotations = mh.Annotations.from_triples(*triples, duplicates="all")
         built = time.perf_counter() - begin
     del triples
     before = psutil.Process().memory_info().rss

@@ -62,6 +62,7 @@ def votes():
         item_ids=["a", "silent", "b"],
         worker_ids=["ann", "bob", "nobody"],
         classes=["cat", "dog", "emu"],
+        duplicates="all",
     )
 
 

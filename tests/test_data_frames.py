@@ -1,8 +1,10 @@
 """Data frames in the place of annotations: every public function takes them, and results come back in their library."""
 
+import ast
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -88,12 +90,29 @@ METRICS = [
     lambda labels: score_workers(labels, np.full((8, 2), 0.5)).accuracy,
     lambda labels: mh.compare(["majority-vote", "wawa"], labels, n_folds=2).scores,
     lambda labels: mh.simulate.thin(labels, 0.5, random_state=0).label,
+    lambda labels: mh.random_items(labels, 3).items,
+    lambda labels: mh.contested(labels, 3).items,
+    lambda labels: mh.select_by_answers(labels, {"t0": "cat", "t1": "dog"}).posterior_,
 ]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_functions_take_frames(metric, frame, votes):
     assert agreed(metric(frame), metric(votes))
+
+
+def test_no_function_forgets_the_frame_that_it_checked():
+    """`check_annotations` returns the labels of a frame; a call whose result is dropped would refuse frames later."""
+    source = Path(mh.__file__).parent
+    dropped = [
+        f"{path.relative_to(source)}:{node.lineno}"
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") in ("check_annotations", "as_annotations")
+    ]
+    assert not dropped
 
 
 def test_columns_that_are_not_recognised_are_one_sentence():
@@ -174,7 +193,7 @@ def test_frames_of_every_library(monkeypatch):
     assert make_frame(columns).rows() == [("a", 1), ("b", 2)]
     assert make_frame(columns, "pandas", "name").loc["b", "n"] == 2
     assert list(make_frame(columns, "pandas").columns) == ["name", "n"]
-    with pytest.raises(ParameterError, match="allowed are pandas, polars, pyarrow"):
+    with pytest.raises(ParameterError, match="There are: pandas, polars, pyarrow"):
         make_frame(columns, "excel")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(pl.DataFrame, "to_arrow", lambda table: __import__("pyarrow"))

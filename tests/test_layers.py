@@ -17,12 +17,15 @@ SOURCE = Path(manyhands.__file__).parent
 # From the lowest part to the highest; a part imports only parts before it, and parts of its own line.
 LAYERS = [
     ("exceptions",),
-    ("data_frames",),
-    ("compiled", "spelling", "validation", "writing", "progress", "immutable"),
+    ("data_frames", "spelling"),
+    ("compiled", "validation", "writing", "progress", "immutable"),
+    ("item_order", "progress_display", "html_tables"),
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection", "class_order"),
-    ("grouping", "label_matrix"),
+    ("grouping", "label_matrix", "repeated_pairs", "model_html", "id_matching"),
+    ("crowd_triples",),
     ("annotations", "estimator", "features", "feature_names"),
-    ("label_splits",),
+    ("label_splits", "row_order", "result_rows"),
+    ("row_matching",),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),
     ("metrics", "scorecards", "simulate"),
@@ -68,7 +71,7 @@ HEAVY = {  # library -> parts of the package that may import it
     "pyarrow": {"io"},
     "matplotlib": {"reproduce"},
     "typer": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "progress_display"},
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -346,6 +349,8 @@ def test_type_checkers_see_the_lazy_names():
 def test_unknown_names_are_attribute_errors():
     """A name that does not exist gives the error that `hasattr` expects."""
     assert not hasattr(manyhands, "NoSuchThing")
+    with pytest.raises(AttributeError, match=r"has no attribute 'DawidSken'\. Did you mean 'DawidSkene'\?"):
+        _ = manyhands.DawidSken
 
 
 def test_nn_is_torch_only(trees):

@@ -106,7 +106,7 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = zip("11122233", "abcabcab", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"])
     Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
-    names: dict = {"X": [[0.0], [1.0], [0.1]], "X_new": [[0.2]]}
+    names: dict = {"X": [[0.0], [1.0], [0.1]], "X_new": [[0.2]], "ids": [1, 2, 3]}
     blocks = python_of((ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(blocks) >= 2
     for code in blocks:
@@ -126,13 +126,28 @@ def test_the_code_for_people_from_crowd_kit_runs():
     assert names["model"].labels_.tolist() == ["x", "y"]
 
 
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_the_code_on_notebooks_runs(tmp_path, monkeypatch):
+    """Frames in and out, a comparison, a saved model, and a search that is scored by truth."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rows = zip("111222333", "abcabcabc", ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "dog"])
+    Path("ratings.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    names: dict = {}
+    for code in python_of((ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")):
+        exec(compile(code, "notebooks.md", "exec"), names)
+    assert names["again"].labels_.tolist() == names["model"].labels_.tolist() == ["cat", "dog", "cat"]
+    assert isinstance(names["found"].to_frame(), pandas.DataFrame)
+    assert names["search"].best_score_ <= 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 def test_the_code_on_learning_runs(tmp_path, monkeypatch):
     """From a first fit to a choice among several and a pipeline."""
     monkeypatch.chdir(tmp_path)
     X, votes, _ = feature_crowd(3)
-    names = {"X": X, "annotations": votes, "X_new": X[:20], "their_labels": votes[:20]}
+    names = {"X": X, "annotations": votes, "ids": votes.item_ids, "X_new": X[:20], "their_labels": votes[:20]}
     for code in python_of((ROOT / "docs" / "learning.md").read_text(encoding="utf-8")):
         exec(compile(code, "learning.md", "exec"), names)
     assert names["found"].best in names["found"].names and hasattr(names["model"], "predict")

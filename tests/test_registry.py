@@ -80,7 +80,21 @@ def test_unknown_names_are_refused():
     with pytest.raises(ParameterError, match=r"no method called 'zzzz'. There are: aggnet, .*majority-vote"):
         registry.get("zzzz")
     with pytest.raises(ParameterError, match=r"There are: aggregator, classifier, representation\."):
-        registry.names("classifiers of the future")
+        registry.names("zzzz")
+
+
+def test_only_names_of_the_kind_that_is_needed_are_suggested():
+    """A list of what fits the job: no classifier where an aggregator is needed."""
+    assert registry.check_name("wawa", "aggregator") is None
+    with pytest.raises(ParameterError) as refused:
+        registry.check_name("zzzz", "aggregator")
+    every = ", ".join(registry.names("aggregator"))
+    assert str(refused.value) == f"There is no aggregator called 'zzzz'. There are: {every}."
+    with pytest.raises(ParameterError, match="There is no aggregator called 'crowd-layr'") as refused:
+        registry.check_name("crowd-layr", "aggregator")
+    assert "crowd-layer" not in str(refused.value)
+    with pytest.raises(ParameterError, match=r"no classifier called 'crowd-layr'\. Did you mean 'crowd-layer'\?"):
+        registry.check_name("crowd-layr", "classifier")
 
 
 def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):

@@ -143,7 +143,10 @@ __all__ = [*_LAZY]
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
+        hint = ""
+        if not name.startswith("_"):
+            hint = import_module("manyhands.spelling").did_you_mean(name, _LAZY)
+        raise AttributeError(f"module 'manyhands' has no attribute {name!r}.{hint}")
     home = _LAZY[name]
     if home == __name__:
         return import_module(f"{home}.{name}")

@@ -1,29 +1,33 @@
 """Annotations: the labels that workers gave to items, as immutable sparse triples.
 
-The triples are kept sorted by item, then worker, then label, so results never depend on the order in which they were
-given. Codes are int32; the caller's own values are in `item_ids`, `worker_ids` and `classes`.
+Items are in the order of their first appearance, workers and classes are sorted. Fits run in the order of sorted ids,
+so that results of an item never depend on the order in which the triples were given. Codes are int32; the caller's own
+values are in `item_ids`, `worker_ids` and `classes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
+import warnings
+from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.crowd_triples import CrowdTriples
 from manyhands.encoding import Values, as_column, as_ids, encode, refuse_repeats
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.grouping import Groups as Groups
-from manyhands.grouping import positions_of, starts, starts_of_sorted, unlabelled_pairs
-from manyhands.immutable import ImmutableArrays, frozen
+from manyhands.grouping import positions_of
+from manyhands.id_matching import find_rows
+from manyhands.item_order import Order, inverse
 from manyhands.label_matrix import encode_matrix
-from manyhands.sorting import Codes, sort_triples
+from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
+from manyhands.sorting import sort_triples
 from manyhands.validation import check_codes, check_same_length
 
 
-class Annotations(ImmutableArrays):
+class Annotations(CrowdTriples):
     """Immutable crowd labels: sparse (item, worker, label) triples that are passed in the place of `y`.
 
     `len(annotations)` is the number of items and `annotations[rows]` selects items, so scikit-learn's
@@ -72,15 +76,6 @@ class Annotations(ImmutableArrays):
     ['b']
     """
 
-    _fields = ("item", "worker", "label", "item_ids", "worker_ids", "classes")
-
-    item: Codes
-    worker: Codes
-    label: Codes
-    item_ids: npt.NDArray[Any]
-    worker_ids: npt.NDArray[Any]
-    classes: npt.NDArray[Any]
-
     def __init__(
         self,
         item: npt.ArrayLike,
@@ -99,10 +94,16 @@ class Annotations(ImmutableArrays):
         self._set(columns, ids)
 
     @classmethod
-    def _from_codes(cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]]) -> Self:
-        """Build without checks from codes that are in range and from ids that are not written to elsewhere."""
+    def _from_codes(
+        cls, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]], **known: Order | None
+    ) -> Self:
+        """Build without checks from codes that are in range and from ids that are not written to elsewhere.
+
+        `_sorting_order` may be passed where it is known, so that it need not be computed.
+        """
         new = cls.__new__(cls)
         new._set(codes, ids, reuse=True)
+        vars(new).update(known)
         return new
 
     def _set(self, codes: Sequence[npt.NDArray[Any]], ids: Sequence[npt.NDArray[Any]], *, reuse: bool = False) -> None:
@@ -120,10 +121,12 @@ class Annotations(ImmutableArrays):
         item_ids: Values | None = None,
         worker_ids: Values | None = None,
         classes: Values | None = None,
+        duplicates: str = "last",
     ) -> Annotations:
         """Build from three columns of any hashable values.
 
-        Values that compare equal are one value.
+        Values that compare equal are one value. Where a worker labels an item twice, the last label counts, as it does
+        for `manyhands.read_annotations`.
 
         Parameters
         ----------
@@ -135,11 +138,13 @@ class Annotations(ImmutableArrays):
             Label of each annotation.
         item_ids : sequence, default=None
             All items in the order of the caller, so that item i is row i of X; items without labels are allowed. By
-            default the values that occur, sorted.
+            default the values that occur, in the order of their first appearance.
         worker_ids : sequence, default=None
             All workers in the order of the caller; by default the values that occur, sorted.
         classes : sequence, default=None
             All classes in the order of the caller, used or not; by default the labels that occur, sorted.
+        duplicates : {"last", "first", "all", "error"}, default="last"
+            Which label counts where a worker labels an item several times; "error" refuses such triples.
 
         Returns
         -------
@@ -148,19 +153,41 @@ class Annotations(ImmutableArrays):
         Raises
         ------
         AnnotationError
-            Where a value is missing, not hashable, or not among the given ids.
+            Where a value is missing, not hashable, or not among the given ids; for repeated labels on request.
+        ParameterError
+            Where `duplicates` is none of the above.
+
+        Warns
+        -----
+        CrowdWarning
+            ``repeated_labels``, with their number, where labels were left out.
 
         Examples
         --------
         >>> Annotations.from_triples([7, 7], ["ann", "bob"], ["yes", "no"], item_ids=[7, 8])
         Annotations(2 labels on 2 items by 2 workers, 2 classes)
+        >>> Annotations.from_triples([8, 7, 7], ["ann", "ann", "bob"], ["yes", "yes", "no"]).item_ids.tolist()
+        [8, 7]
         """
+        check_policy(duplicates)
         given = {"items": items, "workers": workers, "labels": labels}
         columns = {name: as_column(values, name) for name, values in given.items()}
         check_same_length(columns)
-        coded = map(encode, columns.values(), (item_ids, worker_ids, classes), _ROLES)
+        coded = [
+            encode(column, given_ids, role, by_appearance=role == "item")
+            for column, given_ids, role in zip(columns.values(), (item_ids, worker_ids, classes), _ROLES)
+        ]
         codes, ids = zip(*coded)
-        return cls._from_codes(codes, ids)
+        built = cls._from_codes(codes, ids)
+        if duplicates == "all" or not has_repeats(built.item, built.worker):
+            return built
+        codes = tuple(encode(column, *known)[0] for column, *known in zip(columns.values(), ids, _ROLES))  # were sorted
+        (item, worker, label), note = drop_repeats(codes, ids, duplicates)
+        warnings.warn(f"repeated_labels: {note}", CrowdWarning, stacklevel=2)
+        if classes is None:  # those of the labels that count
+            used, place = np.unique(label, return_inverse=True)
+            ids, label = (*ids[:2], ids[2][used]), place.astype(np.int32)
+        return cls._from_codes((item, worker, label), ids)
 
     @classmethod
     def from_matrix(
@@ -198,61 +225,6 @@ class Annotations(ImmutableArrays):
         """
         codes, ids = encode_matrix(matrix, missing, item_ids, worker_ids, classes)
         return cls._from_codes(codes, ids)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, with or without labels."""
-        return len(self.item_ids)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers, with or without labels."""
-        return len(self.worker_ids)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, used or not."""
-        return len(self.classes)
-
-    @property
-    def n_annotations(self) -> int:
-        """Number of labels."""
-        return len(self.item)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """`(n_items,)`, which scikit-learn requires of `y`."""
-        return (self.n_items,)
-
-    def __len__(self) -> int:
-        return self.n_items
-
-    def __repr__(self) -> str:
-        return (
-            f"Annotations({self.n_annotations} labels on {self.n_items} items "
-            f"by {self.n_workers} workers, {self.n_classes} classes)"
-        )
-
-    @cached_property
-    def start(self) -> npt.NDArray[np.int64]:
-        """Where each item's annotations begin, shape (n_items + 1,): those of item i are at `start[i]:start[i + 1]`."""
-        return frozen(starts_of_sorted(self.item, self.n_items))
-
-    @cached_property
-    def by_item(self) -> Groups:
-        """Annotations grouped by item; they are stored in this order already."""
-        return Groups(self.start, frozen(np.arange(self.n_annotations)))
-
-    @cached_property
-    def by_worker(self) -> Groups:
-        """Annotations grouped by worker, items ascending within a worker."""
-        order = np.argsort(self.worker, kind="stable")
-        return Groups(frozen(starts(self.worker, self.n_workers)), frozen(order))
-
-    @cached_property
-    def n_labels(self) -> npt.NDArray[np.int64]:
-        """Number of labels of each item, shape (n_items,)."""
-        return frozen(np.diff(self.start))
 
     def __getitem__(self, rows: Any) -> Annotations:
         """Select items, in the given order and aligned with `X[rows]`; all workers and classes stay.
@@ -302,6 +274,39 @@ class Annotations(ImmutableArrays):
             )
         return self._with(*codes)
 
+    def for_rows(self, ids: Values) -> Annotations:
+        """Put the items into the order of the rows of a table; rows without labels become items without labels.
+
+        Use it before `GridSearchCV`, `cross_val_score` or a pipeline, which split X and y by place:
+        ``search.fit(frame, annotations.for_rows(frame.index))``.
+
+        Parameters
+        ----------
+        ids : sequence of shape (n_rows,)
+            Item of each row. Numbers and text that read the same match, if nothing matches as it is.
+
+        Returns
+        -------
+        Annotations
+            With the ids as `item_ids`; all workers and classes stay.
+
+        Raises
+        ------
+        AlignmentError
+            Where an id occurs twice, or an item has no row.
+
+        Examples
+        --------
+        >>> votes = Annotations.from_triples(["b", "a"], ["ann", "ann"], ["yes", "no"])
+        >>> votes.for_rows(["a", "b", "c"]).item_ids.tolist()
+        ['a', 'b', 'c']
+        """
+        refuse_repeats(self.item_ids.tolist(), "item")
+        rows, item_ids = find_rows(ids, self.item_ids)
+        codes = rows.astype(np.int32)[self.item], self.worker, self.label
+        made = Annotations._from_codes(codes, (np.array(item_ids), self.worker_ids, self.classes))
+        return made.from_library(self.frame_library)
+
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """Append annotations, given as codes; returns a new object.
 
@@ -323,27 +328,20 @@ class Annotations(ImmutableArrays):
         check_same_length(dict(zip(_ROLES, new)))
         return self._with(*map(np.append, (self.item, self.worker, self.label), new))
 
-    def unanswered(self, block_size: int = 1024) -> Iterator[tuple[Codes, Codes]]:
-        """Iterate over the (item, worker) pairs without a label, in blocks of items.
-
-        Parameters
-        ----------
-        block_size : int, default=1024
-            Number of items per block.
-
-        Yields
-        ------
-        item : ndarray of int32
-            Item codes of the pairs.
-        worker : ndarray of int32
-            Worker codes of the pairs.
-        """
-        return unlabelled_pairs(self.start, self.item, self.worker, self.n_workers, block_size)
-
     def _with(self, *codes: npt.NDArray[Any]) -> Annotations:
         """The same items, workers and classes with other triples."""
+        known = {name: vars(self)[name] for name in ("_sorting_order",) if name in vars(self)}
         ids = self.item_ids, self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids, **known).from_library(self.frame_library)
+
+    def _with_sorted_items(self) -> Annotations:
+        """The same labels with the items in the order of their sorted ids, in which all fits run."""
+        order = self._sorting_order
+        if order is None:
+            return self
+        codes = inverse(order)[self.item], self.worker, self.label
+        ids = self.item_ids[order], self.worker_ids, self.classes
+        return Annotations._from_codes(codes, ids, _sorting_order=None).from_library(self.frame_library)
 
 
 _ROLES = ("item", "worker", "label")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from manyhands import compiled
 from manyhands.exceptions import AnnotationError
+from manyhands.item_order import appearance_order, text_key
 
 Values = Sequence[Any] | npt.NDArray[Any]
 
@@ -18,7 +19,9 @@ _LARGEST = 2**31 - 1
 _columns = compiled.load("_columns")
 
 
-def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+def encode(
+    values: Values, ids: Values | None, role: str, *, by_appearance: bool = False
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Return codes and ids such that `ids[codes]` equals `values`.
 
     Integers from a small range are encoded through a look-up table, everything else through a dictionary.
@@ -28,9 +31,11 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
     values : sequence or ndarray of shape (n,)
         The values of a column.
     ids : sequence or None
-        All possible values in the order of their codes; None takes the distinct values, sorted.
+        All possible values in the order of their codes; None takes the distinct values.
     role : str
         "item", "worker" or "label", for error messages.
+    by_appearance : bool, default=False
+        Whether distinct values are numbered in the order in which they first appear; otherwise they are sorted.
 
     Returns
     -------
@@ -49,6 +54,9 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
     >>> codes, ids = encode(["b", "a", "b"], None, "label")
     >>> codes.tolist(), ids.tolist()
     ([1, 0, 1], ['a', 'b'])
+    >>> codes, ids = encode(["b", "a", "b"], None, "item", by_appearance=True)
+    >>> codes.tolist(), ids.tolist()
+    ([0, 1, 0], ['b', 'a'])
     """
     array = values if isinstance(values, np.ndarray) else _as_array(values)
     if array.ndim != 1:
@@ -59,8 +67,8 @@ def encode(values: Values, ids: Values | None, role: str) -> tuple[npt.NDArray[n
     if array.dtype.kind in "iu" and (own_ids is None or own_ids.dtype.kind in "iu"):
         coded = _encode_integers(array, own_ids, role)
         if coded is not None:
-            return coded
-    return _encode_hashable(_own_values(array), own_ids, role)
+            return _renumbered(*coded) if by_appearance and own_ids is None else coded
+    return _encode_hashable(_own_values(array), own_ids, role, by_appearance)
 
 
 def as_column(values: Any, name: str) -> Values:
@@ -210,6 +218,16 @@ def _encode_integers(
     return codes, ids
 
 
+def _renumbered(codes: npt.NDArray[np.int32], ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """The same values, numbered in the order of their first appearance."""
+    order = appearance_order(codes, len(ids))
+    if order is None:
+        return codes, ids
+    place = np.empty(len(ids), np.int32)
+    place[order] = np.arange(len(ids), dtype=np.int32)
+    return _look_up(codes, 0, place)[0], ids[order]
+
+
 def _present(column: npt.NDArray[Any], low: int, size: int) -> npt.NDArray[np.bool_]:
     """Which of the integers `low`, `low + 1`, ... occur, shape (size,)."""
     present = np.zeros(size, bool)
@@ -230,7 +248,7 @@ def _look_up(column: npt.NDArray[Any], low: int, table: npt.NDArray[np.int32]) -
 
 
 def _encode_hashable(
-    values: list[Any], ids: npt.NDArray[Any] | None, role: str
+    values: list[Any], ids: npt.NDArray[Any] | None, role: str, by_appearance: bool
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
     """Codes by a dictionary of the distinct values."""
     try:
@@ -251,7 +269,7 @@ def _encode_hashable(
         odd = unpaired_surrogate(distinct)
         if odd is not None:
             raise AnnotationError(f"The {role} in row {values.index(odd)} is {odd!r}, {UNPAIRED_SURROGATE}")
-        ids = as_ids(_sorted(list(distinct)), role)
+        ids = as_ids(list(distinct) if by_appearance else _sorted(list(distinct)), role)
     else:
         refuse_repeats(ids.tolist(), role)
     if len(ids) > _LARGEST:
@@ -268,7 +286,7 @@ def _sorted(values: list[Any]) -> list[Any]:
     try:
         return sorted(values)
     except TypeError:
-        return sorted(values, key=lambda value: (type(value).__name__, str(value)))
+        return sorted(values, key=text_key)
 
 
 def _is_missing(value: Any) -> bool:

@@ -121,6 +121,12 @@ class BaseEstimator:
         changed = {name: v for name, v in self.get_params(deep=False).items() if repr(v) != repr(defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: parameters and, of a fitted model, its size and the first results."""
+        from manyhands.model_html import model_html
+
+        return model_html(self)
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags that scikit-learn asks for before a search or a pipeline; it is loaded by then."""
         from sklearn.utils import Tags, TargetTags

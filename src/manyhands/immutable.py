@@ -51,7 +51,7 @@ class ImmutableArrays:
         if frame_library is None:
             return self
         new = type(self).__new__(type(self))
-        new.__setstate__(self.__getstate__())
+        vars(new).update(vars(self))  # with what was computed from the arrays already
         vars(new)["frame_library"] = frame_library
         return new
 

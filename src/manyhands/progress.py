@@ -1,7 +1,7 @@
 """Progress reports of long computations.
 
 Computations call `report(done, total, what)`, which costs next to nothing by default. The command line or a notebook
-receives the reports inside a `with listening(...)` block.
+receives the reports inside a `with listening(...)` block; `progress_display.showing` draws bars.
 """
 
 from __future__ import annotations
@@ -30,6 +30,16 @@ def report(done: int, total: int, what: str) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(done, total, what)
+
+
+def is_heard() -> bool:
+    """Whether reports go anywhere: the call is inside a `listening` block.
+
+    Returns
+    -------
+    bool
+    """
+    return _listener.get() is not None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from manyhands.exceptions import MissingExtraError, ParameterError
-from manyhands.spelling import did_you_mean
+from manyhands.spelling import suggest
 
 DEFAULT = "pooled-dawid-skene"
 DEFAULT_ORDINAL = "ordinal-dawid-skene"  # for ordered classes
@@ -103,7 +103,7 @@ def names(kind: str | None = None) -> list[str]:
     list of str
     """
     if kind is not None and kind not in _KINDS:
-        raise ParameterError(f"There is no kind of method called {kind!r}. There are: {', '.join(_KINDS)}.")
+        raise ParameterError(f"There is no kind of method called {kind!r}.{suggest(kind, _KINDS)}")
     return list(_METHODS if kind is None else _KINDS[kind])
 
 
@@ -123,6 +123,25 @@ def get(name: str) -> type[Any]:
     module, class_name, _ = _place(name)
     found: type[Any] = getattr(load_module(module), class_name)
     return found
+
+
+def check_name(name: str, kind: str) -> None:
+    """Refuse a name that is not that of a method of one kind.
+
+    Parameters
+    ----------
+    name : str
+        What was typed.
+    kind : {"aggregator", "classifier", "representation"}
+        The kind that is needed; only its names are suggested.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method.
+    """
+    if name not in names(kind):
+        raise ParameterError(f"There is no {kind} called {name!r}.{suggest(name, names(kind))}")
 
 
 def name_of(cls: type[Any]) -> str | None:
@@ -245,6 +264,5 @@ def _place(name: str) -> tuple[str, str, str]:
 
 def _entry(name: str) -> tuple[str, dict[str, Any]]:
     if name not in _METHODS:
-        hint = did_you_mean(name, _METHODS) or f" There are: {', '.join(_METHODS)}."
-        raise ParameterError(f"There is no method called {name!r}.{hint}")
+        raise ParameterError(f"There is no method called {name!r}.{suggest(name, _METHODS)}")
     return _METHODS[name]

@@ -71,3 +71,29 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     """
     found = closest_match(word, candidates)
     return "" if found is None else f" Did you mean {found!r}?"
+
+
+def suggest(word: object, candidates: Iterable[str], beginning: str = "There are") -> str:
+    """Return the nearest name as a question, or the list of all names where none is similar.
+
+    Parameters
+    ----------
+    word : object
+        What was typed.
+    candidates : iterable of str
+        Known names, only those that are allowed in the place of the word.
+    beginning : str, default="There are"
+        Beginning of the list.
+
+    Returns
+    -------
+    str
+        A sentence with a leading space, to be appended to an error message.
+
+    Examples
+    --------
+    >>> suggest("wava", ["wawa", "kos"]), suggest("zzz", ["wawa", "kos"])
+    (" Did you mean 'wawa'?", ' There are: wawa, kos.')
+    """
+    names = list(candidates)
+    return did_you_mean(word, names) or f" {beginning}: {', '.join(names)}."

@@ -65,7 +65,9 @@ def test_same_seed_same_bytes(votes, tmp_path):
     ("arguments", "code", "words"),
     [
         (["aggregate", "nowhere.csv"], 3, "does not exist"),
-        (["aggregate", "{votes}", "-m", "magic"], 2, "There is no method called 'magic'. Did you mean 'mace'?"),
+        (["aggregate", "{votes}", "-m", "magic"], 2, "There is no aggregator called 'magic'. Did you mean 'mace'?"),
+        (["aggregate", "{votes}", "--metod", "wawa"], 2, "There is no option --metod. Did you mean '--method'? Try"),
+        (["aggregate", "{votes}", "--format", "lng"], 2, "There is no format called 'lng'. Did you mean 'long'?"),
         (["aggregate", "{votes}", "--item", "clip"], 3, "It has: task, worker, label. Name the right one with --item"),
         (["aggregate"], 2, "Missing argument"),
         (["aggregate", "{votes}", "--bogus"], 2, "bogus"),

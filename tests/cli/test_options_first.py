@@ -23,7 +23,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
             (["--fail-under", "7"], "--fail-under is 7; it must be a share"),
             (["--write", "docx", "-o", "out"], "cannot be written as 'docx'"),
             (["--write", "jsonl"], "--write needs a folder"),
-            (["-m", "no-such"], "There is no method called 'no-such'"),
+            (["-m", "no-such"], "There is no aggregator called 'no-such'"),
             (["-m", "crowd-layer"], "'crowd-layer' learns from features"),
             (["--seed", "x"], "Invalid value for '--seed'"),
         ],

@@ -85,11 +85,11 @@ def test_what_does_not_match_is_counted_and_reported(job, capsys):
 def test_matching_by_position_is_an_option(job, capsys):
     """And then the first and the last pair are shown, for the user to see."""
     arrays = np.load("X.npz")
-    order = sorted(range(40), key=lambda k: f"i{k}")
-    np.save("X.npy", arrays["X"][order])
+    order = range(40)
+    np.save("X.npy", arrays["X"])
     fails(capsys, 3, "has no item ids", *arguments("X.npy"))
     assert train("--rows-in-order", features="X.npy") == 0
-    assert "the first row is matched with 'i0', the last with 'i9'" in capsys.readouterr().err
+    assert "the first row is matched with 'i0', the last with 'i39'" in capsys.readouterr().err
     (job / "lines.csv").write_text("label\n" + "".join(f"{'cat' if k % 2 == 0 else 'dog'}\n" for k in order))
     evaluation = ["evaluate", "model", "--features", "X.npy", "--truth", "lines.csv", "--rows-in-order"]
     assert run(evaluation) == 0
@@ -256,3 +256,35 @@ def test_cpc_without_a_penalty(job, capsys):
     cpc = ["-m", "cpc", "--set", "mu=0"]
     fails(capsys, 2, "With mu=0 no worker's labels reach the target classifier", *arguments("X.npz", method=cpc))
     assert train("--gold", "truth.csv", "-q", method=cpc) == 0
+
+
+def test_text_is_found_and_said(job, capsys):
+    """No option names the column: the sentence on standard error says what was used, and what was not."""
+    assert train(features="texts.csv") == 0
+    assert "Features: TF-IDF of 'body' (" in capsys.readouterr().err
+    lines = (job / "texts.csv").read_text().splitlines()
+    more = [f"{line},{at % 3},{'de' if at % 2 else 'en'}" for at, line in enumerate(lines[1:])]
+    (job / "more.csv").write_text("\n".join([f"{lines[0]},n,lang", *more]) + "\n")
+    assert train("--force", features="more.csv") == 0
+    err = capsys.readouterr().err
+    assert "; numbers of 'n'; not used: 'lang', unless --text or --column names them" in err
+    assert run(["predict", "model", "--features", "more.csv", "-o", "out.csv"]) == 0
+
+
+def test_the_export_itself_has_the_text(job, capsys):
+    """Labels and text of one Label Studio file, with the items named by a key of the data; new tasks are predicted."""
+    ratings = [line.split(",") for line in (job / "ratings.csv").read_text().splitlines()[1:]]
+    texts = dict(line.split(",") for line in (job / "texts.csv").read_text().splitlines()[1:])
+    tasks = [{"id": at, "data": {"ref": ref, "text": texts[ref]}, "annotations": []} for at, ref in enumerate(texts)]
+    by_ref = {task["data"]["ref"]: task for task in tasks}
+    for ref, worker, label in ratings:
+        result = {"from_name": "pet", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+        by_ref[ref]["annotations"].append({"completed_by": int(worker[1:]) + 1, "result": [result]})
+    (job / "export.json").write_text(json.dumps(tasks))
+    command = ["train", "export.json", "--item", "ref", "--features", "export.json", *QUICK, "-o", "model"]
+    assert run(command) == 0
+    err = capsys.readouterr().err
+    assert "Features: TF-IDF of 'text' (" in err and "trained on 40 items" in err
+    assert "not used: 'ref'" in err
+    assert run(["predict", "model", "--features", "export.json", "--id-column", "ref", "-o", "out.csv"]) == 0
+    assert run(["evaluate", "model", "--features", "texts.csv", "--truth", "truth.csv"]) == 3  # no column called text

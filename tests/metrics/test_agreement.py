@@ -64,7 +64,7 @@ def from_counts(counts):
     triples = [(i, k) for i, row in enumerate(counts) for k, n in enumerate(row) for _ in range(n)]
     items, labels = zip(*triples)
     workers = [n for row in counts for n in range(sum(row))]
-    return Annotations.from_triples(items, workers, labels)
+    return Annotations.from_triples(items, workers, labels, duplicates="all")
 
 
 def test_fleiss_textbook():
@@ -149,7 +149,7 @@ def test_one_class_is_perfect_agreement_as_a_share():
     "votes",
     [
         Annotations.from_matrix([[0, -1], [-1, 1]]),
-        Annotations.from_triples(["a", "a"], ["ann", "ann"], [0, 1]),  # one worker, twice
+        Annotations.from_triples(["a", "a"], ["ann", "ann"], [0, 1], duplicates="all"),  # one worker, twice
         Annotations.from_triples([], [], []),
     ],
     ids=["single", "same worker", "empty"],
@@ -169,13 +169,13 @@ def test_repeated_labels_of_a_worker_are_no_agreement(figure):
     once = Annotations.from_triples([0, 0, 1, 1, 2, 2], list("abacbc"), [0, 1, 1, 1, 0, 0])
     often = once.with_more([0] * 19, [0] * 19, [0] * 19)
     assert figure(often, n_bootstrap=0).value == figure(once, n_bootstrap=0).value
-    torn = Annotations.from_triples(["i"] * 3, ["ann", "ann", "bob"], ["cat", "dog", "cat"])
+    torn = Annotations.from_triples(["i"] * 3, ["ann", "ann", "bob"], ["cat", "dog", "cat"], duplicates="all")
     assert item_agreement(torn).tolist() == [0.5]
 
 
 def test_split_votes_are_another_pattern():
     """Ann for a and Bob for b never agree; both for both agree in half of all pairs, with the same votes."""
-    votes = Annotations.from_triples([0, 0, 1, 1, 1, 1], list("xyxxyy"), list("ababab"))
+    votes = Annotations.from_triples([0, 0, 1, 1, 1, 1], list("xyxxyy"), list("ababab"), duplicates="all")
     assert item_agreement(votes).tolist() == [0, 0.5]
     assert percent_agreement(votes, n_bootstrap=0).value == 0.25
 

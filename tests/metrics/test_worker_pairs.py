@@ -62,7 +62,8 @@ def test_one_class_is_undefined():
 def test_a_worker_is_no_pair_with_himself():
     """A worker who labels every item twice is paired with the other worker only."""
     items, workers = np.repeat(np.arange(8), 3), ["ann", "ann", "bob"] * 8
-    found = pair_agreement(Annotations.from_triples(items, workers, ["cat", "dog", "cat"] * 8), min_shared=1)
+    votes = Annotations.from_triples(items, workers, ["cat", "dog", "cat"] * 8, duplicates="all")
+    found = pair_agreement(votes, min_shared=1)
     assert (found.a.tolist(), found.b.tolist(), found.n_shared.tolist()) == ([0], [1], [8])
     assert found.agreement.tolist() == [0.5]
 

@@ -118,7 +118,7 @@ def test_it_reads_as_a_table():
     [
         ([], True, "takes a list of methods"),
         ("two-stage", True, "takes a list of methods"),
-        (["no-such"], True, "no method called 'no-such'"),
+        (["no-such"], True, "no classifier called 'no-such'"),
         ([("two-stage", {"no": 1})], True, "has no parameter 'no'"),
         (["two-stage", "two-stage"], True, "two-stage is given twice"),
         (["majority-vote"], True, "does not use features"),

@@ -137,9 +137,10 @@ def normalised(row):
     return [value / total for value in row]
 
 
-def slow_code_text(cells):
-    """The position of each cell among the sorted distinct texts (-1 for None), and these texts."""
-    values = sorted({cell for cell in cells if cell is not None})
+def slow_code_text(cells, in_order=True):
+    """The position of each cell among the distinct texts, sorted or as they appear (-1 for None), and these texts."""
+    values = list(dict.fromkeys(cell for cell in cells if cell is not None))
+    values = sorted(values) if in_order else values
     return [-1 if cell is None else values.index(cell) for cell in cells], values
 
 

@@ -48,7 +48,7 @@ def test_pairs_of_labels_are_those_of_a_plain_loop():
     for n_labels, share in ((0, 0.5), (1, 0.0), (60, 0.0), (60, 0.3), (60, 0.7), (60, 1.0)):
         item, worker, label = rng.integers(0, [[8], [7], [3]], (3, n_labels))
         ids = {"item_ids": range(9), "worker_ids": range(8), "classes": range(3)}
-        votes, group = Annotations.from_triples(item, worker, label, **ids), rng.random(8) < share
+        votes, group = Annotations.from_triples(item, worker, label, **ids, duplicates="all"), rng.random(8) < share
         expected = [
             (a, b)
             for a, b in combinations(range(n_labels), 2)
@@ -62,14 +62,15 @@ def test_pairs_of_labels_are_those_of_a_plain_loop():
 def test_pairing_takes_time_proportional_to_the_pairs():
     """A worker with 40,000 labels on one item: pairs of the same worker are never formed."""
     item = np.append(np.arange(40_000) // 4, np.zeros(40_000, int))
-    votes = Annotations.from_triples(item, np.append(np.arange(40_000) % 4, np.zeros(40_000, int)), item % 2)
+    worker = np.append(np.arange(40_000) % 4, np.zeros(40_000, int))
+    votes = Annotations.from_triples(item, worker, item % 2, duplicates="all")
     started = time.process_time()
     a, _ = copying_module._label_pairs(votes, np.zeros(4, bool))
     assert len(a) == 10_000 * 6 + 40_000 * 3 and time.process_time() - started < 1
 
 
 def test_beyond_the_limit_every_label_has_equally_many_partners(monkeypatch):
-    votes = Annotations.from_triples(np.zeros(900), np.arange(900) % 30, np.zeros(900))
+    votes = Annotations.from_triples(np.zeros(900), np.arange(900) % 30, np.zeros(900), duplicates="all")
     monkeypatch.setattr(copying_module, "MAX_PAIRS", 5_000)
     a, b = copying_module._label_pairs(votes, np.zeros(30, bool))
     assert 5_000 <= len(a) < 5_900 and np.all(votes.worker[a] < votes.worker[b])
@@ -144,7 +145,7 @@ def test_thresholds_of_copying_pairs(monkeypatch, n_items, n_equal, n_times, exp
     item = np.repeat(np.arange(n_items), 2 * n_times)
     label = np.stack([np.zeros(n_items, int), np.where(equal, 0, 1)], axis=1).repeat(n_times, axis=1)
     worker = np.tile(np.repeat([0, 1], n_times), n_items)
-    votes = Annotations.from_triples(item, worker, label.ravel(), classes=[0, 1])
+    votes = Annotations.from_triples(item, worker, label.ravel(), classes=[0, 1], duplicates="all")
     monkeypatch.setattr(copying_module, "_expected_agreement", lambda *given: np.full(len(given[-1]), expected))
     found = copying_module.find_copying_pairs(SimpleNamespace(annotations=votes), None, np.zeros(2, bool))
     assert found.x.tolist() == [0] * is_flagged

@@ -32,7 +32,7 @@ def test_a_tempered_label_is_removed_with_its_exponent():
 
 def test_repeated_labels_share_one_weight_and_are_removed_together():
     """Ann labels 0 twice: the two labels share a weight of 1, and neither is evidence for the other."""
-    votes = Annotations.from_triples([0, 0, 0], ["ann", "ann", "bob"], [0, 0, 1])
+    votes = Annotations.from_triples([0, 0, 0], ["ann", "ann", "bob"], [0, 0, 1], duplicates="all")
     posterior = np.array([[0.8 * 0.8 * 0.4, 0.2 * 0.2 * 0.6]])
     loo = leave_one_out_posterior(votes, posterior / posterior.sum(), one_coin([0.8, 0.6], 2), 1.0, NO_MEMBERS, None)
     np.testing.assert_allclose(loo.truth[0], [0.402, 0.598])

@@ -6,7 +6,10 @@ import pytest
 from manyhands import Annotations
 from manyhands.exceptions import AlignmentError, AnnotationError, LimitError, ParameterError
 from manyhands.validation import (
+    NameOr,
+    NoneOr,
     Number,
+    OneOf,
     check_annotations,
     check_codes,
     check_known,
@@ -65,3 +68,29 @@ def test_more_memory_than_there_is_is_refused():
     check_memory(1, "These bytes", "Use fewer.")
     with pytest.raises(LimitError, match=r"These bytes need about 1000000000 GB; there are .* GB\. Use fewer\."):
         check_memory(1e18, "These bytes", "Use fewer.")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known", "expected"),
+    [
+        ("Cat", ["cat", "dog"], "Did you mean 'cat'?"),
+        ("1", [1, 2], "Did you mean 1 (int, not str)?"),
+        (1, ["1", "2"], "Did you mean '1' (str, not int)?"),
+        ("zebra", ["cat", "dog"], None),
+        ("Cat", [f"cat{i}" for i in range(6000)], None),
+    ],
+)
+def test_unknown_values_name_the_nearest(unknown, known, expected):
+    with pytest.raises(AnnotationError) as refused:
+        check_known([unknown], known, "Gold classes", "Do so.")
+    shown = f" {expected}" if expected else ""
+    assert str(refused.value) == f"Gold classes not known: {unknown!r}.{shown} Do so."
+
+
+def test_bad_names_as_parameters_name_the_nearest():
+    """Whatever lists names: one of some, a name or an object, and both with None."""
+    for constraint in (OneOf(("mean", None)), NameOr(("mean",), "fit", "a model"), NoneOr(OneOf(("mean", "sum")))):
+        with pytest.raises(ParameterError, match=r"Got 'maen'\. Did you mean 'mean'\?$"):
+            check_parameters("f", {"a": "maen"}, {"a": constraint})
+    with pytest.raises(ParameterError, match=r"Got 'x'\.$"):
+        check_parameters("f", {"a": "x"}, {"a": Number()})

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import CrowdWarning
 from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
+from manyhands.progress_display import showing
+from manyhands.result_rows import restore_rows
 from manyhands.validation import check_annotations
 
 
@@ -62,6 +64,9 @@ class Aggregator(BaseEstimator, ABC):
         The annotations that were passed to `fit`.
     """
 
+    # Attributes with a row per item; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("item_ids_", "posterior_", "labels_", "tied_", "unlabelled_", "_training")
+
     classes_: npt.NDArray[Any]
     item_ids_: npt.NDArray[Any]
     worker_ids_: npt.NDArray[Any]
@@ -75,8 +80,11 @@ class Aggregator(BaseEstimator, ABC):
     _log_confusion: Array  # (n_workers + 1, n_classes, n_classes); the last worker is an unseen one
     _log_prior: Array
 
-    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1) -> Self:
         """Infer the truth of every item.
+
+        The method runs on the items in the order of their sorted ids, so that the results of an item do not depend on
+        the order of rows; all results have their rows in the order of `annotations.item_ids`.
 
         Parameters
         ----------
@@ -85,6 +93,8 @@ class Aggregator(BaseEstimator, ABC):
         gold : mapping, default=None
             Known truth of some items, {item: class}. The posterior of a gold item is certain; the labels on it are used
             to estimate the workers.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
@@ -99,12 +109,18 @@ class Aggregator(BaseEstimator, ABC):
         """
         self._check_parameters()
         annotations = check_annotations(annotations)
-        codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-        found = self._infer(annotations, codes)
-        self._store(annotations, dict(gold or {}), codes, found)
+        in_order = annotations._with_sorted_items()
+        codes = gold_codes(gold, in_order.item_ids, in_order.classes)
+        with showing(verbose):
+            found = self._infer(in_order, codes)
+        self._store(in_order, dict(gold or {}), codes, found)
+        restore_rows(self, annotations)
+        self._training = annotations
         return self
 
-    def fit_predict(self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> npt.NDArray[Any]:
+    def fit_predict(
+        self, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None, *, verbose: int = 1
+    ) -> npt.NDArray[Any]:
         """Fit, then return the inferred class of every item.
 
         Parameters
@@ -113,13 +129,15 @@ class Aggregator(BaseEstimator, ABC):
             The crowd's labels.
         gold : mapping, default=None
             Known truth of some items, {item: class}.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         ndarray of shape (n_items,)
             `labels_`.
         """
-        return self.fit(annotations, gold).labels_
+        return self.fit(annotations, gold, verbose=verbose).labels_
 
     def predict_proba(self, annotations: Annotations | Any) -> Array:
         """Posterior of items given their labels and the worker parameters estimated by `fit`.
@@ -184,7 +202,7 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
-        return mean_score(self.score_labels(annotations))
+        return mean_score(self.score_labels(check_annotations(annotations)._with_sorted_items()))
 
     def score_labels(self, annotations: Annotations | Any) -> Array:
         """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
@@ -207,7 +225,9 @@ class Aggregator(BaseEstimator, ABC):
         annotations = check_annotations(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
-        return leave_one_out_log_likelihoods(self._training, self.posterior_, aligned, own)
+        order = self._training._sorting_order
+        posterior = self.posterior_ if order is None else self.posterior_[order]
+        return leave_one_out_log_likelihoods(self._training._with_sorted_items(), posterior, aligned, own)
 
     @property
     def score_kind(self) -> str:

@@ -106,6 +106,8 @@ class GLAD(Aggregator):
         "tol": Number(least=0),
     }
 
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "difficulty_", "item_accuracy_", "_ease")
+
     ability_: Array
     difficulty_: Array
     item_accuracy_: Array

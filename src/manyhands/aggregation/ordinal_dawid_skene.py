@@ -142,6 +142,7 @@ class OrdinalDawidSkene(Aggregator):
     True
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "expected_", "median_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "order": NoneOr(ValueList()),
         "prior_sd": Number(above=0),

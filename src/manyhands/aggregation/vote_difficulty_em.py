@@ -139,6 +139,8 @@ class VoteDifficultyEM(Aggregator):
         "tol": Number(least=0),
     }
 
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "difficulty_", "item_accuracy_", "_d")
+
     ability_: Array
     expertise_: Array
     difficulty_: Array
@@ -147,6 +149,7 @@ class VoteDifficultyEM(Aggregator):
     class_prior_: Array
     _workers: Abilities  # the last worker is an unseen one
     _d: Array  # (n_items,)
+    _mean_d: float
 
     def __init__(
         self,
@@ -193,6 +196,7 @@ class VoteDifficultyEM(Aggregator):
             "log_likelihood_": likelihood[-1],
             "_workers": _with_unseen_worker(workers, np.unique(labelled_part.worker)),
             "_d": d,
+            "_mean_d": float(d.mean()),
             "_log_prior": log_prior,
         }
         return Inference(posterior, None, found.n_iter, found.converged, found.history, results_by_name)
@@ -200,14 +204,14 @@ class VoteDifficultyEM(Aggregator):
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step; items of `fit` keep their difficulty, that of others follows from their labels."""
         row = self._row_of(annotations)
-        new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._d.mean())
+        new = np.full(len(row), EASIEST if self.difficulty == "constant" else self._mean_d)
         new = with_floor(vote_easiness(annotations), self.floor_) if self.difficulty == "votes" else new
         d = np.where(row >= 0, self._d[row], new)
         return posterior_from_joint(self._log_prior + log_votes(annotations, self._workers, d), gold)[0]
 
     def _label_given_truth(self, annotations: Annotations) -> Array:
         """Log p(label | truth, ability, d); d comes from the training labels, of new items from their other labels."""
-        average = EASIEST if self.difficulty == "constant" else float(self._d.mean())
+        average = EASIEST if self.difficulty == "constant" else self._mean_d
         new = np.full(annotations.n_annotations, average)
         if self.difficulty == "votes":
             bare = other_votes_easiness(annotations, without=np.nan)

@@ -22,7 +22,7 @@ from manyhands.em.kernels import Array
 from manyhands.estimator import BaseEstimator
 from manyhands.exceptions import AlignmentError
 from manyhands.feature_names import Names
-from manyhands.features import Rows, as_rows
+from manyhands.features import Rows
 from manyhands.heldout import (
     COMMON,
     OWN,
@@ -33,6 +33,7 @@ from manyhands.heldout import (
     mean_score,
     worker_confusions,
 )
+from manyhands.row_matching import match_rows
 from manyhands.validation import check_annotations
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class CrowdClassifier(BaseEstimator, ABC):
     """
 
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    # Attributes with a row per item, and fitted estimators that have some; a method with more of them adds their names.
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_",)
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to predict
 
     classes_: npt.NDArray[Any]
@@ -81,27 +84,42 @@ class CrowdClassifier(BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
+    _id_column: str | None = None  # the column of X in `fit` that had the ids of the items
     _confusions: Array  # (n_workers + 1, n_classes, n_classes) for `score`; the last is that of an unseen worker
     _shares: Array  # (n_classes,) for `score`
     _noise_layer: Any = None  # a noise layer that depends on the features, for `score`
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
+    ) -> Self:
         """Learn from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features. Rows are matched with items by `ids`, or by the index or an id column of a data frame; row i of
+            anything else is item i of the annotations, which is the order of first appearance in the file.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
+            labels, and follow the others in `posterior_`; an item without a row is an error.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        fit_method(self, check_training_data(self, X, annotations, gold, ids), verbose)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -136,7 +154,7 @@ class CrowdClassifier(BaseEstimator, ABC):
         """
         return self.classes_[self._decide(self.predict_proba(X))]
 
-    def score(self, X: Any, annotations: Annotations | Any) -> float:
+    def score(self, X: Any, annotations: Annotations | Any, *, ids: Any = None) -> float:
         """Return the mean log-likelihood of held-out annotations; no truth is needed.
 
         The mean of `score_labels`; `score_kind` says which likelihood a label has.
@@ -147,15 +165,17 @@ class CrowdClassifier(BaseEstimator, ABC):
             Features of the held-out items.
         annotations : Annotations or data frame
             Labels of these items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them, as in `fit`.
 
         Returns
         -------
         float
             The higher, the better; NaN without labels.
         """
-        return mean_score(self.score_labels(X, annotations))
+        return mean_score(self.score_labels(X, annotations, ids=ids))
 
-    def score_labels(self, X: Any, annotations: Annotations | Any) -> Array:
+    def score_labels(self, X: Any, annotations: Annotations | Any, *, ids: Any = None) -> Array:
         """Return the log-likelihood of each held-out label given the features of its item.
 
         A method whose noise depends on the item (difficulty, instance-dependent noise) has a likelihood of its own,
@@ -171,6 +191,8 @@ class CrowdClassifier(BaseEstimator, ABC):
             Features of the held-out items.
         annotations : Annotations or data frame
             Labels of these items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them, as in `fit`.
 
         Returns
         -------
@@ -178,18 +200,20 @@ class CrowdClassifier(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
-        aligned = align(annotations, self.worker_ids_, self.classes_, type(self).__name__)
-        proba = self.predict_proba(X)
-        if len(proba) != annotations.n_items:
+        matched = match_rows(X, check_annotations(annotations), ids)
+        aligned = align(matched.annotations, self.worker_ids_, self.classes_, type(self).__name__)
+        proba = self.predict_proba(matched.X)
+        if matched.order is not None:
+            proba = proba[matched.order]
+        if len(proba) != aligned.n_items:
             raise AlignmentError(
-                f"X has {len(proba)} rows, but the annotations have {annotations.n_items} items; row i must be item i."
+                f"X has {len(proba)} rows, but the annotations have {aligned.n_items} items; row i must be item i."
             )
         proba = self._training_prior_proba(proba)
         common = label_log_likelihoods(proba, self._confusions, self._shares, aligned)
         if aligned.n_annotations == 0 or not self._has_own_likelihood():
             return common
-        return self._own_log_likelihoods(as_rows(X), proba, aligned, common)
+        return self._own_log_likelihoods(matched.rows(), proba, aligned, common)
 
     @property
     def score_kind(self) -> str:

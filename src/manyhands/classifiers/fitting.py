@@ -22,8 +22,12 @@ from manyhands.feature_names import Names, check_feature_names, feature_names_of
 from manyhands.features import Rows, as_rows
 from manyhands.heldout import worker_confusions
 from manyhands.noise import safe_log
+from manyhands.progress_display import showing
 from manyhands.randomness import make_generator, seed_unset
-from manyhands.validation import NameOr
+from manyhands.result_rows import restore_rows
+from manyhands.row_matching import id_column_of, match_rows, without_column
+from manyhands.row_order import reordered
+from manyhands.validation import NameOr, check_annotations
 
 # What a parameter that names an aggregator may be.
 AGGREGATOR = NameOr(tuple(registry.names("aggregator")), "fit_predict", "an aggregator")
@@ -42,6 +46,7 @@ class FeatureMethod(NetworkMethod, Protocol):
     n_features_in_: int
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
+    _id_column: str | None
 
     def _trains_network(self) -> bool: ...
 
@@ -50,10 +55,11 @@ class FeatureMethod(NetworkMethod, Protocol):
     def _check_fitted(self) -> None: ...
 
 
-def fit_method(method: FeatureMethod, data: TrainingData) -> None:
+def fit_method(method: FeatureMethod, data: TrainingData, verbose: int = 1) -> None:
     """Let a method learn from validated data, store its results and issue its notes as warnings.
 
-    Call it from `fit` itself: the warnings point at the caller of `fit`.
+    Call it from `fit` itself: the warnings point at the caller of `fit`. Results have the items in the order of
+    `data.given`, or of `data.annotations` where it is None.
 
     Parameters
     ----------
@@ -61,13 +67,18 @@ def fit_method(method: FeatureMethod, data: TrainingData) -> None:
         The estimator.
     data : TrainingData
         Its validated input.
+    verbose : {0, 1}, default=1
+        Whether progress is shown.
     """
-    if method._trains_network():
-        result = train_network(method, data)
-    else:
-        rng = make_generator(getattr(method, "random_state", None))
-        result = method._learn(TrainingContext(data, data.annotations, None, rng))
-    method._store(data, result)
+    with showing(verbose):
+        if method._trains_network():
+            result = train_network(method, data)
+        else:
+            rng = make_generator(getattr(method, "random_state", None))
+            result = method._learn(TrainingContext(data, data.annotations, None, rng))
+        method._store(data, result)
+    if data.given is not None:
+        restore_rows(method, data.given)
     for code, sentence in method.notes_.items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
 
@@ -88,6 +99,7 @@ def store_results(method: FeatureMethod, data: TrainingData, result: FitResult) 
         delattr(method, name)
     assert result.posterior is not None
     store_features(method, data.rows.shape, data.feature_names)
+    method._id_column = data.id_column
     method.classes_, method.worker_ids_ = data.annotations.classes, data.annotations.worker_ids
     method.module_, method.history_, method.posterior_ = result.module, result.history, result.posterior
     method.worker_accuracy_ = expected_accuracy(data.annotations, result.posterior)
@@ -140,13 +152,47 @@ def rows_as_fitted(method: FeatureMethod, X: Any) -> Rows:
         If only one of X and the X of `fit` has column names.
     """
     method._check_fitted()
-    name, fitted, given = type(method).__name__, getattr(method, "feature_names_in_", None), feature_names_of(X)
+    name, fitted = type(method).__name__, getattr(method, "feature_names_in_", None)
+    X, given = _without_ids(method, X, fitted)
     check_feature_names(name, fitted, given)
     rows = as_rows(X)
     if rows.shape != method._row_shape:
         raise AlignmentError(f"A row of X has shape {rows.shape}, but this {name} was fitted with {method._row_shape}.")
     warn_of_missing_names(name, fitted, given)
     return rows
+
+
+def rows_and_labels(method: FeatureMethod, X: Any, annotations: Any) -> tuple[Rows, Annotations]:
+    """Return the rows of X as `rows_as_fitted` does, matched with the items of annotations.
+
+    Parameters
+    ----------
+    method : FeatureMethod
+        A fitted estimator.
+    X : array-like, sparse matrix, tensor or row getter
+        Features of items.
+    annotations : Annotations or data frame
+        Their labels.
+
+    Returns
+    -------
+    rows : Rows
+        One row per item.
+    annotations : Annotations
+        The labels of these items.
+    """
+    matched = match_rows(X, check_annotations(annotations))
+    return reordered(rows_as_fitted(method, matched.X), matched.order), matched.annotations
+
+
+def _without_ids(method: FeatureMethod, X: Any, fitted: Names | None) -> tuple[Any, Names | None]:
+    """Return X without a column of ids that `fit` did not use as a feature, and the names of its columns."""
+    column = getattr(method, "_id_column", None) or id_column_of(X)
+    given = feature_names_of(X)
+    if column is None or given is None or fitted is None or column in fitted or column not in given:
+        return X, given
+    X = without_column(X, column)
+    return X, feature_names_of(X)
 
 
 def infer_truth(aggregator: Any, data: TrainingData, annotations: Annotations, rng: np.random.Generator) -> Aggregator:

@@ -9,6 +9,7 @@ where p(x | k) is the same in both data sets.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -92,6 +93,7 @@ class PriorAdjusted(CrowdClassifier):
     True
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "classifier_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "classifier": NameOr(_NAMES, "score_labels", "a classifier of crowd labels"),
         "prior": Probabilities(("uniform",)),
@@ -122,7 +124,7 @@ class PriorAdjusted(CrowdClassifier):
         """
         return super().set_params(**with_named_method(self, "classifier", parameters))
 
-    def score_labels(self, X: Any, annotations: Annotations) -> Array:
+    def score_labels(self, X: Any, annotations: Annotations, *, ids: Any = None) -> Array:
         """Return the log-likelihood of each held-out label, under the class frequencies of the training items.
 
         Parameters
@@ -131,6 +133,8 @@ class PriorAdjusted(CrowdClassifier):
             Features of the held-out items.
         annotations : Annotations
             Labels of these items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them.
 
         Returns
         -------
@@ -138,7 +142,7 @@ class PriorAdjusted(CrowdClassifier):
             That of the classifier: held-out labels have its class frequencies, not those of `prior`.
         """
         self._check_fitted()
-        return self.classifier_.score_labels(X, annotations)
+        return self.classifier_.score_labels(X, annotations, ids=ids)
 
     def _has_own_likelihood(self) -> bool:
         return self.classifier_._has_own_likelihood()
@@ -152,7 +156,7 @@ class PriorAdjusted(CrowdClassifier):
         seed_unset(inner, context.rng)._check_parameters()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdWarning)  # its notes are among those of this method, which warns once
-            fit_method(inner, context.data)
+            fit_method(inner, replace(context.data, given=None))
         results = {"classifier_": inner, "class_shares_": estimated_shares(inner.posterior_)}
         return FitResult(inner.module_, inner.history_, inner.posterior_, results, inner.notes_)
 

@@ -130,6 +130,7 @@ class SpeeLFC(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "difficulty_")
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "diagonal": Number(above=0, most=0.999),
         "difficulty": Boolean(),

@@ -14,7 +14,9 @@ from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_codes
 from manyhands.estimator import BaseEstimator
 from manyhands.feature_names import Names, feature_names_of
-from manyhands.features import Rows, as_rows, check_rows
+from manyhands.features import Rows
+from manyhands.row_matching import match_rows
+from manyhands.row_order import reordered
 from manyhands.validation import check_annotations
 
 
@@ -27,13 +29,18 @@ class TrainingData:
     rows : Rows
         Features of the items; row i belongs to item i.
     annotations : Annotations
-        The crowd's labels.
+        The crowd's labels, with the items in the order of their sorted ids.
     gold : ndarray of shape (n_items,) or None
         Code of the known class of each item, -1 where it is unknown; None without gold.
     worker_features : ndarray of shape (n_workers, n_worker_features) or None
         Features of the workers, for the methods that use them.
     feature_names : ndarray of str of shape (n_features,) or None
         Names of the columns of X; None where X is no data frame with string names.
+    given : Annotations or None
+        The crowd's labels, with the items in the order of the caller, in which results are returned; None for that of
+        `annotations`.
+    id_column : str or None
+        The column of X that had the ids of the items.
     """
 
     rows: Rows
@@ -41,6 +48,8 @@ class TrainingData:
     gold: Gold
     worker_features: Array | None = None
     feature_names: Names | None = None
+    given: Annotations | None = None
+    id_column: str | None = None
 
     @property
     def n_training_items(self) -> int:
@@ -79,20 +88,22 @@ class FitResult:
 
 
 def check_training_data(
-    method: BaseEstimator, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None
+    method: BaseEstimator, X: Any, annotations: Annotations, gold: Mapping[Any, Any] | None, ids: Any = None
 ) -> TrainingData:
-    """Validate the parameters of a method and the arguments of its `fit`.
+    """Validate the parameters of a method and the arguments of its `fit`, and sort the items by their ids.
 
     Parameters
     ----------
     method : BaseEstimator
         The estimator to be fitted.
     X : array-like, sparse matrix, tensor or row getter
-        Features; row i belongs to item i.
+        Features; `manyhands.row_matching` says which row belongs to which item.
     annotations : Annotations
         The crowd's labels.
     gold : mapping of item id to class, or None
         Known classes.
+    ids : sequence of shape (n_rows,), str or None, default=None
+        Item id of each row of X, or the column that has them.
 
     Returns
     -------
@@ -101,7 +112,11 @@ def check_training_data(
     """
     method._check_parameters()
     annotations = check_annotations(annotations)
-    names, rows = feature_names_of(X), as_rows(X)
-    check_rows(rows, annotations.n_items)
-    known = gold_codes(gold, annotations.item_ids, annotations.classes)
-    return TrainingData(rows, annotations, known, feature_names=names)
+    matched = match_rows(X, annotations, ids)
+    names, rows = feature_names_of(matched.X), matched.rows()
+    in_order = matched.annotations._with_sorted_items()
+    rows = reordered(rows, matched.annotations._sorting_order)
+    known = gold_codes(gold, in_order.item_ids, in_order.classes)
+    return TrainingData(
+        rows, in_order, known, feature_names=names, given=matched.annotations, id_column=matched.id_column
+    )

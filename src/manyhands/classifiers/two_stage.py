@@ -109,6 +109,7 @@ class TwoStage(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "aggregator_")
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "aggregator": AGGREGATOR,
         "classifier": NameOr(("network", "logistic-regression"), "predict_proba", "a scikit-learn classifier"),

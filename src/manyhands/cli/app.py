@@ -32,6 +32,7 @@ from manyhands.cli.show import echo
 from manyhands.cli.simulate import simulate
 from manyhands.cli.train import train
 from manyhands.exceptions import CrowdWarning, LimitError, ManyhandsError, OutputExistsError, ParameterError
+from manyhands.spelling import did_you_mean
 
 USAGE, BAD_INPUT, LIMIT, INTERRUPTED = 2, 3, 5, 130
 _FULL = (errno.ENOSPC, errno.EFBIG)  # errors of files that we write name the file; these do not
@@ -112,7 +113,16 @@ def _run(arguments: list[str]) -> int:
         if not hasattr(error, "format_message"):
             raise
         command = f"{arguments[0]} " if arguments[0] in _COMMANDS else ""
-        return _fail(arguments, f"{error.format_message()} Try: manyhands {command}--help", USAGE)
+        return _fail(arguments, f"{_usage_error(error)} Try: manyhands {command}--help", USAGE)
+
+
+def _usage_error(error: Any) -> str:
+    """Return what is wrong with a command line; of an unknown option with the nearest option of the command."""
+    typed, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if typed is None or context is None or not getattr(error, "possibilities", None):
+        return str(error.format_message())
+    options = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+    return f"There is no option {typed}.{did_you_mean(typed, options)}"
 
 
 def _sentence(error: OSError) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -19,6 +20,7 @@ import typer
 
 from manyhands.cli.show import echo
 from manyhands.exceptions import ParameterError
+from manyhands.progress_display import showing
 from manyhands.spelling import did_you_mean
 
 _NOT_IN_FILES = ("config", "help", "version")
@@ -71,7 +73,8 @@ def takes_config(command: Callable[..., None]) -> Callable[..., None]:
             shown = ", ".join(f"{name} = {value}" for name, value in record.options.items())
             echo(f"Options from {record.file}: {shown or 'none'}")
         given |= ({"config": record} if wants_record else {}) | ({"ctx": ctx} if wants_context else {})
-        command(**given)
+        with showing(0) if given.get("quiet") or given.get("as_json") else nullcontext():
+            command(**given)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     added = [

@@ -6,11 +6,10 @@ polars and `manyhands.io` are imported in functions: `doctor` prints where they 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from manyhands.progress import listening
+from manyhands.progress_display import showing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from manyhands.io.read.reading import Reading
 
 _MOST_WORKERS = 10
-_SPEED_SECONDS = 3600  # period over which speed is averaged for the remaining time; a step may take minutes
 
 
 def echo(sentence: str) -> None:
@@ -182,30 +180,11 @@ def progress_bar(off: bool) -> Any:
     Parameters
     ----------
     off : bool
-        Show nothing; so it is, too, if standard error is not a terminal.
+        Show nothing; so it is, too, if standard error is not a terminal, and in the first two seconds.
 
     Returns
     -------
     context manager
         Shows what `manyhands.progress.report` is called with.
     """
-    return nullcontext() if off or sys.stderr is None or not sys.stderr.isatty() else _bar()
-
-
-@contextmanager
-def _bar() -> Iterator[None]:
-    """Show one bar per kind of work."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, speed_estimate_period=_SPEED_SECONDS) as progress:
-        tasks: dict[str, Any] = {}
-
-        def listener(done: int, total: int, what: str) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(escape(printable(what)), total=total)
-            progress.update(tasks[what], completed=done, total=total)
-
-        with listening(listener):
-            yield
+    return showing(0 if off else 1)

@@ -13,7 +13,7 @@ from manyhands.cli.printing import echo_stale, print_json
 from manyhands.cli.show import echo, progress_bar, show_ledger
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
 from manyhands.exceptions import ParameterError
-from manyhands.io.messages import counted
+from manyhands.io.messages import counted, listed
 from manyhands.workflows import ExportOptions, FeatureOptions
 from manyhands.workflows.model_training import DEFAULT_METHOD, DEFAULT_PARAMETERS, check_classifiers
 
@@ -128,6 +128,9 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     if "methods" in summary:
         what = "labels and gold classes" if summary["n_gold_used"] else "labels"
         echo(f"mean log-likelihood of held-out {what} ± standard error, five-fold cross-validation, higher is better")
+    sentence = _describe_features(summary)
+    if sentence:
+        echo(sentence)
     shape = " x ".join(map(str, summary["n_features"]))
     scale = "standardised" if summary["standardised"] else "not standardised"
     alone = summary["n_gold_without_labels"]
@@ -135,3 +138,21 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     items = f"{counted(summary['n_items_trained'], 'item')}{by_gold}"
     echo(f"{summary['method']}: trained on {items} with {shape} features, {scale}")
     echo(f"Written to {out}: {', '.join(summary['written'])}")
+
+
+def _describe_features(summary: dict[str, Any]) -> str:
+    """Return what the features are, if they came from named columns."""
+    parts = []
+    if summary["text_columns"]:
+        parts.append(f"TF-IDF of {_quoted(summary['text_columns'])} ({counted(summary['n_words'], 'word')})")
+    if summary["feature_columns"]:
+        parts.append(f"numbers of {_quoted(summary['feature_columns'])}")
+    unused = summary["columns_not_used"]
+    if unused:
+        parts.append(f"not used: {_quoted(unused)}, unless --text or --column names them")
+    return f"Features: {'; '.join(parts)}" if parts else ""
+
+
+def _quoted(names: list[str]) -> str:
+    """Return names of columns in quotes."""
+    return listed([f"'{name}'" for name in names])

@@ -37,7 +37,7 @@ RowsInOrder = Annotated[
     bool,
     typer.Option(
         "--rows-in-order",
-        help="Match rows and items by position: rows are in the order of the item ids, numeric ids as numbers.",
+        help="Match rows and items by position: rows are in the order in which the labels name the items.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that manyhands train wrote.")]

@@ -19,6 +19,7 @@ from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
 
+_MAX_LISTED = 10  # classes in a message
 IMPOSSIBLE = -1e12  # finite, so that no arithmetic meets inf - inf; its exponential is exactly 0
 
 
@@ -146,7 +147,9 @@ def gold_codes(
     items = item_ids.tolist()  # a resampled item occurs more than once
     class_of = {value: k for k, value in enumerate(classes.tolist())}
     check_known(list(gold), set(items), "Gold items", "Gold must name items of the annotations.")
-    check_known(list(gold.values()), class_of, "Gold classes", "Name all classes when you build the annotations.")
+    listed = ", ".join(map(repr, classes[:_MAX_LISTED].tolist())) + (", ..." if len(classes) > _MAX_LISTED else "")
+    remedy = f"There are: {listed}. Name all classes when you build the annotations."
+    check_known(list(gold.values()), class_of, "Gold classes", remedy)
     return np.array([class_of[gold[item]] if item in gold else -1 for item in items], np.int32)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from manyhands.encoding import as_column, as_ids
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
-from manyhands.spelling import did_you_mean
+from manyhands.spelling import suggest
 
 _METRICS = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy, "macro_f1": macro_f1}
 
@@ -109,8 +109,7 @@ def truth_scorer(truth: Any, *, item_ids: Any = None, metric: str | Callable[[An
     """
     if isinstance(metric, str):
         if metric not in _METRICS:
-            hint = did_you_mean(metric, _METRICS) or f" There are: {', '.join(_METRICS)}."
-            raise ParameterError(f"There is no metric called {metric!r}.{hint}")
+            raise ParameterError(f"There is no metric called {metric!r}.{suggest(metric, _METRICS)}")
         metric = _METRICS[metric]
     elif not callable(metric):
         raise ParameterError(f"metric must be a name or a function of truth and predictions. Got {metric!r}.")

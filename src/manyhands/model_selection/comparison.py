@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,139 +20,18 @@ import numpy.typing as npt
 
 from manyhands import registry
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
-from manyhands.feature_names import feature_names_of
-from manyhands.features import as_rows, check_rows
-from manyhands.heldout import COMMON, OWN
-from manyhands.model_selection.folds import Fold, item_folds, label_folds
+from manyhands.exceptions import CrowdWarning, ParameterError
+from manyhands.heldout import COMMON
+from manyhands.model_selection.comparison_result import Comparison as Comparison
+from manyhands.model_selection.comparison_result import copy_unfitted
+from manyhands.model_selection.folds import Fold, make_folds
 from manyhands.progress import report
+from manyhands.progress_display import showing
 from manyhands.randomness import Seed, make_generator, seed_unset
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
 
 Array = npt.NDArray[np.float64]
 Method = str | tuple[str, Mapping[str, Any]] | Any
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Cross-validated log-likelihood of held-out annotations for several methods; higher is better.
-
-    Made by `compare`. Printing it shows the methods in order of rank.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The methods in the order in which they were given; parameters are part of the name.
-    scores : ndarray of shape (n_methods, n_folds)
-        Mean log-likelihood of the held-out annotations of each fold.
-    n_heldout : ndarray of shape (n_folds,)
-        Number of held-out annotations of each fold; of a comparison of classifiers, gold classes are among them.
-    estimators : tuple of estimators
-        Unfitted copies of the methods.
-    kinds : tuple of str
-        Likelihood by which each method is scored, its `score_kind`: "own", or "confusion matrices" (the common
-        recipe).
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n_methods,)
-        Mean log-likelihood over all annotations, each of which is held out once.
-    standard_error : ndarray of shape (n_methods,)
-        Standard error of `mean`, estimated from the folds.
-    difference_to_best : ndarray of shape (n_methods,)
-        Mean of the best method minus that of this one; 0 for the best.
-    difference_standard_error : ndarray of shape (n_methods,)
-        Standard error of `difference_to_best`. Both methods are scored on the same folds (a paired comparison), so it
-        is usually smaller than `standard_error`.
-    rank : ndarray of shape (n_methods,)
-        1 is the best; equal scores keep the order in which the methods were given.
-    best : str
-        Name of the best method.
-    best_estimator : estimator
-        Unfitted copy of the best method.
-    """
-
-    names: tuple[str, ...]
-    scores: Array
-    n_heldout: npt.NDArray[np.int64]
-    estimators: tuple[Any, ...] = field(repr=False)
-    kinds: tuple[str, ...]
-
-    @property
-    def mean(self) -> Array:
-        """Mean log-likelihood over all held-out annotations, shape (n_methods,)."""
-        return np.asarray(self.scores @ self.n_heldout / self.n_heldout.sum())
-
-    @property
-    def standard_error(self) -> Array:
-        """Standard error of `mean` from the folds, shape (n_methods,)."""
-        return _standard_error(self.scores)
-
-    @property
-    def difference_to_best(self) -> Array:
-        """Mean of the best method minus that of each method, shape (n_methods,)."""
-        return np.asarray(self.mean.max() - self.mean)
-
-    @property
-    def difference_standard_error(self) -> Array:
-        """Standard error of `difference_to_best`, paired over folds, shape (n_methods,)."""
-        return _standard_error(self.scores - self.scores[self._best])
-
-    @property
-    def rank(self) -> npt.NDArray[np.int64]:
-        """Rank of each method, 1 is the best, shape (n_methods,)."""
-        rank = np.empty(len(self.names), np.int64)
-        rank[np.argsort(-self.mean, kind="stable")] = np.arange(1, len(self.names) + 1)
-        return rank
-
-    @property
-    def best(self) -> str:
-        """Name of the best method."""
-        return self.names[self._best]
-
-    @property
-    def best_estimator(self) -> Any:
-        """Unfitted copy of the best method."""
-        return _copy(self.estimators[self._best])
-
-    @property
-    def _best(self) -> int:
-        return int(self.mean.argmax())
-
-    def table(self) -> list[dict[str, Any]]:
-        """Return one row per method, the best first.
-
-        Returns
-        -------
-        list of dict
-            Keys ``method``, ``rank``, ``heldout_log_likelihood`` (the `mean`), ``standard_error``,
-            ``difference_to_best``, ``difference_standard_error`` and ``likelihood`` (one of `kinds`).
-        """
-        columns = {
-            "rank": self.rank,
-            "heldout_log_likelihood": self.mean,
-            "standard_error": self.standard_error,
-            "difference_to_best": self.difference_to_best,
-            "difference_standard_error": self.difference_standard_error,
-        }
-        rows = [
-            {"method": name} | {column: values[m].item() for column, values in columns.items()} | {"likelihood": kind}
-            for m, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
-        ]
-        return sorted(rows, key=lambda row: row["rank"])
-
-    def __repr__(self) -> str:
-        width = max(map(len, self.names))
-        lines = [
-            f"Mean log-likelihood of {self.n_heldout.sum()} labels, each held out once in {len(self.n_heldout)} folds"
-        ]
-        for row in self.table():
-            difference = f"{row['difference_to_best']:.4f} ± {row['difference_standard_error']:.4f} below the best"
-            score = f"{row['heldout_log_likelihood']:8.4f} ± {row['standard_error']:.4f}"
-            remark = "best" if row["rank"] == 1 else difference
-            remark += ", own likelihood" if row["likelihood"] == OWN else ""
-            lines.append(f"{row['rank']:>3}  {row['method']:<{width}}  {score}  {remark}")
-        return "\n".join(lines)
 
 
 def compare(
@@ -164,6 +42,8 @@ def compare(
     gold: Mapping[Any, Any] | None = None,
     n_folds: int = 5,
     random_state: Seed = 0,
+    ids: Any = None,
+    verbose: int = 1,
 ) -> Comparison:
     """Rank methods by the cross-validated log-likelihood of held-out annotations; no ground truth is needed.
 
@@ -183,7 +63,7 @@ def compare(
     annotations : Annotations or data frame
         Labels of the crowd. A frame is read as `manyhands.read_annotations` reads it.
     X : array-like, sparse matrix or None, default=None
-        Features as for `fit`, one row per item; None compares aggregators.
+        Features as for `fit`, matched with items as there; None compares aggregators.
     gold : mapping of item to class or None, default=None
         Known classes, given to every fit. Gold items are held out as all others; with features, the known class of a
         held-out item counts as one more label, with the likelihood p(k | x). Aggregators keep all gold in every fold.
@@ -192,6 +72,10 @@ def compare(
     random_state : int, Generator or None, default=0
         Seed of the folds of items, and of every method whose own `random_state` is None. Folds of annotations (for
         aggregators) are not random.
+    ids : sequence of shape (n_rows,) or str, default=None
+        Item id of each row of X, or the name of the column that has them, as in `fit`.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
@@ -221,9 +105,19 @@ def compare(
     annotations = check_annotations(annotations)
     estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
-    folds = _make_folds(annotations, X, gold or {}, n_folds, rng)
+    folds = make_folds(annotations, X, gold or {}, n_folds, rng, ids)
     seeds = rng.integers(2**31, size=len(folds)).tolist()
+    with showing(verbose):
+        scores, kinds = _score_all(estimators, folds, seeds)
+    n_heldout = np.array([fold.n_heldout for fold in folds])
+    library = annotations.frame_library
+    return Comparison(tuple(estimators), scores, n_heldout, tuple(estimators.values()), tuple(kinds), library)
+
+
+def _score_all(estimators: Mapping[str, Any], folds: Sequence[Fold], seeds: Sequence[int]) -> tuple[Array, list[str]]:
+    """Return the score of every method in every fold, and the kind of likelihood of each method."""
     scores, kinds = np.empty((len(estimators), len(folds))), []
+    report(0, scores.size, f"comparing {len(estimators)} methods")
     for m, (name, estimator) in enumerate(estimators.items()):
         for f, fold in enumerate(folds):
             scores[m, f], kind = _score(estimator, fold, seeds[f])
@@ -231,8 +125,7 @@ def compare(
         if not np.isfinite(scores[m]).all():
             raise ParameterError(f"{name} gives held-out labels no finite likelihood, so it cannot be compared.")
         kinds.append(kind)
-    n_heldout = np.array([fold.n_heldout for fold in folds])
-    return Comparison(tuple(estimators), scores, n_heldout, tuple(estimators.values()), tuple(kinds))
+    return scores, kinds
 
 
 def _check_order(annotations: Any, X: Any) -> None:
@@ -241,27 +134,9 @@ def _check_order(annotations: Any, X: Any) -> None:
         raise ParameterError("compare takes the annotations before the features: compare(methods, annotations, X).")
 
 
-def _make_folds(
-    annotations: Annotations, X: Any, gold: Mapping[Any, Any], n_folds: int, rng: np.random.Generator
-) -> list[Fold]:
-    """Return the splits of labels or, with features, of items; refuse fewer than two."""
-    if X is None:
-        folds = list(label_folds(annotations, n_folds, gold))
-    else:
-        rows = as_rows(X)
-        check_rows(rows, annotations.n_items)
-        frame = X if feature_names_of(X) is not None else None
-        folds = list(item_folds(rows, annotations, n_folds, gold, rng, frame))
-    if len(folds) < 2:
-        raise AnnotationError(
-            f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."
-        )
-    return folds
-
-
 def _score(estimator: Any, fold: Fold, seed: int) -> tuple[float, str]:
     """Fit a copy on the training part; return the mean log-likelihood of the held-out part and its kind."""
-    model = seed_unset(_copy(estimator), make_generator(seed))
+    model = seed_unset(copy_unfitted(estimator), make_generator(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)  # notes on a part of the labels are not about all of them
         model.fit(*fold.training, **_gold_arguments(model, fold.gold))
@@ -298,7 +173,7 @@ def _make_all(methods: Sequence[Method], *, with_features: bool) -> dict[str, An
         raise ParameterError(f"compare takes a list of methods; got {methods!r}.")
     made: dict[str, Any] = {}
     for method in methods:
-        name, estimator = _make_one(method)
+        name, estimator = _make_one(method, "classifier" if with_features else "aggregator")
         if name in made:
             raise ParameterError(f"{name} is given twice; leave one out, or give them different parameters.")
         _check_kind(name, estimator, with_features)
@@ -306,8 +181,11 @@ def _make_all(methods: Sequence[Method], *, with_features: bool) -> dict[str, An
     return made
 
 
-def _make_one(method: Method) -> tuple[str, Any]:
-    """Return the shown name and the estimator of one method."""
+def _make_one(method: Method, kind: str) -> tuple[str, Any]:
+    """Return the shown name and the estimator of one method; a name that no method has is refused."""
+    named = method[0] if isinstance(method, tuple) and method else method
+    if isinstance(named, str) and named not in registry.names():
+        registry.check_name(named, kind)
     if isinstance(method, str):
         return method, registry.create(method)
     if isinstance(method, tuple) and len(method) == 2 and isinstance(method[0], str):
@@ -334,15 +212,3 @@ def _check_kind(name: str, estimator: Any, with_features: bool) -> None:
         )
     if not aggregates and not with_features:
         raise ParameterError(f"{name} learns from features: give X.")
-
-
-def _copy(estimator: Any) -> Any:
-    """Return an unfitted estimator with the same parameters."""
-    from sklearn.base import clone
-
-    return clone(estimator)
-
-
-def _standard_error(scores: Array) -> Array:
-    """Return the standard error of the mean over folds, shape (n_methods,)."""
-    return np.asarray(scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]))

@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.features import DatasetRows, Index, Rows
+from manyhands.exceptions import AnnotationError
+from manyhands.feature_names import feature_names_of
+from manyhands.features import DatasetRows, Index, Rows, as_rows, check_rows
 from manyhands.heldout import split_labels
+from manyhands.row_matching import match_rows
+from manyhands.row_order import RowGetter
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,61 @@ class Fold:
     def n_heldout(self) -> int:
         """Number of held-out annotations and gold classes."""
         return int(self.heldout[-1].n_annotations) + len(self.heldout_gold)
+
+
+def make_folds(
+    annotations: Annotations,
+    X: Any,
+    gold: Mapping[Any, Any],
+    n_folds: int,
+    rng: np.random.Generator,
+    ids: Any = None,
+) -> list[Fold]:
+    """Return the splits of labels or, with features, of items; the items are in the order of sorted ids.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        Labels of the crowd.
+    X : array-like, sparse matrix or None
+        Features, one row per item; None splits the labels.
+    gold : mapping of item to class
+        Known classes.
+    n_folds : int
+        Number of folds.
+    rng : numpy.random.Generator
+        Generator that assigns items to folds.
+    ids : sequence of shape (n_rows,), str or None, default=None
+        Item id of each row of X, or the column that has them.
+
+    Returns
+    -------
+    list of Fold
+        At least two.
+
+    Raises
+    ------
+    AnnotationError
+        Where there are too few annotations for two folds.
+    """
+    if X is None:
+        folds = list(label_folds(annotations._with_sorted_items(), n_folds, gold))
+    else:
+        matched = match_rows(X, annotations, ids)
+        X, annotations, rows = matched.X, matched.annotations, as_rows(matched.X)
+        order = np.arange(len(rows)) if matched.order is None else matched.order
+        check_rows(rows, annotations.n_items)
+        order = order if annotations._sorting_order is None else order[annotations._sorting_order]
+        frame = X if feature_names_of(X) is not None else None
+        if not np.array_equal(order, np.arange(len(rows))):
+            X = _subset(rows, order, frame)
+            frame, rows = None if frame is None else X, as_rows(X)
+        folds = list(item_folds(rows, annotations._with_sorted_items(), n_folds, gold, rng, frame))
+    if len(folds) < 2:
+        raise AnnotationError(
+            f"{annotations.n_annotations} label(s) on {annotations.n_items} item(s) are too few to hold some out."
+        )
+    return folds
 
 
 def label_folds(annotations: Annotations, n_folds: int, gold: Mapping[Any, Any]) -> Iterator[Fold]:
@@ -116,18 +175,4 @@ def _subset(rows: Rows, index: Index, frame: Any) -> Any:
     """Return these rows of the features, in the form in which they were given."""
     if frame is not None:
         return frame.iloc[index] if hasattr(frame, "iloc") else frame[index]  # pandas takes rows by position so
-    return _RowSubset(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]
-
-
-@dataclass(frozen=True, eq=False)
-class _RowSubset:
-    """Some rows of an object that returns rows one at a time."""
-
-    getter: Any
-    index: Index
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, at: int) -> Any:
-        return self.getter[int(self.index[at])]
+    return RowGetter(rows.getter, index) if isinstance(rows, DatasetRows) else rows.whole()[index]

@@ -37,13 +37,29 @@ class Embedder(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor parameters by name."""
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
+    ) -> Self:
         """Learn an embedding from features and labels."""
 
     def transform(self, X: Any) -> Array:
         """Return the embedding of each row."""
 
-    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
+    ) -> Array:
         """Learn an embedding, and return that of each training row."""
 
 
@@ -79,6 +95,7 @@ class RepresentationLearner(BaseEstimator, ABC):
 
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS
     _fit_takes: ClassVar[str] = "(X, annotations)"
+    _of_items: ClassVar[tuple[str, ...]] = ("posterior_", "aggregator_")  # attributes with a row per item
     _for_each_class: ClassVar[tuple[str, ...]] = ()  # attributes with one number per class, needed to embed
 
     embedding_size: int
@@ -92,24 +109,39 @@ class RepresentationLearner(BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: Names
     _row_shape: tuple[int, ...]
+    _id_column: str | None = None  # the column of X in `fit` that had the ids of the items
 
-    def fit(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
+    ) -> Self:
         """Learn an embedding from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features. Rows are matched with items by `ids`, or by the index or an id column of a data frame; row i of
+            anything else is item i of the annotations, which is the order of first appearance in the file.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them. Rows that no item has are items without
+            labels, and follow the others in `posterior_`; an item without a row is an error.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        fit_method(self, check_training_data(self, X, annotations, gold))
+        fit_method(self, check_training_data(self, X, annotations, gold, ids), verbose)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -127,23 +159,36 @@ class RepresentationLearner(BaseEstimator, ABC):
         self._check_fitted()
         return embed(self, [self.module_], self.embedding_size, X)
 
-    def fit_transform(self, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None) -> Array:
+    def fit_transform(
+        self,
+        X: Any,
+        annotations: Annotations | Any,
+        gold: Mapping[Any, Any] | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
+    ) -> Array:
         """Learn an embedding, and return that of each training row.
 
         Parameters
         ----------
         X : array-like of shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features, matched with items as in `fit`.
         annotations : Annotations or data frame
             The crowd's labels.
         gold : mapping of item id to class, default=None
             Known classes of some items.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
-        ndarray of shape (n_items, embedding_size)
+        ndarray of shape (n_rows, embedding_size)
+            In the order of the rows of X.
         """
-        return self.fit(X, annotations, gold).transform(X)
+        return self.fit(X, annotations, gold, ids=ids, verbose=verbose).transform(X)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write the fitted method to a folder as JSON and safetensors; `manyhands.load_model` reads it.

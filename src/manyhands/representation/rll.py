@@ -120,6 +120,7 @@ class RLL(RepresentationLearner):
     (40, 2)
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*RepresentationLearner._of_items, "confidence_")
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "similarity": OneOf(("cosine", "distance")),
         "n_negatives": Number(whole=True, least=1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from manyhands import registry
 from manyhands.reproduce.cells import Cell
 from manyhands.reproduce.formatting import figure, title
 from manyhands.reproduce.leaderboard import FOLDS, WITH_TEST_PART
@@ -106,10 +107,11 @@ set. Accuracy, balanced accuracy, macro F1, ECE and label accuracy are per cent,
 folds.
 
 - {" and ".join(WITH_TEST_PART)} are tested on their test items, with {FOLDS} seeds; the other data sets with features
-  by {FOLDS}-fold cross-validation over the items with known truth: more seeds would take more than an hour on two
+  by {FOLDS}-fold cross-validation over the items with known truth, so that all methods take about half an hour on two
   cores. Features have mean 0 and standard deviation 1 of the training items.
 - Aggregators are measured on the items of known truth; those without random numbers need one seed. A method
-  for two classes fails on data sets with more, and has the last rank there.
+  for two classes fails on data sets with more, and has the last rank there. `{registry.DEFAULT_ORDINAL}` is not among
+  them: classes of most of these data sets have no order.
 - neucrowd_hotel is left out: its votes are counts without worker ids, and its truth is their majority. usps and
   gas_drift have no annotations.
 - Label accuracy is that of the labels that a method infers for the training items. Fit seconds are on one thread,

@@ -158,12 +158,24 @@ def _whole(dataset: DataSet, seed: int, load: Callable[..., CrowdDataset]) -> Pa
 def _of_loaded(dataset: DataSet, data: CrowdDataset) -> Part:
     """Return a loaded data set, with anonymous workers where it has only counts of votes."""
     if data.annotations is not None:
-        annotations = data.annotations
+        annotations = _numbered(data.annotations)
     elif data.votes is not None:
         annotations = _from_counts(data.votes, data.classes)
     else:
         raise ParameterError(f"The data set {dataset.name!r} has no labels of a crowd; simulate one on its truth.")
     return Part(data.X, annotations, data.y_true, data.X_test, data.y_test, _planted(data.extra))
+
+
+def _numbered(annotations: Annotations) -> Annotations:
+    """Return annotations whose items are their row numbers: every method then runs in the order of the data set."""
+    return Annotations(
+        annotations.item,
+        annotations.worker,
+        annotations.label,
+        item_ids=np.arange(annotations.n_items),
+        worker_ids=annotations.worker_ids,
+        classes=annotations.classes,
+    )
 
 
 def _planted(made: Mapping[str, Any]) -> dict[str, Any]:

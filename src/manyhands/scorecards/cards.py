@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.data_frames import make_frame
 from manyhands.em.kernels import Array
+from manyhands.scorecards.card_tables import card_columns, cards_html
 from manyhands.scorecards.leave_one_out import Mask
 
 Codes = npt.NDArray[np.intp]
@@ -138,6 +140,8 @@ class Scorecards:
         One sentence for each flag.
     partners : tuple of tuple of int
         Codes of the workers that each worker copies from or is copied by, at most twenty.
+    frame_library : {"pandas", "polars", "pyarrow"} or None, default=None
+        Library of the data frame that the annotations came from, which `to_frame` returns.
     """
 
     worker_ids: npt.NDArray[Any]
@@ -165,6 +169,7 @@ class Scorecards:
     flags: tuple[tuple[str, ...], ...]
     reasons: tuple[tuple[str, ...], ...]
     partners: tuple[tuple[int, ...], ...]
+    frame_library: str | None = None
 
     def __len__(self) -> int:
         return len(self.worker_ids)
@@ -195,6 +200,25 @@ class Scorecards:
             reasons=self.reasons[w],
             partners=tuple(self.worker_ids[list(self.partners[w])].tolist() if self.partners[w] else ()),
         )
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the reports as a data frame, one row per worker.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"} or None, default=None
+            Kind of data frame; None for that of the frame which the annotations came from, and polars otherwise.
+
+        Returns
+        -------
+        polars.DataFrame, pandas.DataFrame or pyarrow.Table
+            ``worker`` and the columns of the scorecard (docs/scorecards.md); with pandas the workers are the index.
+        """
+        return make_frame(card_columns(self), library or self.frame_library, "worker")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a row for each worker, flagged ones first."""
+        return cards_html(self)
 
     @property
     def _recalls(self) -> tuple[Array, Array, Array, Array]:

@@ -12,6 +12,8 @@ from manyhands.em.collusion import CollusionGroups
 from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_codes
 from manyhands.exceptions import AlignmentError, ParameterError
+from manyhands.progress import report
+from manyhands.progress_display import showing
 from manyhands.scorecards.accuracy import estimate_accuracy
 from manyhands.scorecards.biases import expected_counts, find_bias, find_confusions
 from manyhands.scorecards.cards import Scorecards
@@ -29,6 +31,7 @@ from manyhands.scorecards.recall import estimate_recall
 from manyhands.scorecards.working_time import WorkingTime, summarise_time
 from manyhands.validation import Number, check_annotations, check_memory, check_parameters
 
+_STEPS = 4  # that progress is reported of
 _ARRAYS = 6  # arrays of annotations x classes held at a time
 
 
@@ -41,6 +44,7 @@ def score_workers(
     collusion_group: Mask | None = None,
     gold: Mapping[Any, Any] | None = None,
     working_time: Mapping[Any, Any] | None = None,
+    verbose: int = 1,
 ) -> Scorecards:
     """Make a quality report for each worker: accuracy with a 95% interval, class bias, confusions and flags.
 
@@ -65,6 +69,8 @@ def score_workers(
         ``{item: class}`` where the truth is known; takes precedence over all labels.
     working_time : mapping of object to sequence of float, default=None
         ``{worker: seconds of their labels}``, where known (``Reading.working_time``).
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
@@ -103,14 +109,20 @@ def score_workers(
     no_worker = np.zeros(annotations.n_workers, bool)
     members = no_worker if collusion_group is None else _check_mask(annotations, collusion_group)
     codes = gold_codes(gold, annotations.item_ids, annotations.classes)
-    groups = find_groups(annotations)
-    if confusion is None:
-        members, tempering_exponent = groups[0].members if groups else no_worker, 1.0
-        confusion, posterior = derive_tables(annotations, posterior, members, codes)
-    loo = leave_one_out_posterior(annotations, posterior, confusion, tempering_exponent, members, codes)
-    in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
     time = summarise_time(working_time, annotations.worker_ids)
-    return _make_cards(loo, tempering_exponent, groups, find_copying_pairs(loo, confusion, in_group), time)
+    with showing(verbose):
+        report(0, _STEPS, "scorecards")
+        groups = find_groups(annotations)
+        report(1, _STEPS, "scorecards")
+        if confusion is None:
+            members, tempering_exponent = groups[0].members if groups else no_worker, 1.0
+            confusion, posterior = derive_tables(annotations, posterior, members, codes)
+        loo = leave_one_out_posterior(annotations, posterior, confusion, tempering_exponent, members, codes)
+        report(2, _STEPS, "scorecards")
+        in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
+        pairs = find_copying_pairs(loo, confusion, in_group)
+        report(3, _STEPS, "scorecards")
+        return _make_cards(loo, tempering_exponent, groups, pairs, time)
 
 
 def _make_cards(
@@ -157,6 +169,7 @@ def _make_cards(
         flags=tuple(tuple(reasons) for reasons in flagged),
         reasons=tuple(tuple(reasons.values()) for reasons in flagged),
         partners=tuple(partners),
+        frame_library=annotations.frame_library,
     )
 
 

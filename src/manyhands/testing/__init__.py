@@ -28,6 +28,7 @@ from manyhands.testing import (
     classifier_invariances,
     docstring_checks,
     estimator_checks,
+    item_order_checks,
     learner_estimator_checks,
     learner_invariances,
     representation_estimator_checks,
@@ -161,6 +162,7 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
     aggregator_invariances.check_restarts_differ,
     aggregator_invariances.check_same_seed_gives_same_result,
     aggregator_invariances.check_row_order_does_not_matter,
+    item_order_checks.check_item_order_does_not_matter_to_aggregators,
     aggregator_invariances.check_worker_names_do_not_matter,
     aggregator_invariances.check_item_names_do_not_matter,
     aggregator_invariances.check_class_names_do_not_matter,
@@ -197,6 +199,7 @@ _AGGREGATOR_CHECKS: tuple[Check, ...] = (
 
 # Common to classifiers and representation learners.
 _LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
+    item_order_checks.check_item_order_does_not_matter_to_learners,
     learner_invariances.check_same_seed_gives_same_result,
     learner_invariances.check_global_generators_are_not_used,
     learner_invariances.check_one_spammer_hardly_lowers_accuracy,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import CrowdWarning, ParameterError
+from manyhands.exceptions import CrowdWarning
 from manyhands.progress import report
 
 DEFAULT = registry.DEFAULT
@@ -41,9 +41,8 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
         If a name is not that of an aggregator.
     """
     known = registry.names("aggregator")
-    wrong = [name for name in methods or () if name not in known]
-    if wrong:
-        raise ParameterError(f"{wrong[0]!r} is no aggregator. There are: {', '.join(known)}.")
+    for name in methods or ():
+        registry.check_name(name, "aggregator")
     usable = [name for name in known if name not in _TWO_CLASSES or annotations.n_classes == 2]
     chosen = usable if methods is None else list(methods)
     return list(dict.fromkeys([DEFAULT, VOTE, *sorted(chosen)]))

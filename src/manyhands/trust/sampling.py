@@ -121,7 +121,7 @@ class Questions:
 
 
 def contested(
-    annotations: Annotations, n: int = 20, random_state: int = 0, *, methods: Sequence[str] | None = None
+    annotations: Annotations | Any, n: int = 20, random_state: int = 0, *, methods: Sequence[str] | None = None
 ) -> Questions:
     """Draw items on which the methods disagree; an expert's answers decide which method to follow.
 
@@ -130,7 +130,7 @@ def contested(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     n : int, default=20
         Number of items; fewer if fewer are contested.
@@ -158,7 +158,7 @@ def contested(
     True
     """
     check_parameters("contested", {"n": n, "random_state": random_state}, _CONSTRAINTS)
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     fitted = fit_candidates(annotations, methods)
     stratum = strata_of(annotations, fitted)
     rng = np.random.default_rng(random_state)
@@ -170,13 +170,13 @@ def contested(
 
 
 def random_items(
-    annotations: Annotations, n: int = 50, random_state: int = 0, *, methods: Sequence[str] | None = None
+    annotations: Annotations | Any, n: int = 50, random_state: int = 0, *, methods: Sequence[str] | None = None
 ) -> Questions:
     """Draw labelled items at random, each with the same probability; an expert's answers decide the confidence.
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     n : int, default=50
         Number of items; fewer if the data set has fewer.
@@ -203,7 +203,7 @@ def random_items(
     30
     """
     check_parameters("random_items", {"n": n, "random_state": random_state}, _CONSTRAINTS)
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     fitted = fit_candidates(annotations, methods)
     stratum = strata_of(annotations, fitted)
     rows = _by_name(annotations)
@@ -216,7 +216,7 @@ def strata_of(annotations: Annotations, fitted: Mapping[str, Aggregator]) -> Cod
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     fitted : mapping of str to Aggregator
         The candidates, fitted without answers.

@@ -102,7 +102,7 @@ class Selection:
 
 
 def select_by_answers(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     answers: Answers | Mapping[Any, Any],
     *,
     methods: Sequence[str] | None = None,
@@ -117,7 +117,7 @@ def select_by_answers(
 
     Parameters
     ----------
-    annotations : Annotations
+    annotations : Annotations or data frame
         The crowd's labels.
     answers : Answers or mapping of item to class
         Known classes; those of `contested` items decide most per answer.
@@ -149,7 +149,7 @@ def select_by_answers(
     True
     """
     check_parameters("select_by_answers", {"random_state": random_state}, {"random_state": RandomState()})
-    check_annotations(annotations)
+    annotations = check_annotations(annotations)
     given = as_answers(answers)
     rows, truth = given.codes(annotations)
     fitted = fit_candidates(annotations, methods, random_state)

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from manyhands.data_frames import is_frame, read_frame
 from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
+from manyhands.spelling import closest_match, did_you_mean
 from manyhands.validation.constraints import Constraint
 
 _MAX_REPR = 1000  # characters of a value in a message
 _MAX_SHOWN = 5  # unknown values in a message
+_MAX_COMPARED = 5000  # known values that an unknown one is compared with
 
 
 def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
@@ -36,7 +38,17 @@ def check_parameters(name: str, parameters: Mapping[str, Any], constraints: Mapp
     for parameter, constraint in constraints.items():
         value = parameters[parameter]
         if not constraint.allows(value):
-            raise ParameterError(f"The parameter {parameter!r} of {name} must be {constraint}. Got {_shown(value)}.")
+            hint = did_you_mean(value, _names(constraint)) if isinstance(value, str) else ""
+            raise ParameterError(
+                f"The parameter {parameter!r} of {name} must be {constraint}. Got {_shown(value)}.{hint}"
+            )
+
+
+def _names(constraint: Any) -> list[str]:
+    """The texts that a constraint allows, if it lists any."""
+    constraint = getattr(constraint, "other", constraint)
+    values: Any = getattr(constraint, "names", None) or getattr(constraint, "values", ())
+    return [value for value in values if isinstance(value, str)]
 
 
 def _shown(value: Any) -> str:
@@ -174,4 +186,16 @@ def check_known(values: Collection[Any], known: Collection[Any], what: str, reme
     unknown = [value for value in values if value not in known]
     if unknown:
         more = f" and {len(unknown) - _MAX_SHOWN} more" if len(unknown) > _MAX_SHOWN else ""
-        raise AnnotationError(f"{what} not known: {', '.join(map(repr, unknown[:_MAX_SHOWN]))}{more}. {remedy}")
+        listed = ", ".join(map(repr, unknown[:_MAX_SHOWN]))
+        raise AnnotationError(f"{what} not known: {listed}{more}.{_nearest(unknown[0], known)} {remedy}")
+
+
+def _nearest(unknown: Any, known: Collection[Any]) -> str:
+    """Return the known value that an unknown one probably stands for, as a question; "" for none or too many."""
+    by_text = {str(value): value for value in known} if len(known) <= _MAX_COMPARED else {}
+    found = by_text.get(closest_match(unknown, by_text) or "")
+    if found is None:
+        return ""
+    differs = str(found) == str(unknown)  # 1 and "1": the same text, of another type
+    types = f" ({type(found).__name__}, not {type(unknown).__name__})" if differs else ""
+    return f" Did you mean {found!r}{types}?"

@@ -120,8 +120,9 @@ def aggregate(
     out : str, Path or None, default=None
         Folder for the files; None writes nothing.
     write : sequence of str, default=()
-        Further formats of the labels: "jsonl", "parquet", "label-studio", "label-studio-tasks"; the training set with
-        the fields of the items: "training" (CSV), "training-jsonl", "training-parquet".
+        Further formats of the labels: "jsonl", "parquet"; for the tool that the export comes from: "label-studio",
+        "label-studio-tasks", "argilla", "doccano", "labelbox", "prodigy"; a training set with the fields of the items:
+        "training" (CSV), "training-jsonl", "training-parquet".
     force : bool, default=False
         Replace files that exist.
     config : mapping or None, default=None
@@ -263,4 +264,4 @@ def check_aggregator(method: str) -> None:
         return
     if method in registry.names():
         raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
-    registry.get(method)  # refuses an unknown name
+    registry.check_name(method, "aggregator")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ def train(
         reading = export.read(files)
         require_labels(reading)
         require_workers(reading, "there are no workers to learn from")
-        found = matching.read(features, columns=columns, text=text)
+        found = _same_items(matching, export, files, features).read(features, columns=columns, text=text)
         known = collect_gold(reading, gold, use_gold, found.ids or ())
         data = _prepare(found, reading.annotations, known, standardise=standardise)
         model, ranking = fit_classifier(parameters, data.X, data.annotations, data.gold, random_state)
@@ -183,9 +183,7 @@ def check_classifiers(methods: Sequence[str]) -> None:
                 f"{name} learns a representation and predicts no labels: use it in Python, in a Pipeline before a "
                 f"classifier."
             )
-        raise ParameterError(
-            f"There is no classifier called {name!r}. There are: {', '.join(registry.names('classifier'))}."
-        )
+        registry.check_name(name, "classifier")
 
 
 def fit_classifier(
@@ -228,6 +226,14 @@ def fit_classifier(
     return found.best_estimator.fit(X, annotations, known), {"method": names[found.best], "methods": table}
 
 
+def _same_items(
+    matching: FeatureOptions, export: ExportOptions, files: Sequence[str], features: str | Path
+) -> FeatureOptions:
+    """Return how to match: if the features are in the export itself, its items are named in the same way."""
+    same = any(Path(name).resolve() == Path(features).resolve() for name in files)
+    return replace(matching, id_column=export.item) if same and matching.id_column is None else matching
+
+
 def _seeded(method: str, random_state: int) -> dict[str, Any]:
     """Return the seed as a parameter, for methods that have one."""
     return {"random_state": random_state} if "random_state" in registry.create(method).get_params(deep=False) else {}
@@ -251,6 +257,10 @@ def _prepare(found: Features, annotations: Annotations, gold: Mapping[Any, Any],
         "n_gold_without_labels": n_gold_alone,
         "n_features": list(X.shape[1:]),
         "standardised": pipeline.scale is not None,
+        "feature_columns": list(pipeline.columns),
+        "text_columns": list(pipeline.text),
+        "n_words": 0 if pipeline.tfidf is None else len(pipeline.tfidf.terms),
+        "columns_not_used": list(found.left_out),
     }
     return _TrainingData(X, annotations, known, pipeline, counts)
 

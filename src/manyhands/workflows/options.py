@@ -15,6 +15,7 @@ from manyhands.io.read.label_map import read_label_map
 from manyhands.io.read.reading import Reading, read_export
 from manyhands.io.read.row_filtering import DUPLICATES
 from manyhands.io.read.stray_classes import check_policy
+from manyhands.spelling import suggest
 from manyhands.validation import RandomState
 
 
@@ -74,7 +75,7 @@ class ExportOptions:
         """
         check_policy(self.rare_classes)
         if self.format is not None and self.format not in NAMES:
-            raise ParameterError(f"There is no format called {self.format!r}. There are: {', '.join(sorted(NAMES))}.")
+            raise ParameterError(f"There is no format called {self.format!r}.{suggest(self.format, sorted(NAMES))}")
         if self.duplicates not in DUPLICATES:
             raise ParameterError(f"duplicates is {self.duplicates!r}; it may be {', '.join(DUPLICATES)}.")
         if self.encoding is not None:
@@ -117,7 +118,7 @@ class FeatureOptions:
     ids_file : Path or None, default=None
         File with one id per row, for features without ids.
     rows_in_order : bool, default=False
-        Match by position: rows are in the order of the items' ids.
+        Match by position: rows are in the order in which the items first appear, which is also that of their ids.
     """
 
     id_column: str | None = None

@@ -85,10 +85,12 @@ def test_stages_go_from_less_to_more_certain(kind, stages, monkeypatch):
 def test_gold_joins_the_most_certain_and_takes_no_group_away(monkeypatch):
     """Whether it has labels or not, and whatever they are."""
     dissent = np.repeat([0, 1, 2, 3], 6)
-    votes = with_unlabelled(Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int)))
+    names = [f"item {i:02d}" for i in range(24)]
+    votes = Annotations.from_matrix((np.arange(7)[None] < dissent[:, None]).astype(int), item_ids=names)
+    votes = with_unlabelled(votes)
     found, stages = [], WarmUpTraining.stages
     monkeypatch.setattr(WarmUpTraining, "stages", lambda self: found.extend(stages(self)) or [])
-    published().fit(features_of(np.append(dissent, 0) % 3), votes, gold={20: 0, 8: 0, "silent item": 1})
+    published().fit(features_of(np.append(dissent, 0) % 3), votes, gold={"item 20": 0, "item 08": 0, "silent item": 1})
     expected = [[*range(12, 18)], [6, 7, *range(9, 12)], [*range(6), 8, 20, 24]]
     assert [stage.tolist() for stage in found] == expected
 

@@ -173,7 +173,7 @@ def test_neighbours_without_labels_give_none():
 
 def test_a_worker_may_label_an_item_twice():
     """Both labels count, and a point has at most one label of the worker."""
-    votes = Annotations.from_triples([0, 0, 1], ["w"] * 3, [0, 1, 1], item_ids=[0, 1])
+    votes = Annotations.from_triples([0, 0, 1], ["w"] * 3, [0, 1, 1], item_ids=[0, 1], duplicates="all")
     labels = synthetic_labels(votes, np.array([[0, 1]]), "mode", draws())
     assert labels.label.tolist() == [1] and labels.point.tolist() == [0]
 

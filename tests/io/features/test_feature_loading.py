@@ -71,13 +71,16 @@ def test_ids_may_have_a_file_of_their_own(name, tmp_path):
 
 
 def test_position_counts_only_if_told(tmp_path):
-    """Rows then are in the order of the ids, numbers as numbers; one for each item."""
+    """Rows then are in the order of the items, one for each; refused where that is not the order of the ids."""
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(AnnotationError, match="has no item ids"):
         read_features(tmp_path / "x.npy")
     features = read_features(tmp_path / "x.npy", rows_in_order=True)
-    assert match(features, ["10", "9", "8"])[0].tolist() == [2, 1, 0]
-    assert match(features, ["10", "9", "x"])[0].tolist() == [0, 1, 2]
+    assert match(features, ["8", "9", "10"])[0].tolist() == [0, 1, 2]
+    assert match(features, ["a9b", "a10", "b"])[0].tolist() == [0, 1, 2]
+    for items, pair in ((["8", "10", "9"], "'9' after '10'"), (["x9", "x10", "a"], "'a' after 'x10'")):
+        with pytest.raises(AlignmentError, match=f"no ids, and the labels have item {pair}: .*--feature-ids FILE"):
+            match(features, items)
     with pytest.raises(AlignmentError, match="3 rows for 2 items"):
         match(features, ["1", "2"])
 

@@ -78,7 +78,7 @@ def test_data_rows_without_labels(export):
         export(data_row(key="b"), data_row(label(radio("q", "x"))), {"data_row": {"id": "c"}, "projects": {}})
     )
     assert reading.ledger.as_dict() == {"rows_read": 3, "kept": 1, "excluded": {"no_label": 2}}
-    assert reading.annotations.item_ids.tolist() == ["a", "b", "c"]
+    assert reading.annotations.item_ids.tolist() == ["b", "a", "c"]
 
 
 def test_several_projects(export):

@@ -56,13 +56,13 @@ def test_parts_of_conversations(export):
         "t/1/0": "second",
     }
     items = quiet_read(export(conversation | {"threads": [thread, annotated("x", id="z")]})).annotations.item_ids
-    assert items.tolist() == ["t/0", "t/0/1/0", "t/0/u", "t/0/u/1", "t/0/u/m", "t/z"]
+    assert items.tolist() == ["t/0", "t/0/u", "t/0/u/1", "t/0/u/m", "t/0/1/0", "t/z"]
 
 
 def test_a_conversation_without_annotations(export):
     quiet = {"task_id": "t", "status": "completed", "threads": [{"turns": []}]}
     reading = quiet_read(export(quiet, task(q="x")))
-    assert reading.ledger.excluded == {"no_label": 1} and reading.annotations.item_ids.tolist() == ["a", "t"]
+    assert reading.ledger.excluded == {"no_label": 1} and reading.annotations.item_ids.tolist() == ["t", "a"]
 
 
 def test_unfinished_tasks_are_drafts(export):

@@ -40,7 +40,7 @@ def written(tmp_path):
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_the_same_table_in_other_bytes(written, mark, encoding, line_end):
     reading = read_export(written(mark + TABLE.replace("\n", line_end).encode(encoding)))
-    assert reading.annotations.item_ids.tolist() == ["2", "café"]
+    assert reading.annotations.item_ids.tolist() == ["café", "2"]
     assert reading.ledger.as_dict() == {"rows_read": 2, "kept": 2, "excluded": {}}
 
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from manyhands import repeated_pairs
 from manyhands.io.read import text_encoding as coding
-from manyhands.io.read.text_encoding import code_columns, code_text, keep_one
+from manyhands.io.read.text_encoding import code_columns, code_text, order_of_texts
+from manyhands.repeated_pairs import keep_one
 from reference.slow import slow_code_text, slow_keep_one
 from strategies import seeds
 
@@ -39,7 +41,11 @@ def any_path(request, monkeypatch):
 
 
 def _check(column):
+    by_appearance = code_text(column, by_appearance=True)
+    assert (by_appearance.codes.tolist(), by_appearance.values.to_list()) == slow_code_text(column.to_list(), False)
+    order = order_of_texts(by_appearance.values)
     codes, values = code_text(column)
+    assert values.to_list() == [by_appearance.values[int(at)] for at in order]
     assert (codes.tolist(), values.to_list()) == slow_code_text(column.to_list())
     assert codes.dtype == np.int32 and codes.flags.writeable and codes.flags.c_contiguous
     assert values.dtype == pl.String
@@ -103,8 +109,8 @@ def test_nothing_but_nulls(any_path):
 @needs_compiled
 def test_a_strange_layout_takes_the_plain_path():
     """What polars lends as something else than string views is not misread."""
-    assert coding._code_in_table(pl.Series([1, 2])) is None
-    assert coding._code_in_table(pl.Series(["a", "b"], dtype=pl.Categorical)) is None
+    assert coding._code_in_table(pl.Series([1, 2]), False) is None
+    assert coding._code_in_table(pl.Series(["a", "b"], dtype=pl.Categorical), False) is None
 
 
 @needs_compiled
@@ -227,7 +233,7 @@ rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=30)
 @on_either_path
 def test_one_row_of_each_pair_is_kept(monkeypatch, pairs, shuffled, which, wide, seed):
     """The last or the first, in the order of the rows or in another; in one integer, or where none is wide enough."""
-    monkeypatch.setattr(coding, "_CHUNK", 4)
+    monkeypatch.setattr(repeated_pairs, "_CHUNK", 4)
     order = np.random.default_rng(seed).permutation(len(pairs)) if shuffled else None
     item, worker = np.array(pairs, np.int32).reshape(-1, 2).T
     if wide:
@@ -238,7 +244,7 @@ def test_one_row_of_each_pair_is_kept(monkeypatch, pairs, shuffled, which, wide,
 
 def test_wide_codes_of_few_rows_fit_in_no_integer(monkeypatch):
     """31 bits of items, 31 of workers and 2 of age are 64: the other way is taken, and gives the same."""
-    monkeypatch.setattr(coding, "_join", None)
+    monkeypatch.setattr(repeated_pairs, "_join", None)
     item, worker = np.array([2**31 - 1] * 3, np.int32), np.array([2**31 - 2, 0, 2**31 - 2], np.int32)
     assert keep_one(item, worker, 2**31 - 1).tolist() == [False, True, True]
     assert keep_one(item, worker, 2**31 - 1, which="first").tolist() == [True, True, False]

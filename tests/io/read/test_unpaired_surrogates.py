@@ -36,7 +36,7 @@ def test_in_columns(role):
 
 def test_a_whole_pair_is_text():
     found = Annotations.from_triples(["\U0001f600", "2"], ["u", "v"], ["x", "\ud7ff\ue000"])
-    assert found.item_ids.tolist() == ["2", "\U0001f600"]
+    assert found.item_ids.tolist() == ["\U0001f600", "2"]
 
 
 def test_in_the_names_of_columns():

@@ -32,14 +32,13 @@ from manyhands.classifiers.crowding.augment import (
 )
 from manyhands.classifiers.crowding.options import PLUS, Adversarial, DiscriminatorTraining, GeneratorTraining
 from manyhands.classifiers.crowding.worker_features import check_worker_features, standardised_features
-from manyhands.classifiers.fitting import fit_method, rows_as_fitted
+from manyhands.classifiers.fitting import fit_method, rows_and_labels, rows_as_fitted
 from manyhands.classifiers.nested_methods import nested_method
 from manyhands.classifiers.network import NETWORK_CONSTRAINTS, context_for
 from manyhands.classifiers.noise_layer import INIT
 from manyhands.classifiers.training_context import TrainingContext
 from manyhands.classifiers.training_data import FitResult, check_training_data
 from manyhands.em.kernels import Array
-from manyhands.exceptions import ParameterError
 from manyhands.nn.backbones import Ensemble
 from manyhands.nn.label_generator import ClassifierWithGenerator, Generator
 from manyhands.options import Options
@@ -223,33 +222,36 @@ default="crowd-layer"
         annotations: Annotations | Any,
         gold: Mapping[Any, Any] | None = None,
         worker_features: npt.ArrayLike | None = None,
+        *,
+        ids: Any = None,
+        verbose: int = 1,
     ) -> Self:
         """Learn from features and labels.
 
         Parameters
         ----------
         X : array-like, sparse matrix, memory map, images, tensor or row getter, shape (n_items, ...)
-            Features; row i belongs to item i of the annotations.
+            Features, matched with items as in `CrowdClassifier.fit`.
         annotations : Annotations or data frame
             The crowd's labels; items without labels are allowed. A frame is read as `manyhands.read_annotations` does.
         gold : mapping of item id to class, default=None
             Known classes of some items. The labels on gold items count as all others do.
         worker_features : array-like of shape (n_workers, n_worker_features), default=None
             Features of the workers in the order of `annotations.worker_ids`; None gives each worker a free code.
+        ids : sequence of shape (n_rows,) or str, default=None
+            Item id of each row of X, or the name of the column that has them.
+        verbose : {0, 1}, default=1
+            1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
         Returns
         -------
         self
         """
-        data = check_training_data(self, X, annotations, gold)
-        if self.adversarial.threshold_is == "quantile" and self.adversarial.threshold > 1:
-            raise ParameterError(
-                f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
-                f"'quantile', and must be at most 1. Got {self.adversarial.threshold!r}."
-            )
+        data = check_training_data(self, X, annotations, gold, ids)
+        self.adversarial.check_threshold()
         if worker_features is not None:
             data = replace(data, worker_features=check_worker_features(worker_features, data.annotations.n_workers))
-        fit_method(self, data)
+        fit_method(self, data, verbose)
         return self
 
     def augment(
@@ -282,12 +284,11 @@ default="crowd-layer"
         Annotations
         """
         check_argument(NoneOr(Number(whole=True, least=1)), per_label, "per_label", "augment")
-        rows, fitted = rows_as_fitted(self, X), self._generator()
+        (rows, annotations), fitted = rows_and_labels(self, X, annotations), self._generator()
         known = fitted.aligned(rows, annotations)
         imputed = impute(fitted, rows, known, per_label, most_likely, make_generator(random_state))
-        both = known.with_more(*imputed.T)
-        ids = {"item_ids": known.item_ids, "worker_ids": self.worker_ids_, "classes": self.classes_}
-        return Annotations(both.item, both.worker, both.label, **ids)
+        codes, ids = known.with_more(*imputed.T), {"worker_ids": self.worker_ids_, "classes": self.classes_}
+        return Annotations(codes.item, codes.worker, codes.label, item_ids=known.item_ids, **ids)
 
     def explain_worker(self, worker: Any, X: Any) -> Array:
         """Return the label distribution of a worker on each item, given each possible true class.
@@ -302,8 +303,7 @@ default="crowd-layer"
         Returns
         -------
         ndarray of shape (n_rows, n_classes, n_classes)
-            Entry [i, truth, label] is a probability; rows over labels sum to 1. The row of a truth that the features
-            exclude is an extrapolation.
+            Probabilities [i, truth, label]; that of a truth that the features exclude is an extrapolation.
         """
         return worker_confusion_by_item(self._generator(), worker, rows_as_fitted(self, X))
 
@@ -325,7 +325,7 @@ default="crowd-layer"
             Item, worker and entropy, the most uncertain first.
         """
         check_argument(Number(whole=True, least=1), n, "n", "least_sure")
-        rows, fitted = rows_as_fitted(self, X), self._generator()
+        (rows, annotations), fitted = rows_and_labels(self, X, annotations), self._generator()
         return most_uncertain(fitted, rows, known := fitted.aligned(rows, annotations), known.item_ids.tolist(), n)
 
     def _generator(self) -> FittedGenerator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from manyhands.exceptions import ParameterError
 from manyhands.options import OptionGroup
 from manyhands.validation import Boolean, Constraint, NoneOr, Number, OneOf
 
@@ -162,6 +163,20 @@ class Adversarial(OptionGroup):
         "inner_steps": Number(whole=True, least=1),
         "learning_rate": Number(above=0),
     }
+
+    def check_threshold(self) -> None:
+        """Refuse a quantile above 1.
+
+        Raises
+        ------
+        ParameterError
+            If the threshold is a quantile and above 1.
+        """
+        if self.threshold_is == "quantile" and self.threshold > 1:
+            raise ParameterError(
+                f"The parameter 'adversarial__threshold' of CrowdInG is a share of the items where threshold_is is "
+                f"'quantile', and must be at most 1. Got {self.threshold!r}."
+            )
 
 
 # The forms of the authors' code, where it departs from the print. `CrowdInG.plus` keeps them.

@@ -166,6 +166,7 @@ class DifficultyEM(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "difficulty_", "item_accuracy_")
     _constraints: ClassVar[dict[str, Constraint]] = REGRESSION_CONSTRAINTS
 
     def __init__(

@@ -189,6 +189,7 @@ class DifficultyNetwork(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "difficulty_", "item_accuracy_")
     _constraints: ClassVar[dict[str, Constraint]] = (
         NETWORK_CONSTRAINTS
         | DIFFICULTY_CONSTRAINTS

@@ -157,6 +157,7 @@ class FixedDifficultyEM(CrowdClassifier):
     [0.89, 0.0, 0.0, 0.89]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "difficulty_", "item_accuracy_")
     _constraints: ClassVar[dict[str, Constraint]] = REGRESSION_CONSTRAINTS
 
     def __init__(

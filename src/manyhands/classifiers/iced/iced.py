@@ -196,6 +196,7 @@ class ICED(CrowdClassifier):
     ICED(synthesis=Synthesis(n_neighbors=3))
     """
 
+    _of_items = (*CrowdClassifier._of_items, "posterior_original_", "posterior_first_", "certainty_")
     _constraints: ClassVar[dict[str, Constraint]] = NETWORK_CONSTRAINTS | {
         "warm_up": Options(WarmUp, optional=True),
         "synthesis": Options(Synthesis, optional=True),

@@ -169,6 +169,7 @@ class ImputedCrowdLayer(CrowdClassifier):
     ([0, 1], 60)
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "imputed_annotations_")
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "imputer": NameOr(_IMPUTERS, "augment", "a CrowdInG"),
         "per_label": NoneOr(Number(whole=True, least=1)),

@@ -179,6 +179,7 @@ class SelfCrowd(CrowdClassifier):
     [0, 1]
     """
 
+    _of_items: ClassVar[tuple[str, ...]] = (*CrowdClassifier._of_items, "pseudo_annotations_")
     _constraints: ClassVar[dict[str, Constraint]] = NOISE_LAYER_CONSTRAINTS | {
         "base": NameOr(_BASES, "noise_model", "a noise-layer method"),
         "evidence": OneOf(("features", "labels")),

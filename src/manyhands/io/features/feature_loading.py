@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning, ParameterError
+from manyhands.io.features.export_features import features_of_items
 from manyhands.io.features.feature_arrays import as_ids, read_array
-from manyhands.io.features.feature_tables import read_ids, read_table
+from manyhands.io.features.feature_tables import TableFeatures, read_ids, read_table
 from manyhands.io.messages import counted, shorten
 from manyhands.io.read.companion_tables import refuse_missing
+from manyhands.io.read.documents import open_document
+from manyhands.io.read.item_field_reading import fields_of_export
 from manyhands.io.read.numpy_files import ENDINGS
 
 Index = npt.NDArray[np.intp]
@@ -46,6 +50,8 @@ class Features:
         Names of the columns with text.
     taken : ndarray of int or None
         Rows of the file that these are, in this order; None for all.
+    left_out : tuple of str
+        Columns or fields that are not used, if the caller named none.
     """
 
     source: str
@@ -55,6 +61,7 @@ class Features:
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     taken: Index | None = None
+    left_out: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -111,13 +118,15 @@ def read_features(
     Parameters
     ----------
     path : str or Path
-        An .npy or .npz file (``X`` and ``ids``, or SciPy's sparse format), or a table (CSV, TSV, Parquet, XLSX, ...).
+        An .npy or .npz file (``X`` and ``ids``, or SciPy's sparse format), a table (CSV, TSV, Parquet, XLSX, ...), or
+        an export of an annotation tool, whose items have fields.
     id_column : str or None, default=None
         Column of a table with the item ids; None for one with a usual name (item, task, id, ...).
     ids_file : str, Path or None, default=None
         File with an id for each row, for files without ids.
     columns : sequence of str, default=()
-        Columns of a table with numbers; if neither these nor `text` are given, all columns but the ids.
+        Columns of a table with numbers; if neither these nor `text` are given, all columns of a table that hold numbers
+        or text, and all fields of an export that hold text.
     text : sequence of str, default=()
         Columns of a table with text.
     rows_in_order : bool, default=False
@@ -151,13 +160,28 @@ def read_features(
         found = Features(str(path), ids, numbers)
     else:
         need_ids = not rows_in_order and ids_file is None
-        table = read_table(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on)
-        found = Features(str(path), table.ids, table.numbers, table.texts, table.columns, table.text, table.taken)
+        table = _read_named(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on)
+        found = Features(
+            str(path), table.ids, table.numbers, table.texts, table.columns, table.text, table.taken, table.left_out
+        )
     if not len(found):
         raise AnnotationError(f"{path} has no rows, so there are no features in it.")
     if rows_in_order:
         return replace(found, ids=None)
     return _checked(found if ids_file is None else _with_ids(found, Path(ids_file)))
+
+
+def _read_named(
+    path: Path, id_column: str | None, columns: Sequence[str], text: Sequence[str], *, need_ids: bool, trained_on: str
+) -> TableFeatures:
+    """Read a table of features, or the fields of the items of an export."""
+    document = None if path.suffix.lower() == ".parquet" else open_document(path)
+    named = bool(columns or text)
+    as_table = document is None or not need_ids or (trained_on and not named)  # trained on an array without names
+    fields = None if as_table or document is None else fields_of_export(document, id_column, named)
+    if fields is not None:
+        return features_of_items(fields, str(path), columns, text, trained_on=trained_on)
+    return read_table(path, id_column, columns, text, need_ids=need_ids, trained_on=trained_on, document=document)
 
 
 def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trained_on: str) -> None:
@@ -172,8 +196,8 @@ def _refuse_columns(path: Path, wanted: Mapping[str, Sequence[str] | None], trai
 def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     """Match rows of features to items.
 
-    Without ids there must be a row for each item, in the order of the item ids: as numbers if all are integers,
-    otherwise as text.
+    Without ids there must be a row for each item, in the order in which the items first appear. If that is not also the
+    order of their ids (numbers in them count as numbers), rows could be in either, and are refused.
 
     Parameters
     ----------
@@ -192,7 +216,7 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     Raises
     ------
     AlignmentError
-        If no item has features, or the numbers of rows and items differ.
+        If no item has features, or without ids the numbers of rows and items differ, or their order is not certain.
     """
     if features.ids is None:
         if len(features) != len(items):
@@ -200,7 +224,8 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
                 f"{features.source} has {counted(len(features), 'row')} for {counted(len(items), 'item')}; in order, "
                 f"there must be one for each. Give ids instead."
             )
-        return np.array(_in_order(items), np.intp), np.arange(len(items))
+        _refuse_two_orders(features, items)
+        return np.arange(len(items)), np.arange(len(items))
     row_of = {item: row for row, item in enumerate(features.ids)}
     kept = [at for at, item in enumerate(items) if item in row_of]
     if not kept:
@@ -211,10 +236,16 @@ def match(features: Features, items: Sequence[str]) -> tuple[Index, Index]:
     return np.array(kept, np.intp), np.array([row_of[items[at]] for at in kept], np.intp)
 
 
-def _in_order(items: Sequence[str]) -> list[int]:
-    """Return the order of the items by their ids."""
-    numbered = all(item.isascii() and item.isdigit() for item in items)
-    return sorted(range(len(items)), key=lambda at: (int(items[at]) if numbered else 0, items[at]))
+def _refuse_two_orders(features: Features, items: Sequence[str]) -> None:
+    """Refuse rows without ids where the items are not in the order of their ids."""
+    keys = [[int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", item)] for item in items]
+    at = next((at for at in range(1, len(keys)) if keys[at] < keys[at - 1]), None)
+    if at is not None:
+        raise AlignmentError(
+            f"{features.source} has no ids, and the labels have item {shorten(items[at])!r} after "
+            f"{shorten(items[at - 1])!r}: rows could be in the order of the labels or in that of the ids. Give the id "
+            f"of each row with --feature-ids FILE, or in the array ids of an .npz file."
+        )
 
 
 def _checked(features: Features) -> Features:
@@ -222,7 +253,7 @@ def _checked(features: Features) -> Features:
     if features.ids is None:
         raise AnnotationError(
             f"{features.source} has no item ids. Save an array `ids` beside X, give --feature-ids "
-            f"FILE, or add --rows-in-order if the rows are in the order of the items' ids."
+            f"FILE, or add --rows-in-order if the rows are in the order of the items."
         )
     if len(features.ids) != len(features):
         raise AlignmentError(

@@ -18,6 +18,7 @@ from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats import wide
 from manyhands.io.read.documents import READABLE, Document, Folder, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
+from manyhands.spelling import suggest
 
 _MODULES = (
     "label_studio",
@@ -36,6 +37,7 @@ _MODULES = (
     "wide",
     "long",
 )
+_LAYOUTS = ("words", "survey", "wide", "long")
 NAMES: dict[str, str] = {  # name of a format -> the module that reads it
     "appen": "appen",
     "argilla": "argilla",
@@ -107,7 +109,7 @@ def _read(document: Document, options: ColumnOptions, format_name: str | None) -
     """Read a document with the module of its format."""
     if format_name is not None:
         if format_name not in NAMES:
-            raise ParameterError(f"There is no format called {format_name!r}. There are: {', '.join(sorted(NAMES))}.")
+            raise ParameterError(f"There is no format called {format_name!r}.{suggest(format_name, sorted(NAMES))}")
         return _module(NAMES[format_name]).read(document, format_name, options)
     if options.item and options.worker and options.label:  # all three columns are named: a long table
         return _module("long").read(document, "long", options)
@@ -123,20 +125,23 @@ def _read(document: Document, options: ColumnOptions, format_name: str | None) -
     )
 
 
-def recognised(document: Document) -> str | None:
+def recognised(document: Document, *, layouts: bool = True) -> str | None:
     """Return the name of a document's format.
 
     Parameters
     ----------
     document : Table, Records, Words or Folder
         A parsed file or folder.
+    layouts : bool, default=True
+        Whether layouts count that any table may have: a row per judgement, a column or a row per worker, words.
 
     Returns
     -------
     str or None
         Name of the format; None if no module recognises it.
     """
-    return next((found for name in _MODULES if (found := _module(name).recognise(document)) is not None), None)
+    names = [name for name in _MODULES if layouts or name not in _LAYOUTS]
+    return next((found for name in names if (found := _module(name).recognise(document)) is not None), None)
 
 
 def _module(name: str) -> Format:

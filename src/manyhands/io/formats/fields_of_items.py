@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from manyhands.io.formats.fields import field_of
+from manyhands.io.formats.item_entries import entries_with_items
 from manyhands.io.formats.item_field_tables import OF_TABLES, add_rows_of_table
 from manyhands.io.formats.label_studio_tasks import item_finder, tasks_of
 from manyhands.io.formats.toloka_api import assignments_in
-from manyhands.io.read.documents import Document, Folder, Records, Table, parse
+from manyhands.io.read.documents import Document, Folder, Records, Table
 from manyhands.io.read.item_fields import ItemFields
-from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 
 Row = tuple[str | None, Mapping[str, Any]]
@@ -44,7 +43,7 @@ def add_fields(found: ItemFields, document: Document, judgements: Judgements, op
         Columns and question that the caller named.
     """
     read = _OF_OBJECTS.get(judgements.format)
-    if read is not None and isinstance(document, Records | Folder):
+    if read is not None and (isinstance(document, Records | Folder) or judgements.format not in OF_TABLES):
         for item, given in read(document, judgements, options):
             found.add(item, given)
     elif judgements.format in OF_TABLES and isinstance(document, Table | Records):
@@ -102,17 +101,13 @@ def _toloka_api(document: Document, judgements: Judgements, options: ColumnOptio
 
 def _prodigy(document: Document, judgements: Judgements, options: ColumnOptions) -> Iterator[Row]:
     """Yield the keys of each object that are neither answers nor Prodigy's own."""
-    key = options.item or "_input_hash"
-    for entry in _objects(document):
-        given = {name: entry[name] for name in entry if not name.startswith("_") and name not in _PRODIGY}
-        yield _text_of(field_of(entry, key)), given
+    for item, entry in entries_with_items(document, "prodigy", options.item):
+        yield item, {name: entry[name] for name in entry if not name.startswith("_") and name not in _PRODIGY}
 
 
 def _argilla(document: Document, judgements: Judgements, options: ColumnOptions) -> Iterator[Row]:
     """Yield the fields and metadata of each record, nested or flattened."""
-    for record in _objects(document):
-        own = record.get("id") if record.get("id") is not None else record.get("_server_id")
-        item = _text_of(own if options.item is None else field_of(record, options.item))
+    for item, record in entries_with_items(document, "argilla", options.item):
         fields, metadata = record.get("fields"), record.get("metadata")
         if isinstance(fields, dict):
             more = metadata if isinstance(metadata, dict) else {}
@@ -124,22 +119,15 @@ def _argilla(document: Document, judgements: Judgements, options: ColumnOptions)
 
 def _doccano(document: Document, judgements: Judgements, options: ColumnOptions) -> Iterator[Row]:
     """Yield the text and metadata of each record of each member."""
-    members = [parse(file) for file in document.members.values() if file.size] if isinstance(document, Folder) else []
-    for member in members or [document]:
-        rows = _rows(member) if isinstance(member, Table) else _objects(member)
-        for entry in rows:
-            key = options.item or ("id" if "id" in entry else "doc_id")
-            meta = entry.get("meta")
-            given = {name: entry[name] for name in entry if name.lower() not in _DOCCANO and name != "meta"}
-            yield _text_of(field_of(entry, key)), given | (meta if isinstance(meta, dict) else {})
+    for item, entry in entries_with_items(document, "doccano", options.item):
+        meta = entry.get("meta")
+        given = {name: entry[name] for name in entry if name.lower() not in _DOCCANO and name != "meta"}
+        yield item, given | (meta if isinstance(meta, dict) else {})
 
 
 def _labelbox(document: Document, judgements: Judgements, options: ColumnOptions) -> Iterator[Row]:
     """Yield the data row of each entry, with its metadata."""
-    from manyhands.io.formats.labelbox import item_of_entry
-
-    for at, entry in enumerate(_objects(document), start=1):
-        item = item_of_entry(entry, options.item, document.name, at)
+    for item, entry in entries_with_items(document, "labelbox", options.item):
         row = entry.get("data_row")
         if not isinstance(row, dict):
             yield item, {new: entry[old] for old, new in _LABELBOX_V1.items() if old in entry}
@@ -156,22 +144,6 @@ def _lewidi(document: Document, judgements: Judgements, options: ColumnOptions) 
     entries = document.value if isinstance(document, Records) else {}
     for item, entry in entries.items():
         yield item, {name: entry[name] for name in entry if name not in ("annotations", "annotators")}
-
-
-def _objects(document: Document) -> list[dict[str, Any]]:
-    """Return the objects of a JSON file; the format has checked them."""
-    value = document.value if isinstance(document, Records) else []
-    return [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
-
-
-def _rows(table: Table) -> list[dict[str, Any]]:
-    """Return the rows of a table as objects."""
-    return [dict(zip(table.header, row)) for row in table.frame.iter_rows()]
-
-
-def _text_of(value: Any) -> str | None:
-    """Return an item id as the formats read it."""
-    return as_text(value)
 
 
 _OF_OBJECTS: dict[str, Callable[[Document, Judgements, ColumnOptions], Iterator[Row]]] = {

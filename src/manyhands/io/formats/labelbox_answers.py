@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,63 @@ def _named(entry: Mapping[str, Any], place: Place) -> str | None:
     """Return the stable name of a question or an answer, or else the displayed one, which may change."""
     value, name = place.text(entry.get("value"), "value"), place.text(entry.get("name"), "name")
     return value or name or place.text(entry.get("title"), "title")
+
+
+def shown_names(entries: Sequence[Mapping[str, Any]], question: str) -> tuple[str, bool, dict[str, str]]:
+    """Return how the ontology shows a question and its answers, by which Labelbox imports predictions.
+
+    Parameters
+    ----------
+    entries : sequence of mapping
+        Entries of an export, v1 or v2.
+    question : str
+        The question, as `read_answers` names it; with several projects ``project/question``.
+
+    Returns
+    -------
+    name : str
+        Name of the question.
+    several : bool
+        Whether several answers may be chosen.
+    options : dict of str to str
+        Answer, as `read_answers` names it -> its name; empty for free text.
+
+    Raises
+    ------
+    AnnotationError
+        If no label has this question, or it is asked within another answer.
+    """
+    name, several, options = "", False, dict[str, str]()
+    for entry in entries:
+        for prefix, one in _classifications(entry):
+            place = Place("the export", 1)
+            if question not in (_named(one, place), prefix + (_named(one, place) or "")):
+                continue
+            name = str(one.get("name") or one.get("title") or question)
+            single = one.get("radio_answer") or one.get("answer")
+            many = one.get("checklist_answers") or one.get("answers") or (single if isinstance(single, list) else [])
+            several = several or bool(many)
+            for option in [*many, single]:
+                if isinstance(option, dict):
+                    options[_named(option, place) or ""] = str(option.get("name") or option.get("title"))
+    if not name:
+        raise AnnotationError(
+            f"{question!r} is a question within an answer, or of an export without names. Labelbox imports predictions "
+            "for questions of the whole data row only."
+        )
+    return name, several, options
+
+
+def _classifications(entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the classifications of all labels of an entry, with the prefix of their project."""
+    for key, project in (entry.get("projects") or {}).items():
+        names = [key, str(project.get("name"))]
+        for label in project.get("labels") or ():
+            for one in (label.get("annotations") or {}).get("classifications") or ():
+                yield from ((f"{name}/", one) for name in names)
+    label = entry.get("Label")
+    if isinstance(label, dict):
+        yield from (("", one) for one in label.get("classifications") or ())
 
 
 def one_or_several(answer: Any, question: str, place: Place) -> str | list[str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.long import COMMON_NAMES, as_table
 from manyhands.io.messages import listed, normalise_name
-from manyhands.io.read.documents import Folder, Records, Table, open_document
+from manyhands.io.read.documents import Document, Folder, Records, Table, open_document
 
 # Usual names of columns, the most usual first. The known class of an item may also be called its label.
 _NAMES = {"item": COMMON_NAMES["item"], "label": (*COMMON_NAMES["gold"], *COMMON_NAMES["label"])}
 
 
-def open_table(path: str | Path, what: str) -> Table:
+def open_table(path: str | Path, what: str, document: Document | None = None) -> Table:
     """Open a file as a table.
 
     Parameters
@@ -22,6 +22,8 @@ def open_table(path: str | Path, what: str) -> Table:
         The file.
     what : str
         What the table holds, such as ``"gold"``, for error messages.
+    document : Document or None, default=None
+        The file, if it was parsed before.
 
     Returns
     -------
@@ -34,7 +36,7 @@ def open_table(path: str | Path, what: str) -> Table:
         If the file does not exist or is not a table.
     """
     refuse_missing(path, what)
-    document = open_document(path)
+    document = open_document(path) if document is None else document
     if isinstance(document, Folder) or (isinstance(document, Records) and not document.objects):
         raise AnnotationError(f"{path} is not a table. Give a table of {what} with a row for each item.")
     return as_table(document)

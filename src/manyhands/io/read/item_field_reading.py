@@ -15,8 +15,6 @@ from manyhands.io.read.documents import Document, Folder, Table, open_document, 
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.judgements import ColumnOptions
 
-_LAYOUTS = ("wide", "survey", "long", "counts", "matrix", "nltk")  # any table may look like one of these
-
 
 def read_item_fields(path: Any, *, item: str | None = None, encoding: str | None = None) -> ItemFields:
     """Read what a file says about each item.
@@ -42,7 +40,7 @@ def read_item_fields(path: Any, *, item: str | None = None, encoding: str | None
     """
     found, format_name = ItemFields(), "items"
     for document in _documents(path, encoding):
-        exported = export_format(document)
+        exported = _export_format(document)
         if exported is None:
             _add_items(found, as_table(document), item)
         else:
@@ -51,24 +49,45 @@ def read_item_fields(path: Any, *, item: str | None = None, encoding: str | None
     return found
 
 
-def export_format(document: Document) -> str | None:
-    """Return the format of an export; None for a table of items, which has no labels of workers.
+def fields_of_export(document: Document, item: str | None, named: bool) -> ItemFields | None:
+    """Return the fields of the items of an export of a tool, or of a table of labels with several rows per item.
 
     Parameters
     ----------
     document : Document
         A parsed file.
+    item : str or None
+        Field with the item ids that the caller named.
+    named : bool
+        Whether the caller named columns; then a table of labels is a table like any other.
 
     Returns
     -------
-    str or None
-        Name of the format of an annotation tool, or "long" for a table with items, workers and labels.
+    ItemFields or None
+        The fields; None for a table of items.
     """
-    found = recognised(document)
-    if found not in _LAYOUTS:
+    exported = _export_format(document)
+    if exported is None or (exported == "long" and (named or not _repeats_items(as_table(document), item))):
+        return None
+    found = ItemFields()
+    finish_fields(found, _add_export(found, document, exported, item))
+    return found
+
+
+def _export_format(document: Document) -> str | None:
+    """Return the format of an export; None for a table of items, which has no labels of workers."""
+    found = recognised(document, layouts=False)
+    if found is not None:
         return found
     header = document.header if isinstance(document, Table) else list(getattr(document, "first", {}))
     return "long" if has_roles(header) else None
+
+
+def _repeats_items(table: Table, item: str | None) -> bool:
+    """Whether an item has several rows."""
+    at = find_common(table.header, "item") if item is None else find_column(table.header, item, "item", table.name)
+    ids = None if at is None else table.column(at).drop_nulls()
+    return ids is not None and ids.n_unique() < len(ids)
 
 
 def _documents(path: Any, encoding: str | None) -> list[Document]:

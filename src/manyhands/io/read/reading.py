@@ -14,12 +14,9 @@ from manyhands.annotations import Annotations
 from manyhands.data_frames import is_frame, library_of
 from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
-from manyhands.io.formats import read_document
-from manyhands.io.formats.fields_of_items import add_fields, finish_fields
-from manyhands.io.read.concatenation import concatenate
-from manyhands.io.read.documents import Document, Folder, open_document, parse
+from manyhands.io.formats.fields_of_items import finish_fields
+from manyhands.io.read.export_parts import read_parts
 from manyhands.io.read.free_text import refuse_labels
-from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.name_notes import notes_on_names
 from manyhands.io.read.question_selection import (
@@ -30,9 +27,7 @@ from manyhands.io.read.question_selection import (
 )
 from manyhands.io.read.reading_result import Reading as Reading
 from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
-from manyhands.writing import MANIFEST
-
-_RESULTS = {"labels.csv", "workers.csv", "summary.json", MANIFEST}
+from manyhands.progress_display import showing
 
 
 def read_export(
@@ -54,6 +49,7 @@ def read_export(
     label_map: Mapping[str, str] | None = None,
     merge_spellings: bool = False,
     rare_classes: str = "drop",
+    verbose: int = 1,
     item_fields: bool = False,
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
@@ -102,6 +98,8 @@ def read_export(
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
         workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
     item_fields : bool, default=False
         Whether `Reading.item_fields` gets what the file says about each item: its text, its address, any column.
 
@@ -139,21 +137,11 @@ def read_export(
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
     paths = path if isinstance(path, list | tuple) else [path]
-    documents = (document for one in paths for document in _documents(one, encoding))
-    parts: list[Judgements] = []
-    fields = ItemFields() if item_fields else None
-    for document in documents:
-        parts.append(read_document(document, column_options, format))
+    with showing(verbose):
+        judgements, fields = read_parts(paths, column_options, format, encoding, item_fields)
         if fields is not None:
-            add_fields(fields, document, parts[-1], column_options)
-        del document  # the next one takes its memory
-    if not parts:
-        raise AnnotationError(f"{path} holds no files to read. Give the path of an export.")
-    judgements = concatenate(parts)
-    del parts  # frees the memory of their text
-    if fields is not None:
-        finish_fields(fields, judgements.format, (types or {}).get("item"))
-    reading = _make_reading(judgements, question, combinations, read_options)
+            finish_fields(fields, judgements.format, (types or {}).get("item"))
+        reading = _make_reading(judgements, question, combinations, read_options)
     reading = replace(reading, encoding=encoding, item_fields=fields)
     if is_frame(paths[0]):
         reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
@@ -181,6 +169,7 @@ def read_annotations(
     label_map: Mapping[str, str] | None = None,
     merge_spellings: bool = False,
     rare_classes: str = "drop",
+    verbose: int = 1,
 ) -> Annotations:
     """Read the labels of an export of any supported format.
 
@@ -227,6 +216,8 @@ def read_annotations(
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
         workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
@@ -267,30 +258,11 @@ def read_annotations(
         label_map=label_map,
         merge_spellings=merge_spellings,
         rare_classes=rare_classes,
+        verbose=verbose,
     )
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)
     return reading.annotations
-
-
-def _documents(path: Any, encoding: str | None) -> list[Document]:
-    """Return one document, or the files of a folder that is not an export as a whole."""
-    from manyhands.io.formats import recognises_folder
-
-    document = open_document(path, encoding)
-    if not isinstance(document, Folder) or recognises_folder(document):
-        return [document]
-    _refuse_results(document)
-    return [parse(source, encoding) for source in document.members.values() if source.size]
-
-
-def _refuse_results(folder: Folder) -> None:
-    """Refuse a folder that `manyhands aggregate` wrote: its tables have no labels of workers."""
-    if folder.members.keys() >= _RESULTS:
-        raise AnnotationError(
-            f"{folder.name} has the results of manyhands aggregate, not the labels of workers. Name the file that was "
-            f"aggregated; to read one of the results all the same, name that file."
-        )
 
 
 def _make_reading(

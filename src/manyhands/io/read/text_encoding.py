@@ -1,4 +1,4 @@
-"""Columns of text as integer codes, and the search for repeated (item, worker) pairs: both fast for long tables."""
+"""Columns of text as integer codes, fast for long tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from manyhands import compiled
 from manyhands.em.kernels import thread_count
 
 Codes = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.int64]
 
 _columns = compiled.load("_columns")
 # Python draws it for each process, so that no file can be made whose texts all have the same hash.
 _SEED = (hash("manyhands") | 1) % 2**64
-_CHUNK = 1 << 16  # keys compared at a time: few enough to stay in the cache
 _WORTH_A_THREAD = 100_000  # cells; shorter columns are encoded in one thread
 
 
@@ -31,20 +29,22 @@ class Coded(NamedTuple):
     codes : ndarray of int32, shape (n_rows,)
         Index into `values`; -1 where a cell is null.
     values : polars.Series of str
-        The distinct texts, in the order of Python's `sorted`.
+        The distinct texts, in the order of Python's `sorted`, or in that of their first appearance.
     """
 
     codes: Codes
     values: pl.Series
 
 
-def code_text(column: pl.Series) -> Coded:
+def code_text(column: pl.Series, by_appearance: bool = False) -> Coded:
     """Encode a column of text.
 
     Parameters
     ----------
     column : polars.Series of str
         The cells; any text, however long, and nulls.
+    by_appearance : bool, default=False
+        Whether texts are numbered in the order in which they first appear; otherwise they are sorted.
 
     Returns
     -------
@@ -57,17 +57,41 @@ def code_text(column: pl.Series) -> Coded:
     >>> codes.tolist(), values.to_list()
     ([1, -1, 0, 1], ['a', 'b'])
     """
-    coded = None if _columns is None else _code_in_table(column)
-    return _code_as_enum(column) if coded is None else coded
+    coded = None if _columns is None else _code_in_table(column, by_appearance)
+    return _code_as_enum(column, by_appearance) if coded is None else coded
+
+
+def order_of_texts(values: pl.Series) -> npt.NDArray[np.intp]:
+    """Return the order that sorts texts as Python's `sorted` does.
+
+    Parameters
+    ----------
+    values : polars.Series of str
+        Texts without nulls.
+
+    Returns
+    -------
+    ndarray of int, of the same length
+        Positions.
+
+    Examples
+    --------
+    >>> order_of_texts(pl.Series(["b", "c", "a"])).tolist()
+    [2, 0, 1]
+    """
+    order = np.empty(len(values), np.int32)
+    if _columns is None or _columns.order_text(values.__arrow_c_stream__(), order) < 0:
+        return values.arg_sort().to_numpy().astype(np.intp)
+    return order.astype(np.intp)
 
 
 def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
-    """Encode several columns in parallel threads.
+    """Encode items, workers and labels in parallel threads: items by first appearance, the others sorted.
 
     Parameters
     ----------
     columns : mapping of str to polars.Series of str
-        The columns; the one with the most work should come first.
+        The columns by role; the one with the most work should come first.
 
     Returns
     -------
@@ -75,12 +99,12 @@ def code_columns(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
         The encoded columns.
     """
     if sum(map(len, columns.values())) < _WORTH_A_THREAD:
-        return {name: code_text(column) for name, column in columns.items()}
+        return {role: code_text(column, role == "item") for role, column in columns.items()}
     with ThreadPoolExecutor(min(thread_count(), max(len(columns), 1))) as pool:
-        return dict(zip(columns, pool.map(code_text, columns.values())))
+        return dict(zip(columns, pool.map(code_text, columns.values(), [role == "item" for role in columns])))
 
 
-def _code_in_table(column: pl.Series) -> Coded | None:
+def _code_in_table(column: pl.Series, by_appearance: bool) -> Coded | None:
     """Encode by a hash table over the memory of the column; None if polars stores it in an unknown layout."""
     codes = np.empty(len(column), np.int32)
     first = np.empty(len(column), np.int64)  # only the written part takes memory, one entry per distinct text
@@ -89,6 +113,8 @@ def _code_in_table(column: pl.Series) -> Coded | None:
         return None
     distinct = column.gather(first[:n_distinct].copy())
     del first
+    if by_appearance:  # the table numbers texts in this order
+        return Coded(codes, distinct)
     order = np.empty(n_distinct, np.int32)
     _columns.order_text(distinct.__arrow_c_stream__(), order)
     place = np.empty(n_distinct + 1, np.int32)
@@ -98,76 +124,9 @@ def _code_in_table(column: pl.Series) -> Coded | None:
     return Coded(codes, distinct.gather(order))
 
 
-def _code_as_enum(column: pl.Series) -> Coded:
+def _code_as_enum(column: pl.Series, by_appearance: bool) -> Coded:
     """Encode by polars only: slower, with the same result."""
-    values = column.drop_nulls().unique().sort()
+    given = column.drop_nulls()
+    values = given.unique(maintain_order=True) if by_appearance else given.unique().sort()
     codes = column.cast(pl.Enum(values)).to_physical().cast(pl.Int32).fill_null(-1)
     return Coded(codes.to_numpy(writable=True), values)
-
-
-def keep_one(
-    item: Codes, worker: Codes, n_workers: int, order: Rows | None = None, which: str = "last"
-) -> npt.NDArray[np.bool_]:
-    """Select one row of each (item, worker) pair.
-
-    Parameters
-    ----------
-    item : ndarray of int32, shape (n_rows,)
-        Item codes.
-    worker : ndarray of int32, shape (n_rows,)
-        Worker codes, less than `n_workers`.
-    n_workers : int
-        Number of workers.
-    order : ndarray of int64, shape (n_rows,), default=None
-        All rows, oldest first; None if they are in this order.
-    which : {"last", "first"}, default="last"
-        Which row of each pair is kept.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_rows,)
-        True for the rows to keep.
-
-    Examples
-    --------
-    >>> keep_one(np.array([0, 1, 0], np.int32), np.array([5, 5, 5], np.int32), 6).tolist()
-    [False, True, True]
-    """
-    keep = np.ones(len(item), bool)
-    item_bits, worker_bits, age_bits = (
-        max(int(largest), 0).bit_length() for largest in (item.max(initial=0), n_workers - 1, len(item) - 1)
-    )
-    if item_bits + worker_bits + age_bits > 63:
-        keep[_repeats_of_wide(item, worker, order, which)] = False
-        return keep
-    key = _join(item, worker, order, worker_bits, age_bits)
-    key.sort()  # brings the rows of a pair together, oldest first
-    for begin in range(0, len(key) - 1, _CHUNK):
-        part = key[begin : begin + _CHUNK + 1]
-        again = np.flatnonzero((part[1:] ^ part[:-1]) < 1 << age_bits)
-        if len(again):
-            age = part[again if which == "last" else again + 1] & ((1 << age_bits) - 1)
-            keep[age if order is None else order[age]] = False
-    return keep
-
-
-def _join(item: Codes, worker: Codes, order: Rows | None, worker_bits: int, age_bits: int) -> npt.NDArray[np.int64]:
-    """Return item, worker and age of each row as one integer, in the order of age."""
-    key = np.empty(len(item), np.int64)
-    for begin in range(0, len(key), _CHUNK):
-        part = slice(begin, begin + _CHUNK)
-        rows = part if order is None else order[part]
-        key[part] = item[rows]
-        key[part] <<= worker_bits
-        key[part] |= worker[rows]
-        key[part] <<= age_bits
-        key[part] |= np.arange(begin, begin + len(key[part]))
-    return key
-
-
-def _repeats_of_wide(item: Codes, worker: Codes, order: Rows | None, which: str) -> npt.NDArray[np.int64]:
-    """Return the rows not to keep, if item, worker and age do not fit into one integer."""
-    rows = np.arange(len(item)) if order is None else order
-    rows = rows[np.lexsort((worker[rows], item[rows]))]  # stable: the oldest of a pair comes first
-    again = (item[rows[1:]] == item[rows[:-1]]) & (worker[rows[1:]] == worker[rows[:-1]])
-    return rows[:-1][again] if which == "last" else rows[1:][again]

@@ -9,6 +9,7 @@ import polars as pl
 
 from manyhands.data_frames import LIBRARIES
 from manyhands.exceptions import MissingExtraError, ParameterError
+from manyhands.spelling import suggest
 
 
 def make_frame(columns: Mapping[str, Any], library: str | None = None, index: str | None = None) -> Any:
@@ -27,7 +28,25 @@ def make_frame(columns: Mapping[str, Any], library: str | None = None, index: st
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
     """
-    return convert_frame(pl.DataFrame(dict(columns)), library, index)
+    return convert_frame(as_table(columns), library, index)
+
+
+def as_table(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Make a table from columns: NaN is a missing number, and a column without any value is text.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The columns, all of the same length.
+
+    Returns
+    -------
+    polars.DataFrame
+    """
+    table = pl.DataFrame(dict(columns), strict=False)
+    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
+    empty = [name for name, dtype in table.schema.items() if dtype == pl.Null]
+    return table.with_columns(pl.col(floats).fill_nan(None), pl.col(empty).cast(pl.String))
 
 
 def convert_frame(table: pl.DataFrame, library: str | None, index: str | None = None) -> Any:
@@ -56,7 +75,7 @@ def convert_frame(table: pl.DataFrame, library: str | None, index: str | None = 
     if library is None or library == "polars":
         return table
     if library not in LIBRARIES:
-        raise ParameterError(f"library is {library!r}; allowed are {', '.join(LIBRARIES)}.")
+        raise ParameterError(f"There is no library called {library!r}.{suggest(library, LIBRARIES)}")
     try:
         if library == "pyarrow":
             return table.to_arrow()

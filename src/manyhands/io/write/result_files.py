@@ -13,16 +13,28 @@ from manyhands.io.read.reading import Reading
 from manyhands.io.write.hugging_face import jsonl, parquet
 from manyhands.io.write.json_values import to_json
 from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.suggestions import SUGGESTIONS, Labels, check_suggestions, suggestions
 from manyhands.io.write.training_table import TRAINING
-from manyhands.io.write.write_back import check_write_back, copies_of_tasks, label_studio_tasks, predictions_for_tasks
+from manyhands.io.write.write_back import (
+    check_write_back,
+    copies_of_tasks,
+    label_studio_tasks,
+    predictions_for_tasks,
+    refuse_standard_input,
+)
+from manyhands.spelling import suggest
 
 PREDICTIONS, TASKS = "label-studio", "label-studio-tasks"
-KINDS = {
-    "jsonl": "labels.jsonl",
-    "parquet": "labels.parquet",
-    PREDICTIONS: "label_studio_predictions.json",
-    TASKS: "label_studio_tasks.json",
-} | TRAINING
+KINDS = (
+    {
+        "jsonl": "labels.jsonl",
+        "parquet": "labels.parquet",
+        PREDICTIONS: "label_studio_predictions.json",
+        TASKS: "label_studio_tasks.json",
+    }
+    | SUGGESTIONS
+    | TRAINING
+)
 
 
 def kinds_of(write: Sequence[str]) -> list[str]:
@@ -58,7 +70,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     """
     unexpected = [kind for kind in kinds if kind not in KINDS]
     if unexpected:
-        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}. There are: {', '.join(KINDS)}.")
+        raise ParameterError(f"Labels cannot be written as {unexpected[0]!r}.{suggest(unexpected[0], KINDS)}")
 
 
 def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) -> None:
@@ -76,7 +88,7 @@ def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) 
     Raises
     ------
     ParameterError
-        If a format is unknown, or the labels cannot be written back to Label Studio.
+        If a format is unknown, or the labels cannot be written back to the tool.
     """
     check_kinds(kinds)
     if PREDICTIONS in kinds and reading.format != "label-studio":
@@ -86,6 +98,9 @@ def check_outputs(kinds: Sequence[str], paths: Sequence[str], reading: Reading) 
         )
     if {PREDICTIONS, TASKS} & set(kinds) and reading.format == "label-studio":
         check_write_back(paths, reading.question, reading.questions)
+    for kind in SUGGESTIONS.keys() & set(kinds):
+        refuse_standard_input(paths)
+        check_suggestions(kind, reading)
 
 
 def file_names(kinds: Sequence[str], compare: bool) -> list[str]:
@@ -143,18 +158,19 @@ def result_files(
         files[KINDS["jsonl"]] = jsonl(labels)
     if "parquet" in kinds:
         files[KINDS["parquet"]] = parquet(labels)
-    for kind in (PREDICTIONS, TASKS):
-        if kind in kinds:
-            files[KINDS[kind]] = _for_label_studio(kind, labels, reading, paths, f"manyhands-{run_summary['method']}")
+    given = labels.filter(pl.col("label").is_not_null()).select("item", "label", "confidence")
+    known = {item: (label, confidence) for item, label, confidence in given.iter_rows()}
+    version = f"manyhands-{run_summary['method']}"
+    for kind in kinds:
+        if kind in (PREDICTIONS, TASKS):
+            files[KINDS[kind]] = _for_label_studio(kind, known, reading, paths, version)
+        elif kind in SUGGESTIONS:
+            files[KINDS[kind]] = suggestions(kind, reading, paths, known, version)
     return files
 
 
-def _for_label_studio(kind: str, labels: pl.DataFrame, reading: Reading, paths: Sequence[str], version: str) -> bytes:
+def _for_label_studio(kind: str, known: Labels, reading: Reading, paths: Sequence[str], version: str) -> bytes:
     """Return predictions for the tasks of a Label Studio export, copies of them, or new tasks of another export."""
-    given = labels.filter(pl.col("label").is_not_null())
-    known = {
-        item: (label, confidence) for item, label, confidence in given.select("item", "label", "confidence").iter_rows()
-    }
     if reading.format != "label-studio":
         return label_studio_tasks(known, from_name=reading.question, model_version=version)
     item = None if reading.columns["item"] == "id" else reading.columns["item"]

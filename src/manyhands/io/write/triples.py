@@ -13,6 +13,7 @@ from manyhands.io.write.results import to_csv
 
 TARGETS = (".csv", ".tsv", ".jsonl", ".parquet")
 _MAX_CELLS = 50_000_000
+_NULL = pl.Series([None], dtype=pl.String)
 
 
 def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.DataFrame:
@@ -30,17 +31,19 @@ def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.Da
     polars.DataFrame
         ``task``, ``worker`` and ``label`` as text.
     """
-    columns = {
-        "task": (annotations.item_ids, annotations.item),
-        "worker": (annotations.worker_ids, annotations.worker),
-        "label": (annotations.classes, annotations.label),
-    }
-    table = pl.DataFrame({name: _text(values.tolist()).gather(codes) for name, (values, codes) in columns.items()})
+    item, worker, label = annotations.item, annotations.worker, annotations.label
     unlabelled = np.flatnonzero(annotations.n_labels == 0)
-    if not unanswered or not len(unlabelled):
-        return table
-    alone = pl.DataFrame({"task": _text(annotations.item_ids[unlabelled].tolist())})
-    return pl.concat([table, alone], how="diagonal")
+    if unanswered and len(unlabelled):  # at their places, so that the table has the items in their order
+        at = annotations.start[unlabelled]
+        item = np.insert(item, at, unlabelled)
+        worker, label = np.insert(worker, at, annotations.n_workers), np.insert(label, at, annotations.n_classes)
+    columns = {
+        "task": (annotations.item_ids, item),
+        "worker": (annotations.worker_ids, worker),
+        "label": (annotations.classes, label),
+    }
+    texts = {name: (_text(values.tolist()).extend(_NULL), codes) for name, (values, codes) in columns.items()}
+    return pl.DataFrame({name: values.gather(codes) for name, (values, codes) in texts.items()})
 
 
 def wide_frame(annotations: Annotations) -> pl.DataFrame:

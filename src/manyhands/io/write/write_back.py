@@ -26,11 +26,11 @@ from manyhands.io.read.json_files import parse_json
 from manyhands.io.read.sources import open_path
 from manyhands.io.read.text import as_utf8
 from manyhands.io.write.raw_members import raw_members
+from manyhands.io.write.suggestions import PRIORITY
 
 Labels = Mapping[str, tuple[Any, float]]  # item -> its label (None if it has none) and confidence
 _PLACES = 6  # decimals of a probability in text
 _JOINT = " + "  # joins the choices of a combination, as in `question_selection`
-PRIORITY = "manyhands_priority"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_write_back(paths: Iterable[Any], question: str, questions: Container[s
     ParameterError
         If the export is standard input, or the labels are about one choice of a question.
     """
-    _refuse_standard_input(paths)
+    refuse_standard_input(paths)
     name, _, option = question.rpartition("=")
     if question not in questions and name in questions:
         raise ParameterError(
@@ -236,8 +236,19 @@ def _written(tasks: list[dict[str, Any]]) -> bytes:
         ) from None
 
 
-def _refuse_standard_input(paths: Iterable[Any]) -> None:
-    """Refuse standard input, which cannot be read twice."""
+def refuse_standard_input(paths: Iterable[Any]) -> None:
+    """Refuse standard input, which cannot be read twice.
+
+    Parameters
+    ----------
+    paths : iterable
+        The files of an export.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is standard input.
+    """
     if any(isinstance(path, str | Path) and str(path) == "-" for path in paths):
         raise ParameterError(
             "Predictions are written onto the tasks of the export, which is read twice for that, and standard input "
@@ -248,7 +259,7 @@ def _refuse_standard_input(paths: Iterable[Any]) -> None:
 def _open_exports(source: Any, encoding: str | None) -> Iterator[tuple[Records, list[dict[str, bytes]]]]:
     """Yield each file of an export, and the ids and data of its tasks as bytes."""
     sources = source if isinstance(source, list | tuple) else [source]
-    _refuse_standard_input(sources)
+    refuse_standard_input(sources)
     for one in sources:
         opened = open_path(one) if isinstance(one, str | Path) else one
         members = [file for file in opened.values() if file.size] if isinstance(opened, dict) else [opened]

@@ -32,7 +32,13 @@ def transform(self: CrowdClassifier, X: Any) -> Array:
 
 
 def fit_transform(
-    self: CrowdClassifier, X: Any, annotations: Annotations | Any, gold: Mapping[Any, Any] | None = None
+    self: CrowdClassifier,
+    X: Any,
+    annotations: Annotations | Any,
+    gold: Mapping[Any, Any] | None = None,
+    *,
+    ids: Any = None,
+    verbose: int = 1,
 ) -> Array:
     """Learn an embedding, and return that of each training row.
 
@@ -41,14 +47,19 @@ def fit_transform(
     self : CrowdClassifier
         The classifier.
     X : array-like of shape (n_items, ...)
-        Features; row i belongs to item i of the annotations.
+        Features, matched with items as in `fit`.
     annotations : Annotations or data frame
         The crowd's labels.
     gold : mapping of item id to class, default=None
         Known classes of some items.
+    ids : sequence of shape (n_rows,) or str, default=None
+        Item id of each row of X, or the name of the column that has them.
+    verbose : {0, 1}, default=1
+        1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
     Returns
     -------
-    ndarray of shape (n_items, embedding size of the chosen setting)
+    ndarray of shape (n_rows, embedding size of the chosen setting)
+        In the order of the rows of X.
     """
-    return transform(self.fit(X, annotations, gold), X)
+    return transform(self.fit(X, annotations, gold, ids=ids, verbose=verbose), X)

@@ -169,8 +169,7 @@ class NeuCrowd(CrowdClassifier):
     posterior_ : ndarray of shape (n_items, n_classes)
         Posterior of the training items by the aggregator; rows sum to 1.
     history_ : list of dict
-        One dict per epoch: "loss" of the embedding, "sampler" of the sampling network, "safe" the share of safe items,
-        and "heldout" where labels were held out.
+        One dict per epoch: "loss", "sampler" (its loss), "safe" (share of safe items), "heldout" of held-out labels.
     module_ : torch.nn.Module
         The trained networks from features to logits, whose mean is the prediction.
     notes_ : dict of str to str
@@ -196,6 +195,7 @@ class NeuCrowd(CrowdClassifier):
     ((40, 10), [0, 1])
     """
 
+    _of_items = (*CrowdClassifier._of_items, "aggregator_", "confidence_", "safe_")
     _constraints: ClassVar[dict[str, Constraint]] = REPRESENTATION_CONSTRAINTS | {
         "tuplets": Options(Tuplets),
         "confidence": Options(LabelConfidence),

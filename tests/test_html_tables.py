@@ -1,0 +1,154 @@
+"""What a notebook shows: well-formed, escaped, of bounded size, in the colours of the page."""
+
+import re
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import manyhands as mh
+from manyhands import registry
+from manyhands.html_tables import facts, page, shown_value, table
+from manyhands.model_html import annotations_html, model_html
+from manyhands.scorecards import score_workers
+from manyhands.testing.small_crowds import easy_crowd, feature_crowd
+
+NASTY = "<script>alert('x')</script>"
+
+
+ALLOWED = {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "progress"}
+
+
+class Checked(HTMLParser):
+    """Well-formed HTML of the few elements that are allowed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.cells, self.n_rows = [], [], 0
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in ALLOWED and {name for name, _ in attributes} <= {"style", "scope", "dir", "value", "max"}
+        self.open.append(tag)
+        self.n_rows += tag == "tr"
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.cells.append(data)
+
+
+def texts(html):
+    return Checked(html).cells
+
+
+@pytest.fixture(scope="module")
+def nasty():
+    columns = [[NASTY, NASTY, "b", "b"], ["<b>", "&", "<b>", "&"], ["'\"", "'\"", "\u202e<i>", "\u202e<i>"]]
+    return mh.Annotations.from_triples(*columns)
+
+
+def views(votes):
+    """Everything that has an HTML form, of one crowd."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = mh.DawidSkene().fit(votes)
+        yield votes._repr_html_()
+        yield model._repr_html_()
+        yield mh.DawidSkene(smoothing=0.5)._repr_html_()
+        yield score_workers(votes, model.posterior_)._repr_html_()
+        yield mh.compare(["majority-vote", "wawa"], votes, n_folds=2)._repr_html_()
+
+
+def test_everything_is_escaped(nasty):
+    for html in views(nasty):
+        assert "<script" not in html and "<b>" not in html and "\u202e" not in html
+        assert Checked(html).n_rows
+    assert NASTY in texts(annotations_html(nasty))
+
+
+def test_colours_are_those_of_the_page(nasty):
+    """No colour of text or background, so that light and dark notebooks show it alike; lines are half transparent."""
+    for html in views(nasty):
+        colours = re.findall(r"(?:color|background)\s*:\s*([^;\"]+)", html)
+        assert colours and set(colours) <= {"inherit", "transparent"}
+        assert not re.search(r"#[0-9a-f]{3,6}\b|rgb\(|https?:", html)
+
+
+def test_size_is_bounded():
+    """A crowd of a thousand workers and 40 classes gives as many rows as one of fifty."""
+    rng = np.random.default_rng(0)
+    matrix = np.where(rng.random((300, 1000)) < 0.02, rng.integers(40, size=(300, 1000)), -1)
+    for html in views(mh.Annotations.from_matrix(matrix)):
+        assert len(html) < 60_000 and Checked(html).n_rows < 60
+
+
+def test_annotations_are_described():
+    votes = mh.Annotations.from_triples(["a", "a", "b"], [1, 2, 1], ["x", "y", "x"], item_ids=["a", "b", "c"])
+    cells = texts(votes._repr_html_())
+    for expected in ("Annotations", "labels per item", "0 to 2, mean 1.0", "0.667", "First labels"):
+        assert expected in cells
+    assert "0" in texts(mh.Annotations.from_matrix(np.zeros((0, 0)))._repr_html_())
+
+
+@pytest.mark.parametrize("name", registry.names("aggregator"))
+def test_every_aggregator_has_html(name):
+    votes, _ = easy_crowd(2)
+    unfitted = registry.create(name)
+    assert "call fit(annotations)" in texts(unfitted._repr_html_())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cells = texts(unfitted.fit(votes)._repr_html_())
+    assert repr(unfitted) in cells and "First 5 of 60 items" in cells
+
+
+def test_classifiers_have_html():
+    X, votes, _ = feature_crowd(2)
+    cells = texts(model_html(mh.Raykar().fit(X, votes)))
+    assert "features" in cells and "worker accuracy" in cells
+    assert "call fit(X, annotations)" in texts(mh.TwoStage()._repr_html_())
+
+
+def test_notes_of_a_model_are_shown():
+    with pytest.warns(mh.exceptions.CrowdWarning):
+        model = mh.MajorityVote().fit(mh.Annotations.from_matrix([[0, -1], [-1, 1]]))
+    assert "no_redundancy" in texts(model._repr_html_())
+
+
+def test_scorecards_begin_with_the_flagged_workers():
+    crowd = mh.simulate.make_crowd(bad="constant", bad_share=0.1, target=1, random_state=0)
+    cards = score_workers(crowd.annotations, mh.MajorityVote().fit(crowd.annotations).posterior_)
+    html = cards._repr_html_()
+    first = next(w for w in np.argsort(cards.accuracy_high) if cards.flags[w])
+    cells = texts(html)
+    assert cells[cells.index("reasons") + 1] == str(cards.worker_ids[first])
+    assert f"and {len(cards) - 20} more" in cells
+
+
+def test_comparisons_are_shown_by_rank():
+    votes, _ = easy_crowd(2)
+    found = mh.compare(["majority-vote", "wawa", "dawid-skene"], votes, n_folds=2)
+    cells = texts(found._repr_html_())
+    ranked = [row["method"] for row in found.table()]
+    assert [cell for cell in cells if cell in ranked] == ranked
+
+
+def test_values():
+    """Numbers with three digits or separated thousands, undefined values empty, text cut and on one line."""
+    assert [shown_value(v) for v in (None, np.nan, 1234567, np.int64(3), 0.12345, np.float32(2), True)] == [
+        "", "", "1,234,567", "3", "0.123", "2.000", "yes",
+    ]  # fmt: skip
+    assert shown_value("a\nb\x1b[31m") == "a b [31m" and len(shown_value("x" * 1000)) == 203
+    assert facts({}) == "" and facts({"a": None}) == ""
+    assert texts(page("t", table(["n", "s"], [(1, "x"), (None, "y")], 5))) == [
+        "t",
+        "n",
+        "s",
+        "1",
+        "x",
+        "y",
+        "and 3 more",
+    ]
