@@ -7,7 +7,7 @@ crowd_skill       the distribution of skill in this crowd, and who is clearly be
 informativeness   whether labels depend on the truth: random, weak, one-class and inverted workers
 biases            over-used classes, and the most frequent confusions
 recall            recall of each class, with interval and evidence
-working_time      seconds per label, and workers far faster than the crowd
+seconds_per_label seconds per label, and workers far faster than the crowd
 copying           workers whose agreement exceeds what the truth explains
 reasons           one sentence for each flag
 cards             the report of one worker and of all workers, for tables and JSON

@@ -12,14 +12,13 @@ from manyhands.em.collusion import CollusionGroups
 from manyhands.em.kernels import Array
 from manyhands.scorecards.copying import CopyingPairs, disagrees_with_group
 from manyhands.scorecards.crowd_skill import CrowdSkill
-from manyhands.scorecards.informativeness import MIN_CHECKED, Informativeness
+from manyhands.scorecards.informativeness import FEW_LABELS, MIN_CHECKED, Informativeness
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
-from manyhands.scorecards.working_time import WorkingTime
+from manyhands.scorecards.seconds_per_label import WorkingTime
 
 ACCUSATIONS = ("random", "one-class", "inverted", "copying", "weak")  # flags that say that something is wrong
 FLAGS = (*ACCUSATIONS, "fast", "undecided", "too-few-labels")
 
-FEW_LABELS = 20  # checked labels below which a worker has too few to be judged
 
 DROP = 0.25  # of the share of right labels between the halves of a worker's labels, from which a sentence names both
 MAX_PARTNERS = 20  # of one worker; all members of a large group for each member would be quadratic

@@ -28,7 +28,7 @@ from manyhands.scorecards.leave_one_out import (
 )
 from manyhands.scorecards.reasons import explain, explain_time
 from manyhands.scorecards.recall import estimate_recall
-from manyhands.scorecards.working_time import WorkingTime, summarise_time
+from manyhands.scorecards.seconds_per_label import WorkingTime, summarise_time
 from manyhands.validation import Number, check_annotations, check_memory, check_parameters
 
 _STEPS = 4  # that progress is reported of

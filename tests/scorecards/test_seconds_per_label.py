@@ -5,7 +5,7 @@ import pytest
 
 from manyhands.exceptions import ParameterError
 from manyhands.scorecards import ACCUSATIONS, score_workers
-from manyhands.scorecards.working_time import summarise_time
+from manyhands.scorecards.seconds_per_label import summarise_time
 from manyhands.simulate import make_crowd
 
 
