@@ -2,7 +2,8 @@
 
 import pytest
 
-from manyhands.class_order import grade_values, looks_ordered, order_codes
+from manyhands import Annotations
+from manyhands.class_order import grade_values, looks_ordered, order_annotations, order_codes
 from manyhands.exceptions import AnnotationError, ParameterError
 
 
@@ -64,6 +65,8 @@ def test_grades_are_numbers_or_ranks():
         list(range(1, 11)),
         ["-2", "-1", "0", "1", "2"],
         ["1 star", "2 stars", "3 stars"],
+        ["2", "4", "5"],
+        ["2", "4", "5", "9"],
         ["negative", "neutral", "positive"],
         ["Strongly agree", "agree", "disagree"],
     ],
@@ -75,8 +78,20 @@ def test_scales_are_recognised(classes):
 
 @pytest.mark.parametrize(
     "classes",
-    [[0, 1], ["1", "2"], list(range(10)), [1, 2, 3, 7], ["cat", "dog", "owl"], [10, 11, 12], ["yes", "no"], []],
+    [[0, 1], ["1", "2"], list(range(10)), [1, 2, 7], [0, 2, 3], ["cat", "dog", "owl"], [10, 11, 12], ["yes", "no"], []],
 )
 def test_other_classes_are_not_taken_for_a_scale(classes):
     """Two classes, ten digits, codes with gaps, names."""
     assert not looks_ordered(classes)
+
+
+def test_ordered_annotations_keep_their_labels():
+    """Only the codes change; grades without labels become classes, and parts of the annotations stay ordered."""
+    votes = Annotations.from_triples([0, 0, 1, 1], "abab", ["2", "10", "1", "2"])
+    ordered = order_annotations(votes)
+    assert ordered.classes.tolist() == ["1", "2", "10"] and ordered.is_ordered and not votes.is_ordered
+    assert ordered.classes[ordered.label].tolist() == votes.classes[votes.label].tolist()
+    assert ordered[[1]].is_ordered and ordered.keep([0]).is_ordered and ordered.with_more(0, 0, 0).is_ordered
+    wider = order_annotations(votes, ["10", "5", "2", "1"])
+    assert wider.classes.tolist() == ["10", "5", "2", "1"]
+    assert wider.classes[wider.label].tolist() == votes.classes[votes.label].tolist()

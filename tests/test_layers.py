@@ -20,11 +20,11 @@ LAYERS = [
     ("data_frames", "spelling"),
     ("compiled", "validation", "writing", "progress", "immutable"),
     ("item_order", "progress_display", "html_tables"),
-    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection", "class_order"),
+    ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
     ("grouping", "label_matrix", "repeated_pairs", "model_html", "id_matching"),
     ("crowd_triples",),
     ("annotations", "estimator", "features", "feature_names"),
-    ("label_splits", "row_order", "result_rows"),
+    ("label_splits", "row_order", "result_rows", "class_order"),
     ("row_matching",),
     ("em", "noise", "heldout"),  # numerics without estimators; their modules have no cycle
     ("class_balance", "neighbours", "linear", "nn"),

@@ -68,7 +68,9 @@ if TYPE_CHECKING:
     from manyhands.representation.neucrowd.neucrowd import NeuCrowd as NeuCrowd
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
+    from manyhands.trust.alternative_annotator import alt_test as alt_test
     from manyhands.trust.answers import Answers as Answers
+    from manyhands.trust.effective_votes import effective_votes as effective_votes
     from manyhands.trust.sampling import contested as contested
     from manyhands.trust.sampling import random_items as random_items
     from manyhands.trust.selection import select_by_answers as select_by_answers
@@ -115,9 +117,11 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TwoStage": "manyhands.classifiers.two_stage",
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
+    "alt_test": "manyhands.trust.alternative_annotator",
     "compare": "manyhands.model_selection.comparison",
     "contested": "manyhands.trust.sampling",
     "datasets": "manyhands",
+    "effective_votes": "manyhands.trust.effective_votes",
     "exceptions": "manyhands",
     "io": "manyhands",
     "label_frame": "manyhands.io.write.results",

@@ -246,7 +246,7 @@ class Annotations(CrowdTriples):
         item, position = positions_of(self.start, chosen)
         codes = item, self.worker[position], self.label[position]
         ids = self.item_ids[chosen], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids).marked_like(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refused, because NumPy would otherwise treat the annotations of each item as a nested sequence."""
@@ -332,7 +332,7 @@ class Annotations(CrowdTriples):
         """The same items, workers and classes with other triples."""
         known = {name: vars(self)[name] for name in ("_sorting_order",) if name in vars(self)}
         ids = self.item_ids, self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, **known).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids, **known).marked_like(self)
 
     def _with_sorted_items(self) -> Annotations:
         """The same labels with the items in the order of their sorted ids, in which all fits run."""
@@ -341,7 +341,7 @@ class Annotations(CrowdTriples):
             return self
         codes = inverse(order)[self.item], self.worker, self.label
         ids = self.item_ids[order], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, _sorting_order=None).from_library(self.frame_library)
+        return Annotations._from_codes(codes, ids, _sorting_order=None).marked_like(self)
 
 
 _ROLES = ("item", "worker", "label")

@@ -22,7 +22,8 @@ from unicodedata import normalize
 import numpy as np
 import numpy.typing as npt
 
-from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.annotations import Annotations
+from manyhands.exceptions import ParameterError, UnorderedClassesError
 
 Codes = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -94,7 +95,7 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     ------
     ParameterError
         If the order lacks a class or names one twice.
-    AnnotationError
+    UnorderedClassesError
         If no order is given and the classes have none of their own.
 
     Examples
@@ -108,7 +109,7 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     if order is None:
         keys = natural_keys(names)
         if keys is None:
-            raise AnnotationError(
+            raise UnorderedClassesError(
                 f"The classes {_listed(names)} have no known order; name them from low to high: --order in a command, "
                 f"order=[...] in Python."
             )
@@ -124,6 +125,46 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
         )
     code_of = {name: code for code, name in enumerate(names)}
     return np.array([code_of[grade] for grade in grades if grade in code_of], np.int64)
+
+
+def order_annotations(annotations: Annotations, order: Sequence[Any] | None = None) -> Annotations:
+    """The same labels with the classes in the order of their grades, and a note that they are ordered.
+
+    Every method then gives the median and the expected value too, and `OrdinalDawidSkene` needs no `order`.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    order : sequence or None, default=None
+        The grades from low to high; grades that no label names become classes too. None takes the order from the
+        classes, see the module.
+
+    Returns
+    -------
+    Annotations
+        With `is_ordered`.
+
+    Examples
+    --------
+    >>> votes = Annotations.from_matrix([["ok", "bad"], ["good", "ok"]])
+    >>> order_annotations(votes, ["bad", "ok", "good"]).classes.tolist()
+    ['bad', 'ok', 'good']
+    """
+    names = annotations.classes.tolist()
+    codes = order_codes(names, order)
+    grades = [names[code] for code in codes] if order is None else _as_grades(names, order)
+    place = {grade: code for code, grade in enumerate(grades)}
+    new_code = np.array([place[name] for name in names], np.int64)
+    recoded = Annotations(
+        annotations.item,
+        annotations.worker,
+        new_code[annotations.label] if len(names) else annotations.label,
+        item_ids=annotations.item_ids,
+        worker_ids=annotations.worker_ids,
+        classes=grades,
+    )
+    return recoded.marked_like(annotations).with_ordered_classes()
 
 
 def grade_values(ordered: Sequence[Any]) -> Array:
@@ -178,8 +219,9 @@ def looks_ordered(classes: Sequence[Any]) -> bool:
     Returns
     -------
     bool
-        True for 3 to 11 successive integers from 1 (or 0 to 2, 3, 4 or 10, or -1 to 1, -2 to 2, -3 to 3), with the
-        same text around them or none, and for words of a known scale.
+        True for 3 to 11 successive integers from 1 (or 0 to 2, 3, 4 or 10, or -1 to 1, -2 to 2, -3 to 3), for three
+        integers or more between 1 and 5 and four or more between 1 and 10, with the same text around them or none, and
+        for words of a known scale.
 
     Examples
     --------
@@ -193,8 +235,8 @@ def looks_ordered(classes: Sequence[Any]) -> bool:
     if keys is None:
         return _scale_places(names) is not None
     low, high = min(keys), max(keys)
-    if sorted(keys) != [low + step for step in range(len(keys))]:
-        return False
+    if sorted(keys) != [low + step for step in range(len(keys))]:  # a grade of a rating may have no label
+        return set(keys) <= set(range(1, 6)) or (len(keys) > _FEWEST and set(keys) <= set(range(1, 11)))
     return low == 1 or low == -high or (low == 0 and (len(keys) <= _MOST_FROM_ZERO or high == 10))
 
 

@@ -17,10 +17,13 @@ class ImmutableArrays:
         Names of the arrays; everything else is computed from them on first use.
     frame_library : str or None
         Library of the data frame that the arrays were read from; tables of results come back as its frames.
+    is_ordered : bool
+        Whether the classes are in the order of their grades, from low to high.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
     frame_library: str | None = None
+    is_ordered: bool = False
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -48,11 +51,39 @@ class ImmutableArrays:
         Self
             A new object with the same arrays, or this one.
         """
-        if frame_library is None:
+        return self if frame_library is None else self._marked(frame_library, self.is_ordered)
+
+    def marked_like(self, other: ImmutableArrays) -> Self:
+        """Return the same arrays with what is noted about another object: data frame library, order of classes.
+
+        Parameters
+        ----------
+        other : ImmutableArrays
+            The object from which these arrays come.
+
+        Returns
+        -------
+        Self
+            A new object with the same arrays, or this one.
+        """
+        if other.frame_library is None and not other.is_ordered:
             return self
+        return self._marked(other.frame_library, other.is_ordered)
+
+    def with_ordered_classes(self) -> Self:
+        """Return the same arrays with the note that the classes are in the order of their grades, from low to high.
+
+        Returns
+        -------
+        Self
+            A new object with the same arrays.
+        """
+        return self._marked(self.frame_library, True)
+
+    def _marked(self, frame_library: str | None, is_ordered: bool) -> Self:
         new = type(self).__new__(type(self))
         vars(new).update(vars(self))  # with what was computed from the arrays already
-        vars(new)["frame_library"] = frame_library
+        vars(new).update({"frame_library": frame_library, "is_ordered": is_ordered})
         return new
 
     def __setattr__(self, name: str, value: Any) -> None:

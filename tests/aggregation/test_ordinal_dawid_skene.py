@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations, OrdinalDawidSkene
-from manyhands.aggregation.ordinal_dawid_skene import bias_and_spread
+from manyhands.em.grades import bias_and_spread
 from manyhands.exceptions import ManyhandsError
 from manyhands.simulate import label_items, make_ordinal_crowd, make_truth, ordinal_confusion
 
@@ -78,13 +78,23 @@ def test_the_reversed_order_mirrors_the_results():
     np.testing.assert_allclose(mirror.expected_, 5 - model.expected_, atol=1e-4)  # ranks from 1, as 4 precedes 0
 
 
-def test_distant_labels_count_for_the_grades_between():
-    """Labels 1 and 5 beside 3: the nominal order of classes does not matter, the distance does."""
-    crowd = make_ordinal_crowd(300, 12, spread=1.0, random_state=5)
+def test_biases_are_corrected():
+    """The median is closer to the truth than the mean of the labels, where workers have large biases."""
+    crowd = make_ordinal_crowd(300, 12, bias_sd=0.9, spread=0.5, random_state=5)
     model = OrdinalDawidSkene().fit(crowd.annotations)
-    error = np.abs(model.median_ - crowd.truth).mean()
     mean = np.bincount(crowd.annotations.item, crowd.annotations.label) / crowd.annotations.n_labels
-    assert error < np.abs(np.floor(mean + 0.5) - crowd.truth).mean()
+    of_mean = np.abs(np.floor(mean + 0.5) - crowd.truth).mean()
+    assert np.abs(model.median_ - crowd.truth).mean() < 0.8 * of_mean
+
+
+def test_workers_who_do_not_look_are_recognised():
+    """Random and constant labels have a large share of spam, others a small one."""
+    confusion = ordinal_confusion(np.zeros(14), np.full(14, 0.6), 5)
+    confusion[0] = 0.2
+    confusion[1] = np.eye(5)[3]
+    crowd = label_items(make_truth(500, 5, 4), confusion, 6, random_state=4)
+    share = OrdinalDawidSkene().fit(crowd.annotations).spam_share_
+    assert share[:2].min() > 0.4 > 2 * share[2:].max()
 
 
 def test_two_classes_need_no_order():

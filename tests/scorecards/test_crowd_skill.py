@@ -9,8 +9,8 @@ import pytest
 from manyhands import Annotations
 from manyhands.scorecards import ACCUSATIONS, FLAGS
 from manyhands.scorecards import crowd_skill as module
-from manyhands.scorecards.label_scores import is_late, score_columns, sum_scores
 from manyhands.scorecards.leave_one_out import LeaveOneOut
+from manyhands.scorecards.skill_scores import is_late, score_columns, sum_scores
 from manyhands.simulate import make_crowd
 from small_scorecards import on_gold, scored
 

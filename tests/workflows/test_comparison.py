@@ -1,11 +1,15 @@
 """All aggregators on the same annotations: the tables behind `manyhands aggregate --compare`."""
 
+import numpy as np
 import pytest
 
-from manyhands import MajorityVote, compare, registry, simulate
+from manyhands import Annotations, MajorityVote, compare, registry, simulate
+from manyhands.class_order import order_annotations
 from manyhands.workflows.comparison import compare_aggregators
 
 CROWD = simulate.make_crowd(60, 8, 3, labels_per_item=3, accuracy=0.6, random_state=0)
+# Three classes without an order.
+NAMES = [name for name in registry.names("aggregator") if name not in ("kos", "ordinal-dawid-skene")]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +21,7 @@ def compared():
 def test_every_method_has_a_row(compared):
     """The highest likelihood first; the chosen method agrees with itself."""
     model, methods, _ = compared
-    assert sorted(methods["method"]) == [name for name in registry.names("aggregator") if name != "kos"]
+    assert sorted(methods["method"]) == NAMES
     assert (
         methods["heldout_log_likelihood"].is_sorted(descending=True) and (methods["heldout_log_likelihood"] < 0).all()
     )
@@ -32,11 +36,20 @@ def test_the_ranking_is_that_of_compare(gold):
     """The same scores and ranks as in Python, with and without gold."""
     model = MajorityVote().fit(CROWD.annotations, gold)
     methods, _ = compare_aggregators(model, "majority-vote", gold=gold, random_state=3)
-    names = [name for name in registry.names("aggregator") if name != "kos"]
-    found = compare(names, CROWD.annotations, gold=gold, random_state=3)
+    found = compare(NAMES, CROWD.annotations, gold=gold, random_state=3)
     rows = methods.select("method", "rank", "heldout_log_likelihood", "standard_error").rows()
     expected = [tuple(row[name] for name in methods.columns[:4]) for row in found.table()]
     assert rows == expected and found.scores.shape[1] == 5
+
+
+def test_ordered_classes_have_one_more_method():
+    """It is given the order of the classes, also of words."""
+    words = np.array(["good", "bad", "ok"])[CROWD.annotations.label]
+    votes = Annotations.from_triples(CROWD.annotations.item, CROWD.annotations.worker, words)
+    model = MajorityVote().fit(order_annotations(votes, ["bad", "ok", "good"]))
+    methods, _ = compare_aggregators(model, "majority-vote")
+    assert sorted(methods["method"]) == sorted([*NAMES, "ordinal-dawid-skene"])
+    assert methods["heldout_log_likelihood"].null_count() == 0
 
 
 def test_items_with_different_labels_are_listed(compared):
@@ -67,5 +80,5 @@ def test_too_few_labels_for_folds_leave_the_scores_empty():
     few = CROWD.annotations.keep(CROWD.annotations.item == 0).keep([0])
     with pytest.warns():
         methods, differences = compare_aggregators(MajorityVote().fit(few), "majority-vote")
-    assert methods["heldout_log_likelihood"].null_count() == len(methods) == len(registry.names("aggregator")) - 1
+    assert methods["heldout_log_likelihood"].null_count() == len(methods) == len(NAMES)
     assert methods["mean_confidence"].null_count() == 0 and len(differences) == 0

@@ -1,11 +1,11 @@
 """Ordinal Dawid-Skene: ordered classes, and workers with a bias and a spread; estimated by EM.
 
-    log p(label = l | truth = t, worker = w)  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
+    p(label = l | truth = t, worker = w)  =  (1 - spam_share[w]) ordinal[w, t, l] + spam_share[w] spam[w, l]
+    log ordinal[w, t, l]  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
     p(t | labels of i)  ~  (prior[t] prod_w p(label_iw | t, w)) ^ exponent
 
 x are the positions of the grades from -1 to 1. Dawid-Skene with an ordinal model of the confusion matrices (see
-`noise.ordinal`): four numbers for each worker instead of n_classes^2. The exponent is chosen by the held-out
-log-likelihood (`tempering`).
+`noise.ordinal`) and with spam as in MACE. The exponent is chosen by the held-out log-likelihood (`tempering`).
 
 References
 ----------
@@ -31,11 +31,11 @@ from manyhands.annotations import Annotations
 from manyhands.class_order import grade_values, order_codes
 from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
 from manyhands.em.e_step import posterior_given
-from manyhands.em.grades import expected_grades, median_grades
+from manyhands.em.grades import bias_and_spread, expected_grades, median_grades
 from manyhands.em.kernels import Array
 from manyhands.em.priors import EstimatedPrior
 from manyhands.em.table_sizes import check_tables
-from manyhands.noise.ordinal import OrdinalNoise, OrdinalParams
+from manyhands.noise.ordinal import OrdinalNoise, OrdinalParams, mixed
 from manyhands.validation import Constraint, NoneOr, Number, OneOf, ValueList
 
 PRIOR_ITEMS = 1.0  # pseudo-count of every class
@@ -44,13 +44,15 @@ PRIOR_ITEMS = 1.0  # pseudo-count of every class
 class OrdinalDawidSkene(Aggregator):
     """Dawid-Skene for ordered classes: every worker has a bias and a spread on the scale.
 
-        log p(label = l | truth = t, w)  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
+        p(label = l | truth = t, worker = w)  =  (1 - spam_share[w]) ordinal[w, t, l] + spam_share[w] spam[w, l]
+        log ordinal[w, t, l]  =  base[t, l] + tilt[w] . (x_t x_l, x_l, -x_l^2 / 2, [l = t] / 4) + const
         p(t | labels of i)  ~  (prior[t] prod_w p(label_iw | t, w)) ^ exponent
 
     x are the positions of the grades from -1 to 1, and `base` is the confusion matrix of the crowd. A worker has four
     tilts: how strongly their labels follow the truth, their bias toward high grades, how much they avoid the ends of
-    the scale, and how often they are exactly right. They are shrunk to 0, the crowd. Estimated by EM; the posterior is
-    tempered by held-out labels, because workers err on the same items.
+    the scale, and how often they are exactly right. They are shrunk to 0, the crowd. A part of a worker's labels may
+    not depend on the truth at all (spam). Estimated by EM; the posterior is tempered by held-out labels, because
+    workers err on the same items.
 
     Use it for ratings, stars, grades of relevance or severity and answers from "strongly disagree" to "strongly agree",
     where an error of one grade is better than an error of three; `median_` has the smallest expected absolute error.
@@ -64,7 +66,7 @@ class OrdinalDawidSkene(Aggregator):
         are two.
     prior_sd : float, default=2.0
         Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
-    smoothing : float, default=30.0
+    smoothing : float, default=100.0
         Pseudo-labels of each grade, near the true grade, for the confusion matrix of the crowd.
     calibrate : bool, default=True
         Temper the posterior by held-out labels.
@@ -90,6 +92,8 @@ class OrdinalDawidSkene(Aggregator):
         Expected label minus truth of each worker, in steps of the scale; above 0 they grade too high.
     spread_ : ndarray of shape (n_workers,)
         Standard deviation of label minus truth of each worker, in steps of the scale.
+    spam_share_ : ndarray of shape (n_workers,)
+        Share of each worker's labels that do not depend on the truth; a tenth a priori.
     confusion_ : ndarray of shape (n_workers, n_classes, n_classes)
         Confusion matrices p(label | truth), indexed [worker, truth, label]; rows (over the label) sum to 1.
     class_prior_ : ndarray of shape (n_classes,)
@@ -128,6 +132,7 @@ class OrdinalDawidSkene(Aggregator):
     A. P. Dawid and A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
     Applied Statistics 28.
     A. Agresti (1988), A model for agreement between ratings on an ordinal scale, Biometrics 44.
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to trust with MACE, NAACL.
     D. Zhou, Q. Liu, J. Platt and C. Meek (2014), Aggregating ordinal labels from crowds by minimax conditional entropy,
     ICML.
 
@@ -157,13 +162,14 @@ class OrdinalDawidSkene(Aggregator):
     median_: npt.NDArray[Any]
     bias_: Array
     spread_: Array
+    spam_share_: Array
     class_prior_: Array
 
     def __init__(
         self,
         order: Sequence[Any] | None = None,
         prior_sd: float = 2.0,
-        smoothing: float = 30.0,
+        smoothing: float = 100.0,
         calibrate: bool = True,
         n_folds: int = 5,
         max_iter: int = 1000,
@@ -205,7 +211,7 @@ class OrdinalDawidSkene(Aggregator):
     def _order(self, annotations: Annotations) -> npt.NDArray[np.int64]:
         """Codes of the classes from low to high; two classes need no order, because it does not change the result."""
         classes = annotations.classes.tolist()
-        if self.order is None and len(classes) <= 2:
+        if self.order is None and (annotations.is_ordered or len(classes) <= 2):
             return np.arange(len(classes))
         return order_codes(classes, self.order)
 
@@ -267,39 +273,10 @@ def fit_ordinal(
     -------
     OrdinalFit
     """
-    noise = OrdinalNoise(rank, prior_sd, smoothing)
+    n_labels = np.bincount(annotations.label, minlength=annotations.n_classes) + 1.0
+    noise = OrdinalNoise(rank, n_labels / n_labels.sum(), prior_sd, smoothing)
     prior = EstimatedPrior(PRIOR_ITEMS)
     return OrdinalFit(fit_confusion_em(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol))
-
-
-def bias_and_spread(confusion: Array, class_prior: Array, rank: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of label minus truth of each worker, in steps of the scale.
-
-    Parameters
-    ----------
-    confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        Confusion matrices.
-    class_prior : ndarray of shape (n_classes,)
-        Class frequencies.
-    rank : ndarray of shape (n_classes,)
-        Rank of each class on the scale.
-
-    Returns
-    -------
-    bias : ndarray of shape (n_workers,)
-    spread : ndarray of shape (n_workers,)
-
-    Examples
-    --------
-    >>> always_high = np.array([[[0.0, 1.0], [0.0, 1.0]]])
-    >>> [values.tolist() for values in bias_and_spread(always_high, np.array([0.5, 0.5]), np.array([0.0, 1.0]))]
-    [[0.5], [0.5]]
-    """
-    error = rank[None, :] - rank[:, None]  # (truth, label)
-    joint = class_prior[:, None] * confusion
-    bias = (joint * error).sum(axis=(1, 2))
-    variance = (joint * error**2).sum(axis=(1, 2)) - bias**2
-    return bias, np.sqrt(np.maximum(variance, 0.0))
 
 
 def _without_evidence(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:
@@ -311,14 +288,23 @@ def _without_evidence(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bo
 def _tempered(fit: OrdinalFit, exponent: float) -> dict[str, Any]:
     """Confusion matrices and class prior, and their logarithms multiplied by the exponent, with an unseen worker."""
     em = fit.em
-    unseen = em.used_log_confusion[:1] if em.no_redundancy else em.params.noise.base[None]
+    workers = em.params.noise
+    unseen = em.used_log_confusion[:1] if em.no_redundancy else _unseen_worker(workers)
     return {
         "confusion_": fit.confusion,
+        "spam_share_": workers.spam_share,
         "class_prior_": elementary.exp(fit.log_prior),
         "tempering_exponent_": exponent,
         "_log_confusion": exponent * np.concatenate([em.used_log_confusion, unseen]),
         "_log_prior": exponent * fit.log_prior,
     }
+
+
+def _unseen_worker(workers: OrdinalParams) -> Array:
+    """Log confusion matrix of a worker without tilt, with the mean share and distribution of spam."""
+    share = workers.spam_share.mean(keepdims=True)
+    spam = (workers.spam_share[:, None] * workers.spam).sum(axis=0, keepdims=True)
+    return mixed(workers.base[None], share, spam / spam.sum())
 
 
 def _grades(

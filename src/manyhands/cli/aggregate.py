@@ -44,7 +44,16 @@ _NEW_TASKS = (
     "the question and to_name is 'text'."
 )
 
-_Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="Aggregator, see: manyhands methods.")]
+_Method = Annotated[
+    str | None,
+    typer.Option(
+        "-m",
+        "--method",
+        metavar="NAME",
+        help=f"Aggregator, see: manyhands methods. The default is {registry.DEFAULT}; with --ordinal "
+        f"{registry.DEFAULT_ORDINAL}.",
+    ),
+]
 _Out = Annotated[Path | None, typer.Option("-o", "--out", metavar="FOLDER", help="Folder for the files.")]
 _Write = Annotated[list[str] | None, typer.Option(metavar="FORMAT", help=f"Also write labels as {', '.join(KINDS)}.")]
 _Compare = Annotated[
@@ -74,7 +83,7 @@ _AllQuestions = Annotated[
 def aggregate(
     files: list[str],
     export: ExportOptions,
-    method: _Method = registry.DEFAULT,
+    method: _Method = None,
     out: _Out = None,
     write: _Write = None,
     gold: Gold = None,
@@ -103,6 +112,7 @@ def aggregate(
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
       manyhands aggregate export.json --question sentiment -o out/ --write training
       manyhands aggregate export.json --all-questions -o out/
+      manyhands aggregate stars.csv --ordinal -o out/
       manyhands aggregate export.json --answers questions.csv -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:

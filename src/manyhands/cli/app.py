@@ -15,6 +15,7 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.alt_test import alt_test
 from manyhands.cli.ask import ask
 from manyhands.cli.completion import completion
 from manyhands.cli.config import takes_config
@@ -51,7 +52,7 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
+_JOBS = (inspect, aggregate, ask, agree, alt_test, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
 _COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
 for name, command in _COMMANDS.items():

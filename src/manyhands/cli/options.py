@@ -1,8 +1,8 @@
 """Options that several commands share, each defined once as an `Annotated` type.
 
 Reading an export  Files, Item, Worker, Label, Question, Format, Duplicates, Missing, Combinations, Encoding,
-                   MergeSpellings, LabelMap, RareClasses; added to a command by `takes_export`, which collects them in
-                   an `ExportOptions`
+                   MergeSpellings, LabelMap, RareClasses, Ordinal, Order; added to a command by `takes_export`, which
+                   collects them in an `ExportOptions`
 Known answers      Gold, UseGold
 Privacy            Pseudonyms, Key
 Output             SpreadsheetSafe, Force, AsJson, Quiet
@@ -72,6 +72,15 @@ RareClasses = Annotated[
         help="Labels so rare that they may be typing errors: drop (the item stays), keep, merge:LABEL or error.",
     ),
 ]
+Ordinal = Annotated[
+    bool,
+    typer.Option(
+        "--ordinal", help="The classes are grades: use their order, by their numbers or the words of a known scale."
+    ),
+]
+Order = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="The classes from low to high, separated by commas; --ordinal too.")
+]
 
 Gold = Annotated[Path | None, typer.Option(metavar="FILE", help="Table of items whose class is known: item, label.")]
 UseGold = Annotated[bool, typer.Option("--use-gold", help="Use the known answers that the export contains.")]
@@ -101,6 +110,8 @@ _EXPORT_OPTIONS: dict[str, tuple[Any, Any]] = {  # field of ExportOptions -> (ty
     "merge_spellings": (MergeSpellings, False),
     "label_map": (LabelMap, None),
     "rare_classes": (RareClasses, "drop"),
+    "ordinal": (Ordinal, False),
+    "order": (Order, None),
 }
 _COLLECTED = ("files", "export")
 

@@ -89,6 +89,8 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
         f"{summary['method']}: {summary['share_above_0.9']:.0%} of the labels have a posterior of at least 0.9; "
         f"{counted(summary['n_tied'], 'tie')}, {counted(summary['n_unlabelled'], 'item')} without a label"
     )
+    if "order" in summary:
+        _show_order(summary)
     if summary["gold_contradicted"]:
         items = counted(len(summary["gold_contradicted"]), "item")
         echo(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
@@ -104,6 +106,13 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
         show_flags(workers)
 
 
+def _show_order(summary: dict[str, Any]) -> None:
+    """Print the order of the classes, and the agreement of the crowd on it."""
+    kappas = [(name, summary[f"{name}_kappa"]) for name in ("linear", "quadratic")]
+    known = ", ".join(f"{value:.2f} with {name} weights" for name, value in kappas if value is not None)
+    echo("Order of the classes: " + " < ".join(summary["order"]) + (f"; kappa {known}" if known else ""))
+
+
 def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of workers.csv that fit on a screen."""
     import polars as pl
@@ -111,10 +120,10 @@ def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     if "flags" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
+    agreement = ["quadratic_kappa", "grade_bias"] if "grade_bias" in workers.columns else ["agreement"]
     seconds = ["median_seconds"] if "median_seconds" in workers.columns else []
-    return workers.select(
-        "worker", "n_labels", "accuracy", interval.alias("95% interval"), "agreement", *seconds, "flags"
-    )
+    columns = ["worker", "n_labels", "accuracy", interval.alias("95% interval"), *agreement, *seconds, "flags"]
+    return workers.select(columns)
 
 
 def show_flags(workers: pl.DataFrame) -> None:

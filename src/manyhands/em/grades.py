@@ -1,4 +1,4 @@
-"""Decisions on ordered classes: the expected value and the median of a posterior, beside its mode.
+"""Ordered classes: the expected value and the median of a posterior, beside its mode, and the errors of workers.
 
 The mode has the smallest expected number of wrong labels, the median the smallest expected absolute error, and the
 expected value the smallest expected squared error.
@@ -73,3 +73,33 @@ def median_grades(posterior: Array, order: npt.NDArray[np.int64]) -> npt.NDArray
     rows = np.arange(len(posterior))
     is_higher = posterior[rows, order[high]] > posterior[rows, order[low]] + _TIE
     return np.asarray(order[np.where(is_higher, high, low)])
+
+
+def bias_and_spread(confusion: Array, class_prior: Array, rank: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of label minus truth of each worker, in steps of the scale.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+    class_prior : ndarray of shape (n_classes,)
+        Class frequencies.
+    rank : ndarray of shape (n_classes,)
+        Rank of each class on the scale.
+
+    Returns
+    -------
+    bias : ndarray of shape (n_workers,)
+    spread : ndarray of shape (n_workers,)
+
+    Examples
+    --------
+    >>> always_high = np.array([[[0.0, 1.0], [0.0, 1.0]]])
+    >>> [values.tolist() for values in bias_and_spread(always_high, np.array([0.5, 0.5]), np.array([0.0, 1.0]))]
+    [[0.5], [0.5]]
+    """
+    error = rank[None, :] - rank[:, None]  # (truth, label)
+    joint = class_prior[:, None] * confusion
+    bias = (joint * error).sum(axis=(1, 2))
+    variance = (joint * error**2).sum(axis=(1, 2)) - bias**2
+    return bias, np.sqrt(np.maximum(variance, 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from manyhands.io.write.results import class_names, count_components
 
 _N_BOOTSTRAP = 200
 _N_EXAMPLES = 3
+_WEIGHTS = ("linear", "quadratic")  # of weighted kappa
 
 
 def overview(reading: Reading) -> dict[str, Any]:
@@ -33,7 +35,8 @@ def overview(reading: Reading) -> dict[str, Any]:
     summary = {"schema": 1} | describe_reading(reading)
     if reading.refusal is None:
         summary |= describe_crowd(reading.annotations)
-        summary["agreement"] = describe_agreement(reading.annotations, n_bootstrap=_N_BOOTSTRAP)
+        level = "ordinal" if reading.annotations.is_ordered else "nominal"
+        summary["agreement"] = describe_agreement(reading.annotations, level, n_bootstrap=_N_BOOTSTRAP)
         summary["examples"] = _examples(reading.annotations)
     json_value: dict[str, Any] = to_json_value(summary)
     return json_value
@@ -50,7 +53,8 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
     Returns
     -------
     dict
-        Source, format, columns, questions, ledger, number of gold labels, notes and refusal.
+        Source, format, columns, questions, ledger, number of gold labels, notes and refusal; ``kinds``, the number of
+        people and machines, if the file names them.
     """
     return {
         "source": reading.source,
@@ -63,7 +67,7 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
         "workers_known": reading.workers_known,
         "refusal": reading.refusal,
         "notes": reading.notes,
-    }
+    } | ({"kinds": dict(Counter(known.kind for known in reading.kinds.values()))} if reading.kinds else {})
 
 
 def describe_crowd(annotations: Annotations) -> dict[str, Any]:
@@ -103,6 +107,25 @@ def describe_crowd(annotations: Annotations) -> dict[str, Any]:
     }
 
 
+def describe_order(annotations: Annotations) -> dict[str, Any]:
+    """Return the order of ordered classes, and the crowd's weighted kappa.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels, with ordered classes.
+
+    Returns
+    -------
+    dict
+        ``order``, the classes from low to high, and ``linear_kappa`` and ``quadratic_kappa``, None where undefined.
+    """
+    found = {f"{w}_kappa": metrics.weighted_kappa(annotations, w, n_bootstrap=0).value for w in _WEIGHTS}
+    return {"order": class_names(annotations.classes)} | {
+        name: None if np.isnan(value) else round(value, 6) for name, value in found.items()
+    }
+
+
 def describe_agreement(
     annotations: Annotations,
     level: str = "nominal",
@@ -112,6 +135,8 @@ def describe_agreement(
     random_state: int = 0,
 ) -> list[dict[str, Any]]:
     """Return percent agreement, Fleiss' kappa and Krippendorff's alpha, each with its confidence interval.
+
+    Ordered classes, of the level "ordinal" or of ordered annotations, have kappa with linear and quadratic weights too.
 
     Parameters
     ----------
@@ -131,6 +156,8 @@ def describe_agreement(
     list of dict
         One per measure: ``measure``, ``value``, ``low``, ``high``, ``n_items`` and ``reason`` (why there is no value).
     """
+    if order is None and annotations.is_ordered and level == "ordinal":
+        order = annotations.classes.tolist()
     found = {
         "percent agreement": metrics.percent_agreement(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
         "Fleiss' kappa": metrics.fleiss_kappa(annotations, n_bootstrap=n_bootstrap, random_state=random_state),
@@ -138,6 +165,11 @@ def describe_agreement(
             annotations, level, order, n_bootstrap=n_bootstrap, random_state=random_state
         ),
     }
+    if level == "ordinal" or annotations.is_ordered:
+        for weights in _WEIGHTS:
+            found[f"kappa, {weights} weights"] = metrics.weighted_kappa(
+                annotations, weights, order, n_bootstrap=n_bootstrap, random_state=random_state
+            )
     return [
         {"measure": name, "value": a.value, "low": a.low, "high": a.high, "n_items": a.n_items, "reason": a.reason}
         for name, a in found.items()

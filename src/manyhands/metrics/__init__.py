@@ -5,6 +5,7 @@
     calibration    log loss, Brier score, expected calibration error (ECE)
     agreement      percent agreement, Fleiss' kappa, agreement per item
     alpha          Krippendorff's alpha, overall and per class
+    weighted_kappa linear and quadratic kappa of ordered classes, of the crowd and of each worker
     worker_pairs   agreement and Cohen's kappa of every two workers
     imbalance      imbalance ratio
 
@@ -19,6 +20,7 @@ from manyhands.metrics.calibration import brier, ece, log_loss
 from manyhands.metrics.imbalance import imbalance_ratio
 from manyhands.metrics.truth import accuracy, balanced_accuracy, macro_f1
 from manyhands.metrics.truth_scorer import TruthScorer, truth_scorer
+from manyhands.metrics.weighted_kappa import weighted_kappa, worker_weighted_kappa
 from manyhands.metrics.worker_pairs import PairAgreement, pair_agreement
 
 __all__ = [
@@ -40,4 +42,6 @@ __all__ = [
     "pair_agreement",
     "percent_agreement",
     "truth_scorer",
+    "weighted_kappa",
+    "worker_weighted_kappa",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from manyhands.annotations import Annotations
 from manyhands.em.kernels import sums_by
 from manyhands.exceptions import LimitError
 from manyhands.metrics.vote_patterns import Array, Positions, WorkerLabels, gather_worker_labels
+from manyhands.metrics.weighted_kappa import WEIGHTS, grade_scales
 from manyhands.validation import Number, as_annotations, check_parameters
 
 _MAX_LABEL_PAIRS = 100_000_000  # about twenty seconds
@@ -39,6 +40,10 @@ class PairAgreement:
         Cohen's kappa; NaN where both used one and the same class only.
     n_left_out : int
         Number of further pairs with enough shared items, beyond `max_pairs`.
+    linear_kappa : ndarray of shape (n_pairs,) or None, default=None
+        Cohen's kappa with linear weights; None without `order`.
+    quadratic_kappa : ndarray of shape (n_pairs,) or None, default=None
+        Cohen's kappa with quadratic weights; None without `order`.
     """
 
     a: Positions
@@ -47,9 +52,16 @@ class PairAgreement:
     agreement: Array
     kappa: Array
     n_left_out: int
+    linear_kappa: Array | None = None
+    quadratic_kappa: Array | None = None
 
 
-def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pairs: int = 100_000) -> PairAgreement:
+def pair_agreement(
+    annotations: Annotations | Any,
+    min_shared: int = 5,
+    max_pairs: int = 100_000,
+    order: Sequence[Any] | None = None,
+) -> PairAgreement:
     """Agreement of every two workers who share items: as a share, and corrected for chance as Cohen's kappa.
 
     Pairs of labels are processed for a few workers at a time, and only pairs of workers with a common item are stored.
@@ -63,6 +75,8 @@ def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pair
         Smallest number of shared items.
     max_pairs : int, default=100000
         Largest number of pairs to return: those with most shared items, and among equal numbers the first.
+    order : sequence or None, default=None
+        The classes from low to high, for weighted kappa; None has it for ordered annotations only.
 
     Returns
     -------
@@ -77,6 +91,7 @@ def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pair
     References
     ----------
     Cohen (1960), "A coefficient of agreement for nominal scales".
+    Cohen (1968), "Weighted kappa: nominal scale agreement with provision for scaled disagreement or partial credit".
 
     Examples
     --------
@@ -87,14 +102,16 @@ def pair_agreement(annotations: Annotations | Any, min_shared: int = 5, max_pair
     check_parameters("pair_agreement", {"min_shared": min_shared, "max_pairs": max_pairs}, _CONSTRAINTS)
     annotations = as_annotations(annotations)
     triples = gather_worker_labels(annotations)
-    found, n_found = _empty(), 0
+    is_ordered = order is not None or annotations.is_ordered
+    scales = [grade_scales(annotations, weights, order) for weights in WEIGHTS] if is_ordered else []
+    found, n_found = _empty(len(scales)), 0
     for first, second in _label_pairs(triples, annotations.n_items):
-        more = _compare(triples, first, second, annotations, min_shared)
+        more = _compare(triples, first, second, annotations, min_shared, scales)
         n_found += len(more[0])
         found = _most_shared([np.append(old, new) for old, new in zip(found, more)], max_pairs)
-    pair, n_shared, agreement, kappa = found
+    pair, n_shared, agreement, kappa, *weighted = found
     a, b = np.divmod(pair.astype(np.int64), max(annotations.n_workers, 1))
-    return PairAgreement(a, b, n_shared.astype(np.int64), agreement, kappa, n_found - len(pair))
+    return PairAgreement(a, b, n_shared.astype(np.int64), agreement, kappa, n_found - len(pair), *weighted)
 
 
 def _label_pairs(triples: WorkerLabels, n_items: int) -> Iterator[tuple[Positions, Positions]]:
@@ -125,9 +142,14 @@ def _label_pairs(triples: WorkerLabels, n_items: int) -> Iterator[tuple[Position
 
 
 def _compare(
-    triples: WorkerLabels, first: Positions, second: Positions, annotations: Annotations, min_shared: int
+    triples: WorkerLabels,
+    first: Positions,
+    second: Positions,
+    annotations: Annotations,
+    min_shared: int,
+    scales: list[Array],
 ) -> list[npt.NDArray[Any]]:
-    """For each pair of workers among these pairs of labels: its key, items shared, agreement, kappa."""
+    """For each pair of workers among these pairs of labels: key, items shared, agreement, kappa, weighted kappas."""
     others = triples.worker[first] != triples.worker[second]  # not the parts of one split vote
     first, second = first[others], second[others]
     key, pair = np.unique(triples.worker[first] * annotations.n_workers + triples.worker[second], return_inverse=True)
@@ -142,7 +164,24 @@ def _compare(
     chance = _chance(pair, weight, label_a, label_b, annotations.n_classes, len(key)) / n_shared**2
     defined = chance < 1 - 1e-12
     kappa = np.divide(agreement - chance, 1 - chance, out=np.full(len(key), np.nan), where=defined)
-    return [key, n_shared, agreement, kappa]
+    weighted = [_weighted(pair, weight, label_a, label_b, scale, n_shared) for scale in scales]
+    return [key, n_shared, agreement, kappa, *weighted]
+
+
+def _weighted(
+    pair: Positions, weight: Array, label_a: Positions, label_b: Positions, scales: Array, n_shared: Array
+) -> Array:
+    """(n_pairs,) weighted kappa: 1 - observed / expected sum of squared differences on the scales."""
+    observed, expected = np.zeros(len(n_shared)), np.zeros(len(n_shared))
+    for scale in scales.T:
+        a, b = scale[label_a], scale[label_b]
+        sum_a, sum_b, squares, products = (
+            sums_by(pair, weight * values, len(n_shared)) for values in (a, b, a * a + b * b, a * b)
+        )
+        observed += squares - 2 * products
+        expected += squares - 2 * sum_a * sum_b / n_shared
+    undefined = np.full(len(n_shared), np.nan)
+    return 1 - np.divide(observed, expected, out=undefined, where=expected > 1e-9 * n_shared)
 
 
 def _chance(
@@ -163,5 +202,5 @@ def _most_shared(found: list[npt.NDArray[Any]], max_pairs: int) -> list[npt.NDAr
     return [values[kept] for values in found]
 
 
-def _empty() -> list[npt.NDArray[Any]]:
-    return [np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0)]
+def _empty(n_weighted: int) -> list[npt.NDArray[Any]]:
+    return [np.zeros(0, np.int64), *(np.zeros(0) for _ in range(3 + n_weighted))]

@@ -1,6 +1,7 @@
 """Ordinal noise model: the confusion matrix of the crowd, tilted by each worker's bias, spread and agreement.
 
-    log p(label = l | truth = t, worker = w)  =  base[t, l] + tilt[w] . features[t, l] - log normaliser[w, t]
+    p(label = l | truth = t, worker = w)  =  (1 - spam_share[w]) ordinal[w, t, l] + spam_share[w] spam[w, l]
+    log ordinal[w, t, l]  =  base[t, l] + tilt[w] . features[t, l] - log normaliser[w, t]
     features[t, l]  =  (x_t x_l,  x_l,  -x_l^2 / 2,  [l = t] / 4)
 
 x are the positions of the grades, evenly spaced from -1 to 1. The first tilt is how strongly the labels of a worker
@@ -9,13 +10,18 @@ fourth how often they are exactly right. The label of a worker is a discretised 
 (tilt_1 x_t + tilt_2) / tilt_3 and variance 1 / tilt_3, times the base. `base` is free, so grades need not be evenly
 spaced, and a class outside the order (such as "cannot tell") does little harm.
 
+A worker gives some labels without regard to the truth, from a distribution of their own (`spam`).
+
 Tilts have a normal prior around 0, which is the crowd; `base` has pseudo-counts that decrease with the distance between
-label and truth. Given expected counts, the objective is concave in the tilts of each worker, which take Newton steps,
-and in `base`, which takes steps of iterative scaling; neither lowers it.
+label and truth; the spam of a worker is a priori a tenth of their labels, from the label frequencies of the crowd. The
+M step divides the expected counts into spam and others, as EM for mixtures does. Given these, the objective is concave
+in the tilts of each worker, which take Newton steps, and in `base`, which takes steps of iterative scaling; no step
+lowers it.
 
 References
 ----------
 A. Agresti (1988), A model for agreement between ratings on an ordinal scale, Biometrics 44.
+D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy (2013), Learning whom to trust with MACE, NAACL.
 D. Zhou, Q. Liu, J. Platt, C. Meek (2014), Aggregating ordinal labels from crowds by minimax conditional entropy, ICML.
 """
 
@@ -29,9 +35,12 @@ import numpy as np
 from manyhands import elementary
 from manyhands.noise import Array
 from manyhands.noise.dirichlet import sum_last
+from manyhands.noise.small_systems import log_normalised, solve_positive
 
 N_TILTS = 4
 AGREEMENT_WEIGHT = 0.25  # of the feature [l = t]: its tilt has a quarter of the prior standard deviation of the others
+SPAM_LABELS, OTHER_LABELS = 0.5, 4.5  # pseudo-labels of a worker that are spam, and that are not
+SPAM_PRIOR = 1.0  # pseudo-labels of a worker's spam distribution, with the label frequencies of the crowd
 PRIOR_WIDTH = 0.6  # grades; pseudo-counts of the base fall by a factor e for each such distance from the truth
 
 _FIRST_ROUNDS, _FIRST_NEWTON_STEPS = 3, 3  # of the first M step, which starts from the crowd
@@ -49,12 +58,18 @@ class OrdinalParams:
         log p(label | truth) of a worker without tilt, indexed [truth, label].
     tilt : ndarray of shape (n_workers, 4)
         Tilts of the workers.
+    spam_share : ndarray of shape (n_workers,)
+        Share of each worker's labels that do not depend on the truth.
+    spam : ndarray of shape (n_workers, n_classes)
+        Distribution of these labels.
     log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         log p(label | truth) of each worker.
     """
 
     base: Array
     tilt: Array
+    spam_share: Array
+    spam: Array
     log_confusion: Array
 
 
@@ -66,15 +81,18 @@ class OrdinalNoise:
     ----------
     rank : ndarray of shape (n_classes,)
         Rank of each class on the scale, from 0.
+    label_share : ndarray of shape (n_classes,)
+        Share of each class among all labels, above 0.
     prior_sd : float, default=2.0
         Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
-    smoothing : float, default=30.0
+    smoothing : float, default=100.0
         Pseudo-labels of each grade for the base.
     """
 
     rank: Array
+    label_share: Array
     prior_sd: float = 2.0
-    smoothing: float = 30.0
+    smoothing: float = 100.0
 
     @cached_property
     def position(self) -> Array:
@@ -90,7 +108,7 @@ class OrdinalNoise:
         return self.smoothing * weight / sum_last(weight)[:, None]
 
     def solve(self, counts: Array, previous: OrdinalParams | None) -> OrdinalParams:
-        """The M step: steps of iterative scaling of the base, then a Newton step of the tilts.
+        """The M step: spam, the base, then the tilts.
 
         Parameters
         ----------
@@ -104,15 +122,10 @@ class OrdinalNoise:
         OrdinalParams
         """
         if previous is not None:
-            base = self._scaled_base(counts, previous.base, previous.tilt, previous.log_confusion)
-            return self._newton_step(counts, base, previous.tilt)
-        base = log_normalised(elementary.log(counts.sum(axis=0) + self.pseudo_counts))
-        tilt = np.zeros((len(counts), N_TILTS))
-        params = OrdinalParams(base, tilt, self.table(base, tilt))
+            return self._improved(counts, previous, 1)
+        params = self._start(counts)
         for _ in range(_FIRST_ROUNDS):
-            base = self._scaled_base(counts, params.base, params.tilt, params.log_confusion)
-            for _ in range(_FIRST_NEWTON_STEPS):
-                params = self._newton_step(counts, base, params.tilt)
+            params = self._improved(counts, params, _FIRST_NEWTON_STEPS)
         return params
 
     def log_confusion(self, params: OrdinalParams) -> Array:
@@ -120,7 +133,7 @@ class OrdinalNoise:
         return params.log_confusion
 
     def log_penalty(self, params: OrdinalParams) -> float:
-        """Log prior density of tilts and base, up to a constant.
+        """Log prior density of all parameters, up to a constant.
 
         Parameters
         ----------
@@ -131,10 +144,34 @@ class OrdinalNoise:
         -------
         float
         """
-        return float(self._tilt_penalty(params.tilt).sum() + (self.pseudo_counts * params.base).sum())
+        share = SPAM_LABELS * elementary.log(params.spam_share) + OTHER_LABELS * elementary.log(1.0 - params.spam_share)
+        spam = SPAM_PRIOR * sum_last(self.label_share * elementary.log(params.spam))
+        of_workers = self._tilt_penalty(params.tilt) + share + spam
+        return float(of_workers.sum() + (self.pseudo_counts * params.base).sum())
+
+    def _start(self, counts: Array) -> OrdinalParams:
+        """The crowd's confusion matrix, and workers without tilt."""
+        n_workers = len(counts)
+        base = log_normalised(elementary.log(counts.sum(axis=0) + self.pseudo_counts))
+        tilt, spam = np.zeros((n_workers, N_TILTS)), np.tile(self.label_share, (n_workers, 1))
+        share = np.full(n_workers, SPAM_LABELS / (SPAM_LABELS + OTHER_LABELS))
+        return OrdinalParams(base, tilt, share, spam, mixed(self.table(base, tilt), share, spam))
+
+    def _improved(self, counts: Array, params: OrdinalParams, newton_steps: int) -> OrdinalParams:
+        """Parameters with a higher objective: one step for each kind, given which labels are spam."""
+        log_spam = elementary.log(params.spam_share)[:, None] + elementary.log(params.spam)
+        as_spam = counts * elementary.exp(np.minimum(log_spam[:, None, :] - params.log_confusion, 0.0))
+        others, by_label = counts - as_spam, as_spam.sum(axis=1)
+        n_spam, n = sum_last(by_label), sum_last(sum_last(counts))
+        share = (n_spam + SPAM_LABELS) / (n + SPAM_LABELS + OTHER_LABELS)
+        spam = (by_label + SPAM_PRIOR * self.label_share) / (n_spam + SPAM_PRIOR)[:, None]
+        base, tilt = self._scaled_base(others, params.base, params.tilt), params.tilt
+        for _ in range(newton_steps):
+            tilt, table = self._newton_step(others, base, tilt)
+        return OrdinalParams(base, tilt, share, spam, mixed(table, share, spam))
 
     def table(self, base: Array, tilt: Array) -> Array:
-        """Log confusion matrices of workers with these tilts.
+        """Log confusion matrices of workers with these tilts, without spam.
 
         Parameters
         ----------
@@ -154,19 +191,18 @@ class OrdinalNoise:
         score[:, diagonal, diagonal] += AGREEMENT_WEIGHT * tilt[:, 3, None]
         return log_normalised(score)
 
-    def _scaled_base(self, counts: Array, base: Array, tilt: Array, log_confusion: Array) -> Array:
+    def _scaled_base(self, counts: Array, base: Array, tilt: Array) -> Array:
         """The base after steps of iterative scaling: base += log(observed / expected) in each cell."""
         n_truth, pseudo = sum_last(counts), self.pseudo_counts
         observed = elementary.log(counts.sum(axis=0) + pseudo)
-        for step in range(_SCALING_STEPS):
-            table = log_confusion if step == 0 else self.table(base, tilt)
-            expected = (n_truth[:, :, None] * elementary.exp(table)).sum(axis=0)
+        for _ in range(_SCALING_STEPS):
+            expected = (n_truth[:, :, None] * elementary.exp(self.table(base, tilt))).sum(axis=0)
             expected += sum_last(pseudo)[:, None] * elementary.exp(base)
             base = log_normalised(base + observed - elementary.log(np.maximum(expected, np.finfo(float).tiny)))
         return base
 
-    def _newton_step(self, counts: Array, base: Array, tilt: Array) -> OrdinalParams:
-        """One Newton step of every worker, halved where it would lower the objective of the worker."""
+    def _newton_step(self, counts: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
+        """One Newton step of the tilts of every worker, halved where it would lower their objective; with the table."""
         table = self.table(base, tilt)
         step = solve_positive(*self.derivatives(counts, elementary.exp(table), tilt))
         before = self._objective(counts, table, tilt)
@@ -176,10 +212,10 @@ class OrdinalNoise:
             new_table = self.table(base, new)
             is_worse = self._objective(counts, new_table, new) < before
             if not is_worse.any():
-                return OrdinalParams(base, new, new_table)
+                return new, new_table
             size = np.where(is_worse, size / 2, size)
         new[is_worse], new_table[is_worse] = tilt[is_worse], table[is_worse]
-        return OrdinalParams(base, new, new_table)
+        return new, new_table
 
     def derivatives(self, counts: Array, confusion: Array, tilt: Array) -> tuple[Array, Array]:
         """Gradient of each worker's objective in the tilts, and minus its Hessian.
@@ -241,60 +277,21 @@ class OrdinalNoise:
         return -0.5 * sum_last(tilt * tilt) / self.prior_sd**2
 
 
-def log_normalised(score: Array) -> Array:
-    """Log-softmax over the last axis.
+def mixed(table: Array, spam_share: Array, spam: Array) -> Array:
+    """Log confusion matrices with spam.
 
     Parameters
     ----------
-    score : ndarray of shape (..., n_classes)
-        Logarithms up to a constant of each row.
+    table : ndarray of shape (n_workers, n_classes, n_classes)
+        Log confusion matrices without spam.
+    spam_share : ndarray of shape (n_workers,)
+        Share of labels that are spam, between 0 and 1.
+    spam : ndarray of shape (n_workers, n_classes)
+        Distribution of these labels.
 
     Returns
     -------
-    ndarray of the shape of `score`
+    ndarray of shape (n_workers, n_classes, n_classes)
     """
-    shifted = score - score.max(axis=-1, keepdims=True)
-    total = sum_last(elementary.exp(shifted))
-    return np.asarray(shifted - elementary.log(total)[..., None])
-
-
-def solve_positive(vector: Array, matrix: Array) -> Array:
-    """Solve small positive definite systems, all at once, by Cholesky's decomposition without LAPACK.
-
-    Parameters
-    ----------
-    vector : ndarray of shape (n, k)
-        Right-hand sides.
-    matrix : ndarray of shape (n, k, k)
-        Positive definite matrices.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        Solutions.
-
-    Examples
-    --------
-    >>> solve_positive(np.array([[2.0, 3.0]]), np.array([[[2.0, 0.0], [0.0, 1.0]]])).round(6).tolist()
-    [[1.0, 3.0]]
-    """
-    k = vector.shape[1]
-    lower, result = np.zeros_like(matrix), vector.copy()
-    for i in range(k):
-        for j in range(i + 1):
-            value = matrix[:, i, j].copy()
-            for m in range(j):
-                value -= lower[:, i, m] * lower[:, j, m]
-            if i == j:
-                lower[:, i, i] = np.sqrt(np.maximum(value, np.finfo(float).tiny))
-            else:
-                lower[:, i, j] = value / lower[:, j, j]
-    for i in range(k):  # forward
-        for m in range(i):
-            result[:, i] -= lower[:, i, m] * result[:, m]
-        result[:, i] /= lower[:, i, i]
-    for i in reversed(range(k)):  # backward
-        for m in range(i + 1, k):
-            result[:, i] -= lower[:, m, i] * result[:, m]
-        result[:, i] /= lower[:, i, i]
-    return result
+    log_spam = elementary.log(spam_share)[:, None] + elementary.log(spam)
+    return elementary.logaddexp(elementary.log(1.0 - spam_share)[:, None, None] + table, log_spam[:, None, :])

@@ -2,7 +2,7 @@
 
 leave_one_out     posterior of the truth without the worker's own labels
 accuracy          share of right labels, with a 95% credible interval
-label_scores      how well each label fits those of the others, for the comparison with the crowd
+skill_scores      how well each label fits those of the others, for the comparison with the crowd
 crowd_skill       the distribution of skill in this crowd, and who is clearly below it
 informativeness   whether labels depend on the truth: random, weak, one-class and inverted workers
 biases            over-used classes, and the most frequent confusions

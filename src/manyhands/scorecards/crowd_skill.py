@@ -26,8 +26,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from manyhands.em.kernels import Array, sums_by
-from manyhands.scorecards.label_scores import Scores, is_late, score_columns, sum_scores
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
+from manyhands.scorecards.skill_scores import Scores, is_late, score_columns, sum_scores
 
 FALSE_ALARM = 0.005  # probability that a worker of the crowd is below it, for each worker
 LATE_FALSE_ALARM = 0.001  # the same for the second half of their labels alone

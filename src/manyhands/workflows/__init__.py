@@ -53,10 +53,13 @@ if TYPE_CHECKING:
     from manyhands.workflows.questions import QuestionRuns as QuestionRuns
     from manyhands.workflows.questions import aggregate_questions as aggregate_questions
     from manyhands.workflows.questions import describe_questions as describe_questions
+    from manyhands.workflows.replacement import ReplacementRun as ReplacementRun
+    from manyhands.workflows.replacement import assess_replacement as assess_replacement
     from manyhands.workflows.simulation import DemonstrationRun as DemonstrationRun
     from manyhands.workflows.simulation import SimulationRun as SimulationRun
     from manyhands.workflows.simulation import demonstrate as demonstrate
     from manyhands.workflows.simulation import simulate as simulate
+    from manyhands.workflows.worker_groups import KindOptions as KindOptions
 
 _HOMES = {  # public name -> module of this package
     "AggregationRun": "aggregation",
@@ -69,14 +72,17 @@ _HOMES = {  # public name -> module of this package
     "ExportOptions": "options",
     "FeatureOptions": "options",
     "Finding": "finding",
+    "KindOptions": "worker_groups",
     "PredictionRun": "prediction",
     "QuestionRuns": "questions",
     "Questionnaire": "asking",
+    "ReplacementRun": "replacement",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",
     "aggregate_questions": "questions",
     "ask": "asking",
+    "assess_replacement": "replacement",
     "convert": "conversion",
     "demonstrate": "simulation",
     "describe_questions": "questions",

@@ -13,7 +13,7 @@ import polars as pl
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import CrowdWarning, ParameterError
-from manyhands.io.overview import describe_reading
+from manyhands.io.overview import describe_order, describe_reading
 from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonymise
@@ -27,6 +27,7 @@ from manyhands.workflows.answered_fit import fit_with_answers
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
+from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 
 _VOTE = "majority-vote"  # the one method that needs no worker ids
@@ -74,7 +75,7 @@ def aggregate(
     files: Sequence[str],
     export: ExportOptions = DEFAULT_EXPORT,
     *,
-    method: str = registry.DEFAULT,
+    method: str | None = None,
     gold: str | Path | None = None,
     use_gold: bool = False,
     answers: Sequence[str | Path] = (),
@@ -98,8 +99,8 @@ def aggregate(
         The export: a file, a folder, a zip archive, "-" for standard input; several files are batches of one job.
     export : ExportOptions, default=ExportOptions()
         How to read it.
-    method : str, default="pooled-dawid-skene"
-        Registry name of an aggregator.
+    method : str or None, default=None
+        Registry name of an aggregator; None is "pooled-dawid-skene", and "ordinal-dawid-skene" for ordered classes.
     gold : str, Path or None, default=None
         Table of items whose class is known.
     use_gold : bool, default=False
@@ -152,6 +153,8 @@ def aggregate(
     ['x', 'y', 'x', 'y', 'x', 'y']
     """
     kinds = kinds_of(write)
+    if method is None:
+        method = registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
     check_aggregator(method)
     check_seed(random_state)
     check_kinds(kinds)
@@ -161,6 +164,8 @@ def aggregate(
     with claim_folder(out, file_names(kinds, compare), force=force) as output:
         reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
         require_labels(reading)
+        if method != registry.DEFAULT_ORDINAL:
+            reading = offer_order(reading, "aggregate", files, export)
         if method != _VOTE:
             require_workers(reading, _NO_WORKERS)
         check_outputs(kinds, files, reading)
@@ -238,6 +243,8 @@ def fit_reading(
     found = summary(model, method)
     figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": trust}
     figures["notes"] = reading.notes | found["notes"]
+    if reading.annotations.is_ordered:
+        figures |= describe_order(reading.annotations)
     tables = {"labels.csv": label_frame(model), "workers.csv": worker_frame(model, working_time=reading.working_time)}
     figures["workers"] = tables["workers.csv"].to_dicts()
     if compare:

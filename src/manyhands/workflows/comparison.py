@@ -12,7 +12,6 @@ import polars as pl
 from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.class_order import natural_keys
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.model_selection import compare
 
@@ -70,7 +69,7 @@ def compare_aggregators(
 def _usable(annotations: Annotations) -> list[str]:
     """Return the names of the aggregators for these classes: some are for two classes, or for ordered ones."""
     unusable = {"kos"} if annotations.n_classes != 2 else set()
-    if natural_keys(annotations.classes.tolist()) is None:
+    if not annotations.is_ordered:
         unusable.add(registry.DEFAULT_ORDINAL)
     return [name for name in registry.names("aggregator") if name not in unusable]
 

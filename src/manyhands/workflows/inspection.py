@@ -8,6 +8,7 @@ from typing import Any
 from manyhands.io.overview import overview
 from manyhands.io.read.reading import Reading
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions
+from manyhands.workflows.ordered_classes import offer_order
 
 
 def inspect_export(files: Sequence[str], export: ExportOptions = DEFAULT_EXPORT) -> tuple[Reading, dict[str, Any]]:
@@ -34,5 +35,5 @@ def inspect_export(files: Sequence[str], export: ExportOptions = DEFAULT_EXPORT)
     AnnotationError
         If the export cannot be read.
     """
-    reading = export.read(files)
+    reading = offer_order(export.read(files), "aggregate", files, export)
     return reading, overview(reading)

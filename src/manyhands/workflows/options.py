@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from manyhands.class_order import order_annotations
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.features.feature_loading import Features, read_features
 from manyhands.io.formats import NAMES
@@ -50,6 +51,10 @@ class ExportOptions:
         Table with columns "from" and "to": labels to rename; an empty "to" means that there is no label.
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with labels of stray classes (`manyhands.io.read_export`).
+    ordinal : bool, default=False
+        The classes are grades: their order, from numbers or known words, is used.
+    order : str, sequence of str or None, default=None
+        The classes from low to high, as a list or as text with commas; implies `ordinal`.
     """
 
     item: str | None = None
@@ -64,6 +69,19 @@ class ExportOptions:
     merge_spellings: bool = False
     label_map: str | Path | None = None
     rare_classes: str = "drop"
+    ordinal: bool = False
+    order: str | Sequence[str] | None = None
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Whether the order of the classes is used."""
+        return self.ordinal or self.order is not None
+
+    @property
+    def grades(self) -> list[str] | None:
+        """The classes from low to high, if they were named."""
+        names = self.order.split(",") if isinstance(self.order, str) else self.order
+        return None if names is None else [name.strip() if isinstance(name, str) else name for name in names]
 
     def check(self) -> None:
         """Refuse options that no export can satisfy; no file is opened.
@@ -71,8 +89,13 @@ class ExportOptions:
         Raises
         ------
         ParameterError
-            If the format, the treatment of duplicates or rare classes, or the encoding is unknown.
+            If the format, the treatment of duplicates or rare classes, or the encoding is unknown, or the order of the
+            classes has a gap.
         """
+        if self.grades is not None and (not self.grades or "" in self.grades):
+            raise ParameterError(
+                f"--order is {self.order!r}; it must name the classes from low to high, such as bad,ok,good."
+            )
         check_policy(self.rare_classes)
         if self.format is not None and self.format not in NAMES:
             raise ParameterError(f"There is no format called {self.format!r}.{suggest(self.format, sorted(NAMES))}")
@@ -104,7 +127,11 @@ class ExportOptions:
         self.check()
         given = [files] if isinstance(files, str | Path) else list(files)
         options = asdict(self) | {"label_map": None if self.label_map is None else read_label_map(self.label_map)}
-        return read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, **options)
+        del options["ordinal"], options["order"]
+        reading = read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, **options)
+        if not self.is_ordinal or reading.refusal is not None:
+            return reading
+        return replace(reading, annotations=order_annotations(reading.annotations, self.grades))
 
 
 @dataclass(frozen=True)

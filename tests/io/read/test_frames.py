@@ -110,13 +110,14 @@ def test_what_is_no_frame():
 
 @pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
 def test_frames_and_parquet_are_read_alike(make, tmp_path):
-    """Numbers, truth values and categories give the same classes from a frame and from a file of it."""
+    """Numbers and truth values give the same labels from a frame, which keeps their type, and as text from a file."""
     columns = {"item": [1, 2, 2], "worker": ["ann", "ann", "bob"], "label": [True, False, True]}
     path = tmp_path / "votes.parquet"
     pl.DataFrame(columns).write_parquet(path)
-    for reading in (read_export(make(columns)), read_export(path)):
-        assert reading.annotations.item_ids.tolist() == ["1", "2"]
-        assert reading.annotations.classes.tolist() == ["false", "true"]
+    frame, file = read_export(make(columns)).annotations, read_export(path).annotations
+    assert (frame.item_ids.tolist(), frame.classes.tolist()) == ([1, 2], [False, True])
+    assert (file.item_ids.tolist(), file.classes.tolist()) == (["1", "2"], ["false", "true"])
+    assert all(np.array_equal(getattr(frame, name), getattr(file, name)) for name in ("item", "worker", "label"))
 
 
 def test_broken_parquet(tmp_path):

@@ -20,7 +20,7 @@ from manyhands.exceptions import CrowdWarning, ManyhandsError
 from manyhands.io import formats
 from manyhands.io import overview as overview_module
 from manyhands.io.overview import overview
-from manyhands.io.read import reading as reading_module
+from manyhands.io.read import export_parts
 from manyhands.io.read import text_encoding as coding
 from manyhands.io.read.documents import Folder, parse
 from manyhands.io.read.reading import read_export
@@ -247,7 +247,7 @@ def attempt(files, options):
     "chunk", [pytest.param(chunk, marks=pytest.mark.slow if chunk > 2 else ()) for chunk in range(N_CHUNKS)]
 )
 def test_nothing_undocumented_is_raised(chunk, monkeypatch):
-    monkeypatch.setattr(reading_module, "open_document", lambda source, encoding: _open(source))
+    monkeypatch.setattr(export_parts, "open_document", lambda source, encoding: _open(source))
     monkeypatch.setattr(overview_module, "_N_BOOTSTRAP", 2)
     in_turn = nullcontext(SimpleNamespace(map=map))  # to start threads takes longer than to read such a file
     monkeypatch.setattr(coding, "ThreadPoolExecutor", lambda n_threads: in_turn)
@@ -277,7 +277,7 @@ def test_a_crash_is_told_from_a_refusal():
 
 
 def test_a_crash_while_telling_is_seen(monkeypatch):
-    monkeypatch.setattr(reading_module, "open_document", lambda source, encoding: _open(source))
+    monkeypatch.setattr(export_parts, "open_document", lambda source, encoding: _open(source))
     reading = attempt([(".csv", b"item,worker,label\n1,a,\x1b[1mx\n1,b,y\n")], {})
     assert _complaint_about_telling(reading, shown=True) is None
     for name, broken, said in [

@@ -16,6 +16,7 @@ from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats.fields_of_items import finish_fields
 from manyhands.io.read.export_parts import read_parts
+from manyhands.io.read.frame_types import can_convert, frame_types
 from manyhands.io.read.free_text import refuse_labels
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.name_notes import notes_on_names
@@ -26,7 +27,7 @@ from manyhands.io.read.question_selection import (
     select_question,
 )
 from manyhands.io.read.reading_result import Reading as Reading
-from manyhands.io.read.row_filtering import ReadOptions, code_rows, filter_rows
+from manyhands.io.read.row_filtering import ReadOptions, Rows, code_rows, filter_rows
 from manyhands.progress_display import showing
 
 
@@ -82,13 +83,16 @@ def read_export(
     encoding : str, default=None
         Encoding of text files that are not UTF-8, such as ``"cp1252"``.
     item_ids : sequence, default=None
-        Ids of all items in the wanted order, as in `Annotations.from_triples`; None for those that occur, sorted.
+        Ids of all items in the wanted order, as in `Annotations.from_triples`; None for those that occur, in the
+        order of their first appearance.
     worker_ids : sequence, default=None
         Ids of all workers in the wanted order.
     classes : sequence, default=None
         All classes in the wanted order.
     types : mapping of str to callable, default=None
-        Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``.
+        Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``. Without it, ids and
+        labels of files are text; those of a data frame keep the type of their column where it is of integers, truth
+        values or floats.
     label_map : mapping of str to str, default=None
         Label in the file -> label to read instead, such as ``{"Y": "yes", "n/a": ""}``; an empty text means that there
         is no label.
@@ -139,9 +143,10 @@ def read_export(
     paths = path if isinstance(path, list | tuple) else [path]
     with showing(verbose):
         judgements, fields = read_parts(paths, column_options, format, encoding, item_fields)
+        own_types = frame_types(paths, judgements)
+        reading = _make_reading(judgements, question, combinations, read_options, own_types)
         if fields is not None:
-            finish_fields(fields, judgements.format, (types or {}).get("item"))
-        reading = _make_reading(judgements, question, combinations, read_options)
+            finish_fields(fields, judgements.format, (types or own_types).get("item"))
     reading = replace(reading, encoding=encoding, item_fields=fields)
     if is_frame(paths[0]):
         reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
@@ -200,13 +205,16 @@ def read_annotations(
     encoding : str, default=None
         Encoding of text files that are not UTF-8, such as ``"cp1252"``.
     item_ids : sequence, default=None
-        Ids of all items in the wanted order, as in `Annotations.from_triples`; None for those that occur, sorted.
+        Ids of all items in the wanted order, as in `Annotations.from_triples`; None for those that occur, in the
+        order of their first appearance.
     worker_ids : sequence, default=None
         Ids of all workers in the wanted order.
     classes : sequence, default=None
         All classes in the wanted order.
     types : mapping of str to callable, default=None
-        Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``.
+        Conversion of ``"item"``, ``"worker"`` or ``"label"`` from text, such as ``{"label": int}``. Without it, ids and
+        labels of files are text; those of a data frame keep the type of their column where it is of integers, truth
+        values or floats.
     label_map : mapping of str to str, default=None
         Label in the file -> label to read instead, such as ``{"Y": "yes", "n/a": ""}``; an empty text means that there
         is no label.
@@ -266,7 +274,11 @@ def read_annotations(
 
 
 def _make_reading(
-    judgements: Judgements, question: str | None, combinations: bool, read_options: ReadOptions
+    judgements: Judgements,
+    question: str | None,
+    combinations: bool,
+    read_options: ReadOptions,
+    own_types: Mapping[str, Callable[[str], Any]],
 ) -> Reading:
     """Select the question, filter the rows, and collect the notes."""
     questions = judgements.questions or describe_questions(judgements)
@@ -277,6 +289,7 @@ def _make_reading(
         gold = gold_of_question(judgements, name, combinations)
         judgements, labels = drop_other_questions(judgements, labels)
     rows = code_rows(judgements, labels, read_options)
+    read_options = _with_own_types(read_options, rows, own_types)
     del labels
     judgements.release()
     renamed_labels = rows.renamed.get("label", {})
@@ -296,7 +309,23 @@ def _make_reading(
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
         working_time=working_time,
+        kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
     )
+
+
+def _with_own_types(
+    read_options: ReadOptions, rows: Rows, own_types: Mapping[str, Callable[[str], Any]]
+) -> ReadOptions:
+    """Return the options with the types of a data frame, where the caller names neither types nor text as ids."""
+    if read_options.types is not None:
+        return read_options
+    given = {role: ids for role, ids in (read_options.ids or {}).items() if ids is not None}
+    kept = {
+        role: convert
+        for role, convert in own_types.items()
+        if not any(isinstance(value, str) for value in given.get(role, ())) and can_convert(rows.values(role), convert)
+    }
+    return replace(read_options, types=kept or None)
 
 
 def _convert_gold(gold: dict[str, str], read_options: ReadOptions) -> dict[Any, Any]:

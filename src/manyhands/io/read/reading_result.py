@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from manyhands.annotations import Annotations
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
+
+if TYPE_CHECKING:
+    from manyhands.trust.worker_kinds import WorkerKind
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Reading:
         The text encoding that the caller named.
     renamed : dict of str to dict, default={}
         Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
+    kinds : dict of str to WorkerKind, default={}
+        What the file says of workers: people or machines; worker as text -> kind.
     item_fields : ItemFields or None, default=None
         What the file says about each item; None unless it was asked for.
     working_time : dict of object to ndarray, default={}
@@ -64,5 +69,6 @@ class Reading:
     refusal: str | None = None
     encoding: str | None = None
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
+    kinds: dict[str, WorkerKind] = field(default_factory=dict)
     item_fields: ItemFields | None = None
     working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)

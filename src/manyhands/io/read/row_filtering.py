@@ -98,6 +98,10 @@ class Rows:
     renamed: Renamed = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
+    def values(self, role: str) -> pl.Series:
+        """Return the distinct texts of a role."""
+        return self.coded[role].values
+
 
 def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -> Rows:
     """Encode items, workers and labels as integers; the text, which is most of the memory, can then be freed.

@@ -57,13 +57,16 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         item_ids=annotations.item_ids,
         worker_ids=names,
         classes=annotations.classes,
-    )
-    hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
+    ).marked_like(annotations)
+    new_name = dict(zip(map(str, annotations.worker_ids.tolist()), names))
+    hide = _make_replacer(new_name)
+    kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     if reading.item_fields is not None:
         reading.item_fields.drop_values(set(map(str, annotations.worker_ids.tolist())))
-    return replace(reading, annotations=renamed, notes=notes, source=hide(reading.source), refusal=refusal), hide
+    source = hide(reading.source)
+    return replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds), hide
 
 
 def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:

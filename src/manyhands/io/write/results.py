@@ -14,6 +14,7 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import shorten
 from manyhands.io.write.frame_libraries import convert_frame
+from manyhands.io.write.grade_columns import item_grades
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 
@@ -33,10 +34,10 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
     Returns
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``item``, ``label``, ``confidence`` (the posterior of the label), ``n_labels``, ``flags`` and a column
-        ``p_<class>`` for each class; with pandas the items are the index. Items without labels have neither label nor
-        confidence. Flags, separated by ";": ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none
-        of the item's workers gave.
+        ``item``, ``label``, ``confidence`` (the posterior of the label), for ordered classes ``median`` and
+        ``expected`` (of the posterior), ``n_labels``, ``flags`` and a column ``p_<class>`` for each class; with pandas
+        the items are the index. Items without labels have neither label nor confidence. Flags, separated by ";":
+        ``tie``, ``unlabelled``, ``gold``, and ``unvoted`` for a label that none of the item's workers gave.
 
     Examples
     --------
@@ -49,6 +50,7 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
         "item": id_column(model.item_ids_.tolist()),
         "label": id_column(model.labels_.tolist()),
         "confidence": _confidence(model),
+        **{name: id_column(values) if name == "median" else values for name, values in item_grades(model).items()},
         "n_labels": model.annotations_.n_labels,
         "flags": item_flags(model),
     }

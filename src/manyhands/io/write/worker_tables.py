@@ -11,6 +11,7 @@ import polars as pl
 from manyhands.aggregation.base import Aggregator
 from manyhands.exceptions import LimitError
 from manyhands.io.write.frame_libraries import as_table
+from manyhands.io.write.grade_columns import worker_grades
 from manyhands.io.write.results import as_frame, class_names, id_column
 from manyhands.scorecards import Scorecards, score_workers
 from manyhands.scorecards.card_tables import card_columns
@@ -34,9 +35,9 @@ def worker_frame(
     -------
     polars.DataFrame, pandas.DataFrame or pyarrow.Table
         ``worker`` and the columns of the scorecard (docs/scorecards.md), then ``recall_<class>`` and
-        ``items_<class>`` for each class. ``median_seconds`` and ``crowd_median_seconds`` are there if working
-        times are known. Where there are too many classes for scorecards to fit into memory, only ``n_labels`` and
-        ``accuracy``.
+        ``items_<class>`` for each class and, for ordered classes, the columns of `worker_grades`. ``median_seconds``
+        and ``crowd_median_seconds`` are there if working times are known. Where there are too many classes for
+        scorecards to fit into memory, only ``n_labels`` and ``accuracy``.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def worker_frame(
         columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}
     else:
         columns |= as_table(card_columns(cards)).drop("worker").to_dict()
-    return as_frame(model, pl.DataFrame(columns), "worker", library)
+    return as_frame(model, pl.DataFrame(columns | worker_grades(model)), "worker", library)
 
 
 def worker_cards(model: Aggregator, working_time: Mapping[Any, Any] | None = None) -> Scorecards:
