@@ -28,6 +28,7 @@ from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
 from manyhands.cli.predict import predict
 from manyhands.cli.printing import STANDARD_OUTPUT, print_data, print_json
+from manyhands.cli.report import report
 from manyhands.cli.reproduce import reproduce
 from manyhands.cli.show import echo
 from manyhands.cli.simulate import simulate
@@ -52,7 +53,7 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, ask, agree, alt_test, convert, train, predict, evaluate)
+_JOBS = (inspect, aggregate, report, ask, agree, alt_test, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
 _COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
 for name, command in _COMMANDS.items():
