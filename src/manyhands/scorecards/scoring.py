@@ -25,6 +25,7 @@ from manyhands.scorecards.leave_one_out import (
     derive_tables,
     labels_of_others,
     leave_one_out_posterior,
+    posterior_of_tables,
 )
 from manyhands.scorecards.reasons import explain, explain_time
 from manyhands.scorecards.recall import estimate_recall
@@ -117,6 +118,8 @@ def score_workers(
         if confusion is None:
             members, tempering_exponent = groups[0].members if groups else no_worker, 1.0
             confusion, posterior = derive_tables(annotations, posterior, members, codes)
+        else:
+            posterior = posterior_of_tables(annotations, posterior, confusion, tempering_exponent, members)
         loo = leave_one_out_posterior(annotations, posterior, confusion, tempering_exponent, members, codes)
         report(2, _STEPS, "scorecards")
         in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
