@@ -74,7 +74,7 @@ test-slow: $(VENV)/ready
 $(CONTRACTS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
 	test -x $(CONTRACTS)/bin/python || $(PYTHON) -m venv $(CONTRACTS)
 	$(CONTRACTS)/bin/python $(PIP) -e . pytest hypothesis label-studio-sdk
-	$(CONTRACTS)/bin/python -m pip install --quiet --disable-pip-version-check argilla labelbox  # they need older versions
+	$(CONTRACTS)/bin/python -m pip install --quiet --disable-pip-version-check argilla 'labelbox[data]'  # they need older versions
 	touch $@
 
 test-contracts: $(CONTRACTS)/ready

@@ -39,6 +39,8 @@ LAYERS = [
     ("testing",),
     ("io",),
     ("datasets",),
+    ("report",),
+    ("plots",),
     ("workflows",),
     ("reproduce",),
     ("cli",),
@@ -70,6 +72,7 @@ HEAVY = {  # library -> parts of the package that may import it
     "defusedxml": {"io"},
     "pyarrow": {"io"},
     "matplotlib": {"reproduce"},
+    "jinja2": {"report", "reproduce"},
     "typer": {"cli"},
     "rich": {"cli", "progress_display"},
 }
@@ -199,6 +202,7 @@ SHARED = {
 
 # Files that belong to one method of `aggregation`, which has no packages.
 METHOD_OF = {"glad_steps": "glad", "pooled_fit": "pooled_dawid_skene", "vote_departure": "pooled_dawid_skene"}
+METHOD_OF |= {"overruling": "pooled_dawid_skene", "crowd_power": "pooled_dawid_skene"}
 
 
 def test_methods_do_not_import_each_other(imports):
@@ -363,7 +367,8 @@ def test_nn_is_torch_only(trees):
 # Why two modules may share a name: a noise model and its aggregator, the base of a family, a method and its package.
 SAME_NAME = {"base", "options", "one_coin", "difficulty"}
 SAME_NAME |= {"features", "truth", "comparison"}  # a package of readers, and what is read
-SAME_NAME |= {"train", "leaderboard"}  # a command, and what it calls
+SAME_NAME |= {"train", "leaderboard", "report"}  # a command, and what it calls
+SAME_NAME |= {"plots"}  # the pictures of the report as functions, and those of papers' tables
 
 
 def test_modules_have_names_of_their_own():

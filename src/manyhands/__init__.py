@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from manyhands import io as io
     from manyhands import metrics as metrics
     from manyhands import model_selection as model_selection
+    from manyhands import plots as plots
     from manyhands import registry as registry
+    from manyhands import report as report
     from manyhands import scorecards as scorecards
     from manyhands import simulate as simulate
     from manyhands import testing as testing
@@ -68,7 +70,13 @@ if TYPE_CHECKING:
     from manyhands.representation.neucrowd.neucrowd import NeuCrowd as NeuCrowd
     from manyhands.representation.rll import RLL as RLL
     from manyhands.representation.triplet import Triplet as Triplet
+    from manyhands.trust.accuracy_estimate import estimate_accuracy as estimate_accuracy
+    from manyhands.trust.alternative_annotator import alt_test as alt_test
     from manyhands.trust.answers import Answers as Answers
+    from manyhands.trust.effective_votes import effective_votes as effective_votes
+    from manyhands.trust.guarantee import guarantee as guarantee
+    from manyhands.trust.label_sets import label_sets as label_sets
+    from manyhands.trust.recalibration import calibrate as calibrate
     from manyhands.trust.sampling import contested as contested
     from manyhands.trust.sampling import random_items as random_items
     from manyhands.trust.selection import select_by_answers as select_by_answers
@@ -115,18 +123,26 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "TwoStage": "manyhands.classifiers.two_stage",
     "VoteDifficultyEM": "manyhands.aggregation.vote_difficulty_em",
     "Wawa": "manyhands.aggregation.wawa",
+    "alt_test": "manyhands.trust.alternative_annotator",
+    "calibrate": "manyhands.trust.recalibration",
     "compare": "manyhands.model_selection.comparison",
     "contested": "manyhands.trust.sampling",
     "datasets": "manyhands",
+    "effective_votes": "manyhands.trust.effective_votes",
+    "estimate_accuracy": "manyhands.trust.accuracy_estimate",
     "exceptions": "manyhands",
+    "guarantee": "manyhands.trust.guarantee",
     "io": "manyhands",
     "label_frame": "manyhands.io.write.results",
+    "label_sets": "manyhands.trust.label_sets",
     "load_model": "manyhands.persistence.models",
     "metrics": "manyhands",
     "model_selection": "manyhands",
+    "plots": "manyhands",
     "random_items": "manyhands.trust.sampling",
     "read_annotations": "manyhands.io.read.reading",
     "registry": "manyhands",
+    "report": "manyhands",
     "scorecards": "manyhands",
     "select_by_answers": "manyhands.trust.selection",
     "simulate": "manyhands",

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.exceptions import ParameterError, UnorderedClassesError
 
 Codes = npt.NDArray[np.int64]
 Array = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     ------
     ParameterError
         If the order lacks a class or names one twice.
-    AnnotationError
+    UnorderedClassesError
         If no order is given and the classes have none of their own.
 
     Examples
@@ -109,7 +109,7 @@ def order_codes(classes: Sequence[Any], order: Sequence[Any] | None = None) -> C
     if order is None:
         keys = natural_keys(names)
         if keys is None:
-            raise AnnotationError(
+            raise UnorderedClassesError(
                 f"The classes {_listed(names)} have no known order; name them from low to high: --order in a command, "
                 f"order=[...] in Python."
             )

@@ -2,7 +2,8 @@
 
 ManyhandsError
 ├── AnnotationError       the labels cannot be used                     (also a ValueError)
-│   └── SeveralQuestionsError   the export answers several questions, and none was chosen
+│   ├── SeveralQuestionsError   the export answers several questions, and none was chosen
+│   └── UnorderedClassesError   an order of the classes is needed, and none is known
 ├── AlignmentError        two inputs do not describe the same items     (also a ValueError)
 ├── ParameterError        a parameter is out of its range               (also a ValueError)
 ├── NotFittedError        results were requested before `fit`           (also an AttributeError and, if it is loaded,
@@ -43,6 +44,10 @@ class SeveralQuestionsError(AnnotationError):
     def __init__(self, message: str, questions: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.questions = tuple(questions)
+
+
+class UnorderedClassesError(AnnotationError):
+    """A method or metric needs an order of the classes, and none was given or is known."""
 
 
 class AlignmentError(ManyhandsError, ValueError):

@@ -145,6 +145,49 @@ def test_classes_that_look_like_numbers_or_commands(tmp_path, monkeypatch, capsy
     assert [row["answer"] for row in rows_of("questions.csv")] == ["2", "q", ""]
 
 
+def test_random_answers_calibrate_and_carry_a_promise(job, capsys):
+    """Confidence, accuracy, labels that stand and label sets, in the files and in words."""
+    run(["ask", "ratings.csv", "-n", "10", "-o", "contested.csv", "-q"])
+    run(["ask", "ratings.csv", "-n", "60", "--purpose", "confidence", "-o", "random.csv", "-q"])
+    fill("contested.csv", truth_of)
+    fill("random.csv", truth_of)
+    both = ["--answers", "contested.csv", "--answers", "random.csv"]
+    assert run(["aggregate", "ratings.csv", *both, "-o", "out"]) == 0
+    err = capsys.readouterr().err
+    assert "Confidence is calibrated on 60 random answers" in err and "of the labels are right (95% interval" in err
+    trust = json.loads((job / "out" / "summary.json").read_text())["trust"]
+    assert trust["calibration"]["applied"] and trust["accuracy"]["n_answers"] == 60 and trust["guarantee"] is None
+    promise = ["--guarantee", "error<=10% at 95%", "--sets", "90%"]
+    assert run(["aggregate", "ratings.csv", *both, *promise, "-o", "promised", "-q"]) == 0
+    trust = json.loads((job / "promised" / "summary.json").read_text())["trust"]
+    rows = {row["item"]: row for row in rows_of("promised/labels.csv")}
+    assert sum(row["stands"] == "expert" for row in rows.values()) == trust["guarantee"]["n_to_expert"]
+    assert not trust["calibration"]["applied"]
+    for row in [*rows_of("contested.csv"), *rows_of("random.csv")]:
+        found = rows[row["item"]]
+        assert found["label"] == row["answer"] and found["stands"] == "yes" and found["label_set"] == row["answer"]
+    assert all(row["label"] in row["label_set"].split("; ") for row in rows.values())
+
+
+def test_without_answers_the_summary_says_what_would_be_needed(job, capsys):
+    assert run(["aggregate", "ratings.csv", "-o", "out"]) == 0
+    assert "cannot be known without checking some" in capsys.readouterr().err
+    trust = json.loads((job / "out" / "summary.json").read_text())["trust"]
+    assert trust["n_answers"] == 0 and trust["accuracy"]["value"] is None and trust["sampled"] == {}
+    assert trust["accuracy"]["answers_for_5_points"] < 150
+
+
+def test_a_promise_needs_random_answers(job, capsys):
+    assert run(["aggregate", "ratings.csv", "--guarantee", "error<=5% at 95%"]) == 2
+    assert "needs answers about random items" in capsys.readouterr().err
+    assert run(["aggregate", "ratings.csv", "--sets", "some", "--answers", "no.csv"]) == 2
+    assert "is not of the form" in capsys.readouterr().err
+    run(["ask", "ratings.csv", "-n", "3", "-o", "questions.csv", "-q"])
+    fill("questions.csv", truth_of)
+    assert run(["aggregate", "ratings.csv", "--answers", "questions.csv", "--sets", "90%"]) == 3
+    assert "needs answers about random items" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

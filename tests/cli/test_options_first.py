@@ -86,6 +86,14 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
         ],
     ),
     "demo": (["-o", "out"], [SEED]),
+    "alt-test": (
+        ["missing.csv"],
+        [
+            *EXPORT,
+            (["--level", "cardinal"], "--level is 'cardinal'"),
+            (["--machines", "a", "--kinds", "b"], "give only one of them"),
+        ],
+    ),
     "completion": (["bash"], [(["--yaml"], "No such option: --yaml")]),
     "doctor": ([], [(["--yaml"], "No such option: --yaml")]),
     "methods": ([], [(["--yaml"], "No such option: --yaml")]),
@@ -94,7 +102,7 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
 
 def test_every_command_is_here():
     """A new command comes with its bad options."""
-    assert set(COMMANDS) == {command.callback.__name__ for command in app.registered_commands}
+    assert set(COMMANDS) == {command.name for command in app.registered_commands}
 
 
 @pytest.mark.parametrize(

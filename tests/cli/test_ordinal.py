@@ -128,3 +128,35 @@ def test_an_order_with_a_grade_that_nobody_gave(tmp_path):
     path.write_text("task,worker,label\n1,a,1\n1,b,2\n2,a,4\n2,b,4\n4,a,1\n4,b,1\n")
     assert run(["aggregate", str(path), "--order", "1,2,3,4", "-o", str(out), "-q"]) == 0
     assert "p_3" in rows_of(out / "labels.csv")[0]
+
+
+@pytest.fixture
+def two_questions(tmp_path):
+    """A Label Studio export with a rating and a choice."""
+    tasks = {}
+    for n, (i, w, k) in enumerate(zip(CROWD.item.tolist(), CROWD.worker.tolist(), CROWD.label.tolist())):
+        task = tasks.setdefault(i, {"id": i + 1, "data": {"text": f"text {i}"}, "annotations": []})
+        stars = {"from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": k + 1}}
+        topic = {"from_name": "topic", "to_name": "text", "type": "choices", "value": {"choices": ["xy"[k % 2]]}}
+        task["annotations"].append({"id": n, "completed_by": w, "result": [stars, topic]})
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(list(tasks.values())))
+    return str(path)
+
+
+def test_a_rating_among_several_questions_is_recognised(two_questions, capsys):
+    """The overview of all questions names the command for the rating, and has no note on the other question."""
+    assert run(["inspect", two_questions]) == 0
+    assert f"manyhands aggregate {two_questions} --question stars --ordinal" in capsys.readouterr().err
+    assert run(["inspect", two_questions, "--json"]) == 0
+    rows = {row["question"]: row for row in json.loads(capsys.readouterr().out)["questions"]}
+    assert "1 < 2 < 3 < 4 < 5" in rows["stars"]["note"] and "note" not in rows["topic"]
+
+
+def test_all_questions_with_the_order_of_those_that_have_one(two_questions, tmp_path, capsys):
+    """The choice is aggregated without an order, and a note says so."""
+    out = tmp_path / "out"
+    assert run(["aggregate", two_questions, "--all-questions", "--ordinal", "-o", str(out), "-q"]) == 0
+    assert "The classes of 'topic' have no known order" in capsys.readouterr().err
+    methods = {name: json.loads((out / name / "summary.json").read_text())["method"] for name in ("stars", "topic")}
+    assert methods == {"stars": "ordinal-dawid-skene", "topic": "pooled-dawid-skene"}

@@ -36,14 +36,11 @@ def test_nested_records_become_what_the_server_gets(tmp_path):
 
 def test_flattened_records_are_mapped_by_their_names(tmp_path):
     """The steps of `dataset.records.log(records, mapping=...)`, with the settings of a data set and no server."""
-    argilla = pytest.importorskip("argilla")
     mapper = pytest.importorskip("argilla.records._mapping").IngestedRecordMapper
-    settings = argilla.Settings(
-        fields=[argilla.TextField("text")],
-        questions=[argilla.LabelQuestion("sentiment", ["negative", "neutral", "positive"])],
-        metadata=[argilla.TermsMetadataProperty("src"), argilla.FloatMetadataProperty("manyhands_priority")],
-    )
-    dataset = SimpleNamespace(settings=settings, schema=settings.schema, questions=settings.questions)
+    names = {"fields": ["text"], "questions": ["sentiment"], "metadata": ["src", "manyhands_priority"], "vectors": []}
+    parts = {key: [SimpleNamespace(name=name) for name in given] for key, given in names.items()}
+    schema = {one.name: one for given in parts.values() for one in given}
+    dataset = SimpleNamespace(settings=SimpleNamespace(**parts), schema=schema, questions=schema)
     names = [f"sentiment.suggestion{end}" for end in ("", ".score", ".agent")]
     read = mapper(dataset=dataset, user_id=None, mapping={name: name for name in names})
     (one,) = written("records_flat.jsonl", tmp_path)

@@ -88,6 +88,7 @@ def test_items_without_truth_do_not_count():
     votes = Annotations.from_triples(["a", "a", "b"], [1, 2, 1], ["x", "x", "y"], item_ids=["a", "b", "c"])
     model = MajorityVote().fit(votes)
     assert truth_scorer({"a": "x", "zz": "y"})(model, votes) == 1.0
+    assert truth_scorer({"b": "y"})(model, votes) == 1.0  # the second item alone
     assert truth_scorer({"a": "x", "b": "x", "c": "x"})(model, votes) == pytest.approx(1 / 3)
 
 

@@ -224,8 +224,8 @@ class Aggregator(BaseEstimator, ABC):
         annotations = check_annotations(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
-        order = self._training._sorting_order
-        posterior = self.posterior_ if order is None else self.posterior_[order]
+        order, posterior = self._training._sorting_order, self._scoring_posterior()
+        posterior = posterior if order is None else posterior[order]
         return leave_one_out_log_likelihoods(self._training._with_sorted_items(), posterior, aligned, own)
 
     @property
@@ -251,6 +251,10 @@ class Aggregator(BaseEstimator, ABC):
 
         self._check_fitted()
         save_model(self, folder, force=force)
+
+    def _scoring_posterior(self) -> Array:
+        """The posterior of the training items from which `score` estimates confusion matrices."""
+        return self.posterior_
 
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""

@@ -191,7 +191,7 @@ class OrdinalDawidSkene(Aggregator):
         fit = fitter(annotations, gold, self.max_iter, self.tol)
         exponent: float | None = 1.0
         if self.calibrate and not fit.em.no_redundancy:
-            exponent = choose_exponent(annotations, gold, fitter, self.n_folds)
+            exponent = choose_exponent(annotations, gold, fitter, self.n_folds).exponent
         results = _tempered(fit, 1.0 if exponent is None else exponent)
         table, log_prior = results["_log_confusion"], results["_log_prior"]
         posterior, final = posterior_given(annotations, table[:-1], log_prior, gold)

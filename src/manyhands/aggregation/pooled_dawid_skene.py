@@ -5,7 +5,8 @@
 
 Types and their priors are fitted to the data by variational EM (`pooled_fit`). The exponent is chosen by the held-out
 log-likelihood (`tempering`). Colluding groups are collapsed first (`em.collusion`), and a doubtful fit is replaced by
-the vote (`vote_departure`).
+the vote (`vote_departure`). A label other than the plurality needs support (`overruling`), and the posterior is raised
+to a power learnt across crowds (`crowd_power`).
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
+from manyhands.aggregation.crowd_power import CROWD_POWER, blended_power, raise_to
+from manyhands.aggregation.overruling import limit_overruling
 from manyhands.aggregation.pooled_fit import Fitter, PooledFit, fit_one_accuracy, fit_pooled
-from manyhands.aggregation.tempering import choose_exponent
+from manyhands.aggregation.tempering import Tempering, choose_exponent
 from manyhands.aggregation.vote_departure import FEW_LABELS, MIN_LOW_VOLUME_SHARE, Departure, departure_from_vote
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
 from manyhands.em.e_step import posterior_given
 from manyhands.em.kernels import Array
+from manyhands.em.starts import gold_contradicts_vote
 from manyhands.em.table_sizes import check_tables
 from manyhands.noise import safe_log
-from manyhands.validation import Constraint, Number, OneOf
+from manyhands.validation import Constraint, NameOrNumber, Number, OneOf
 
 CORRELATED_ERRORS_BELOW = 0.5  # exponent below which a note reports that workers err on the same items
 
@@ -41,7 +45,10 @@ class PooledDawidSkene(Aggregator):
     A worker with many labels gets a confusion matrix of their own, one with few labels gets that of the crowd, and
     workers who answer at random or always give the same label are recognised as spammers. Type shares and priors are
     fitted by variational EM. The posterior is tempered by the exponent with the best held-out log-likelihood
-    (cross-validation over labels), because workers err on the same items. Colluding groups are collapsed into one vote.
+    (cross-validation over labels), because workers err on the same items, and raised to a power learnt across crowds,
+    because a whole crowd can share an error. Colluding groups are collapsed into one vote. A label other than the
+    plurality of an item's labels is named only where it wins or ties once random and inverted workers are discounted
+    and all others have one vote each; elsewhere it would rest on class-specific confusions alone.
 
     Use it as the default for crowds of any size. The majority is assumed to understand the classes: a crowd that is
     wrong more often than right inverts the result, unless gold labels show it. Where all workers have hundreds of
@@ -53,6 +60,12 @@ class PooledDawidSkene(Aggregator):
         Pseudo-count of the one-coin type, as a share of the workers; larger values keep the result closer to the vote.
     detect_collusion : bool, default=True
         Search for a group of workers who share their answers, and collapse it into one voter.
+    overrule : {"never", "supported", "always"}, default="supported"
+        When a label other than the plurality of an item's labels may be named: never (only ties are decided by the
+        model), where it has support, or always where the model finds it more probable.
+    temper : {"crowds", "none"} or float, default="crowds"
+        Power to which the posterior is raised: 0.64, learnt across crowds and blended with 1 where held-out labels show
+        independent errors; 1; or the given power. Labels stay the same.
     calibrate : bool, default=True
         Temper the posterior by held-out labels.
     n_folds : int, default=5
@@ -76,6 +89,10 @@ class PooledDawidSkene(Aggregator):
         Workers of the colluding group, which was collapsed into one voter.
     tempering_exponent_ : float
         Exponent of the posterior: 1 where labels are independent given the truth, less where errors are correlated.
+    crowd_power_ : float
+        Power to which the posterior was raised after that (`temper`).
+    withheld_ : ndarray of shape (n_items,) of bool
+        Items on which the label of the model had no support, and the plurality is named instead.
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of `posterior_`.
     item_ids_ : ndarray of shape (n_items,)
@@ -122,18 +139,28 @@ class PooledDawidSkene(Aggregator):
     _constraints: ClassVar[dict[str, Constraint]] = {
         "prior_strength": Number(least=0),
         "detect_collusion": OneOf((True, False)),
+        "overrule": OneOf(("never", "supported", "always")),
+        "temper": NameOrNumber(("crowds", "none"), Number(above=0, most=10)),
         "calibrate": OneOf((True, False)),
         "n_folds": Number(whole=True, least=2),
         "max_iter": Number(whole=True, least=1),
         "tol": Number(least=0),
     }
 
+    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "withheld_", "_model_posterior")
+
     collusion_group_: npt.NDArray[np.bool_]
+    crowd_power_: float
+    confusion_: Array
+    _unseen_worker: Array  # (n_classes, n_classes) expected confusion matrix of a worker without labels
+    _model_posterior: Array  # before overruling and the power of the crowds
 
     def __init__(
         self,
         prior_strength: float = 0.03,
         detect_collusion: bool = True,
+        overrule: str = "supported",
+        temper: str | float = "crowds",
         calibrate: bool = True,
         n_folds: int = 5,
         max_iter: int = 500,
@@ -141,6 +168,8 @@ class PooledDawidSkene(Aggregator):
     ) -> None:
         self.prior_strength = prior_strength
         self.detect_collusion = detect_collusion
+        self.overrule = overrule
+        self.temper = temper
         self.calibrate = calibrate
         self.n_folds = n_folds
         self.max_iter = max_iter
@@ -157,19 +186,48 @@ class PooledDawidSkene(Aggregator):
         if departure.is_doubtful:
             fitter = fit_one_accuracy
             fit = fitter(collapsed, gold, self.max_iter, self.tol)
-        exponent: float | None = 1.0
+        tempering = Tempering(1.0)
         if self.calibrate and not fit.no_redundancy:
-            exponent = choose_exponent(collapsed, gold, fitter, self.n_folds)
+            tempering = choose_exponent(collapsed, gold, fitter, self.n_folds)
         results = _worker_results(fit, members, np.bincount(collapsed.worker, minlength=collapsed.n_workers))
-        results |= _tempered(fit, results["confusion_"], 1.0 if exponent is None else exponent)
+        results |= _tempered(fit, results["confusion_"], 1.0 if tempering.exponent is None else tempering.exponent)
         posterior, final = posterior_given(collapsed, results["_log_confusion"][:-1], results["_log_prior"], gold)
+        results["_unseen_worker"] = fit.unseen_worker
+        results["_model_posterior"] = posterior
+        results["_used_rule"] = self._rule(annotations, gold, fit, departure)
+        results["crowd_power_"] = 1.0 if fit.no_redundancy else self._power(tempering)
+        results["_is_sybil_group"] = group is not None and group.max_labels is not None
+        posterior, results["withheld_"] = _released(annotations, posterior, gold, results)
         counts = final.counts if group is None else None  # collapsed members have no counts of their own
-        notes = _notes(annotations, exponent, group, departure)
+        notes = _notes(annotations, tempering.exponent, group, departure)
         em = fit.table
         return Inference(posterior, counts, em.n_iter, em.converged, em.history, results, notes)
 
+    def _rule(self, annotations: Annotations, gold: Gold, fit: PooledFit, departure: Departure) -> str:
+        """`overrule`, but "always" where the result is the vote already, or where gold shows that the vote is wrong."""
+        is_vote = fit.no_redundancy or departure.is_doubtful
+        return "always" if is_vote or gold_contradicts_vote(annotations, gold) else self.overrule
+
+    def _power(self, tempering: Tempering) -> float:
+        """The power of the posterior by `temper`."""
+        if isinstance(self.temper, str):
+            return blended_power(CROWD_POWER, tempering.independence) if self.temper == "crowds" else 1.0
+        return float(self.temper)
+
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
-        """An E step after collapsing the colluding group of `fit`."""
+        """An E step after collapsing the colluding group of `fit`; overruling and power as in `fit`."""
+        posterior = self._model_posterior_of(annotations, gold)
+        results = {
+            "confusion_": np.concatenate([self.confusion_, self._unseen_worker[None]]),
+            "collusion_group_": np.append(self.collusion_group_, False),
+        }
+        return _released(annotations, posterior, gold, vars(self) | results)[0]
+
+    def _scoring_posterior(self) -> Array:
+        """The posterior of the model itself: the power of the crowds is no part of the likelihood of labels."""
+        return self._model_posterior
+
+    def _model_posterior_of(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(collapse_groups(annotations, np.append(self.collusion_group_, False)), gold)
 
 
@@ -180,6 +238,30 @@ def _worker_results(fit: PooledFit, members: npt.NDArray[np.bool_], n_labels: np
         representative = int(np.argmax(np.where(members, n_labels, -1)))
         confusion[members], p_type[members] = confusion[representative], p_type[representative]
     return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "collusion_group_": members}
+
+
+def _released(
+    annotations: Annotations, posterior: Array, gold: Gold, results: dict[str, Any]
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """The posterior after overruling and the power of the crowds, and which items are withheld."""
+    fixed = annotations.n_labels == 0
+    fixed = fixed if gold is None else fixed | (gold >= 0)
+    withheld = np.zeros(annotations.n_items, bool)
+    if results["_used_rule"] != "always":
+        posterior, withheld = limit_overruling(
+            annotations,
+            posterior,
+            results["confusion_"],
+            results["collusion_group_"],
+            results["_used_rule"],
+            fixed,
+            always_collapse=results["_is_sybil_group"],
+        )
+    if results["crowd_power_"] == 1.0:
+        return posterior, withheld
+    raised = raise_to(posterior, results["crowd_power_"])
+    raised[fixed] = posterior[fixed]  # known classes stay certain, unlabelled items keep the class shares
+    return raised, withheld
 
 
 def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, Any]:

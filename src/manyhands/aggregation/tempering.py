@@ -10,6 +10,7 @@ probable.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -35,6 +36,26 @@ LOW_VOLUME_CROWDS = ((5_000, 5.0), (500, 1.5))  # (minimum number of workers, ma
 MAX_LABELS = 2_000_000  # labels; of a larger crowd a sample of items is used
 
 
+_DEPENDENT = 0.6  # exponent that stands for errors which depend on one another, in the test of independence
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """Outcome of the cross-validation over labels.
+
+    Attributes
+    ----------
+    exponent : float or None, default=None
+        One of `EXPONENTS`; None where there are too few held-out labels.
+    independence : float, default=0.0
+        Mean held-out log-likelihood at exponent 1 minus that at .6, in standard errors; positive where workers err
+        independently.
+    """
+
+    exponent: float | None = None
+    independence: float = 0.0
+
+
 class FittedCrowd(Protocol):
     """A fitted noise model, as tempering needs it."""
 
@@ -50,7 +71,7 @@ class FittedCrowd(Protocol):
 Fitter = Callable[[Annotations, Gold, int, float], FittedCrowd]  # (annotations, gold, max_iter, tol) -> fit
 
 
-def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_folds: int) -> float | None:
+def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_folds: int) -> Tempering:
     """The largest exponent within one standard error of the best mean held-out log-likelihood.
 
     Labels are split into folds. For each fold the model is fitted to the other labels, and each held-out label is
@@ -69,8 +90,7 @@ def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_fold
 
     Returns
     -------
-    float or None
-        One of `EXPONENTS`; None where there are too few held-out labels.
+    Tempering
     """
     sample, gold = _sample_of_items(annotations, gold)
     fold = split_labels(sample, n_folds)
@@ -80,11 +100,14 @@ def choose_exponent(annotations: Annotations, gold: Gold, fitter: Fitter, n_fold
             scores.append(_heldout_scores(sample, gold, fitter, fold == k))
     score = np.concatenate(scores)  # (n_held_out, n_exponents)
     if len(score) < MIN_HELDOUT_LABELS:
-        return None
+        return Tempering()
     best = int(score.mean(axis=0).argmax())
     loss = score[:, [best]] - score
     near = loss.mean(axis=0) <= loss.std(axis=0) / np.sqrt(len(loss))
-    return float(EXPONENTS[np.flatnonzero(near).max()])
+    gain = score[:, -1] - score[:, int(np.flatnonzero(EXPONENTS == _DEPENDENT)[0])]
+    error = float(gain.std()) / np.sqrt(len(gain))
+    independence = float(gain.mean() / error) if error > 0 else 0.0
+    return Tempering(float(EXPONENTS[np.flatnonzero(near).max()]), independence)
 
 
 def _sample_of_items(annotations: Annotations, gold: Gold) -> tuple[Annotations, Gold]:

@@ -68,6 +68,17 @@ _Answers = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help="Questions of manyhands ask that an expert answered; may be repeated."),
 ]
+_Guarantee = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROMISE",
+        help='Such as "error<=5% at 95%": which labels stand, and which items must go to an expert. Needs --answers '
+        "about random items.",
+    ),
+]
+_Sets = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Label sets that contain the truth for this share, such as 90%.")
+]
 _FailUnder = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Exit with 4 if a smaller share of items has a posterior of at least 0.9."),
@@ -89,6 +100,8 @@ def aggregate(
     gold: Gold = None,
     use_gold: UseGold = False,
     answers: _Answers = None,
+    guarantee: _Guarantee = None,
+    sets: _Sets = None,
     compare: _Compare = False,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
@@ -114,6 +127,7 @@ def aggregate(
       manyhands aggregate export.json --all-questions -o out/
       manyhands aggregate stars.csv --ordinal -o out/
       manyhands aggregate export.json --answers questions.csv -o out/
+      manyhands aggregate export.json --answers random.csv --guarantee "error<=5% at 95%" -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise ParameterError(f"--fail-under is {fail_under:g}; it must be a share, from 0 to 1.")
@@ -124,6 +138,8 @@ def aggregate(
         gold=gold,
         use_gold=use_gold,
         answers=answers or (),
+        guarantee=guarantee,
+        sets=sets,
         compare=compare,
         pseudonyms=pseudonyms,
         key=key,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from manyhands import workflows
-from manyhands.cli.options import AsJson, Force, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, takes_export
+from manyhands.cli.kind_options import Kinds, Machines
+from manyhands.cli.options import AsJson, Force, Gold, Key, Pseudonyms, Quiet, Seed, SpreadsheetSafe, takes_export
 from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
 from manyhands.cli.show import echo, show_ledger, show_table
 from manyhands.io.write.results import to_csv
-from manyhands.workflows import AgreementRun, ExportOptions
+from manyhands.workflows import AgreementRun, ExportOptions, KindOptions
 from manyhands.workflows.agreement_report import LEVELS
 
 _LEVELS = ", ".join(f"{name} ({meaning})" for name, meaning in LEVELS.items())
@@ -24,12 +25,26 @@ _Bootstrap = Annotated[
 ]
 
 
+_Effective = Annotated[
+    bool,
+    typer.Option(
+        "--effective",
+        help="Also compute how many independent votes the votes of people and of machines are worth, if they err "
+        "together.",
+    ),
+]
+
+
 @takes_export
 def agree(
     files: list[str],
     export: ExportOptions,
     level: _Level = "nominal",
     out: _Out = None,
+    effective: _Effective = False,
+    machines: Machines = None,
+    kinds: Kinds = None,
+    gold: Gold = None,
     bootstrap: _Bootstrap = 1000,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
@@ -50,6 +65,7 @@ def agree(
       manyhands agree export.json --question sentiment
       manyhands agree stars.csv --ordinal -o agreement/
       manyhands agree ratings.csv --order bad,ok,good
+      manyhands agree panel.csv --effective --machines "gpt-*"
     """
     if out is None:
         require_stdout()
@@ -62,6 +78,9 @@ def agree(
         key=key,
         spreadsheet_safe=spreadsheet_safe,
         random_state=seed,
+        effective=effective,
+        kinds=KindOptions(machines or (), kinds),
+        gold=gold,
         out=out,
         force=force,
     )
@@ -80,6 +99,20 @@ def _show(run: AgreementRun, out: Path | None) -> None:
     show_ledger(run.reading)
     show_table(run.tables["agreement.csv"], "Agreement, with 95% intervals over items")
     show_table(run.tables["classes.csv"], "Krippendorff's alpha of each class against all others")
+    if "effective_votes.csv" in run.tables:
+        for row in run.tables["effective_votes.csv"].iter_rows(named=True):
+            echo(_sentence(row))
     show_table(pairs.head(10), f"Of {len(pairs)} pairs of workers, those with most items in common")
     if out is not None:
         echo(f"Written to {out}: {run.written}")
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    """Return what the votes of one group are worth."""
+    if row["correlation"] is None:
+        return f"{row['group']}: no two workers can be compared with a third, so the worth of their votes is unknown."
+    interval = "" if row["low"] is None else f" (95% interval {row['low']:.2g} to {row['high']:.2g})"
+    return (
+        f"{row['group']}: {row['votes']:.3g} votes per item are worth {row['effective_votes']:.2g} independent ones"
+        f"{interval}; errors against: {row['reference']}"
+    )

@@ -15,6 +15,7 @@ import typer
 from manyhands import __version__
 from manyhands.cli.aggregate import aggregate
 from manyhands.cli.agree import agree
+from manyhands.cli.alt_test import alt_test
 from manyhands.cli.ask import ask
 from manyhands.cli.completion import completion
 from manyhands.cli.config import takes_config
@@ -27,6 +28,7 @@ from manyhands.cli.leaderboard import leaderboard
 from manyhands.cli.methods import methods
 from manyhands.cli.predict import predict
 from manyhands.cli.printing import STANDARD_OUTPUT, print_data, print_json
+from manyhands.cli.report import report
 from manyhands.cli.reproduce import reproduce
 from manyhands.cli.show import echo
 from manyhands.cli.simulate import simulate
@@ -51,7 +53,7 @@ Examples:
   manyhands demo
 """,
 )
-_JOBS = (inspect, aggregate, ask, agree, convert, train, predict, evaluate)
+_JOBS = (inspect, aggregate, report, ask, agree, alt_test, convert, train, predict, evaluate)
 _ALL = (*_JOBS, methods, simulate, demo, doctor, completion, reproduce, leaderboard)
 _COMMANDS = {one.__name__.replace("_", "-"): one for one in _ALL}
 for name, command in _COMMANDS.items():

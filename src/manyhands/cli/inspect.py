@@ -49,10 +49,13 @@ def _show_questions(files: list[str], questions: list[dict[str, Any]], as_json: 
         return
     readable = [row for row in questions if "reason" not in row]
     if readable:
-        show_table(pl.DataFrame(readable), f"{counted(len(questions), 'question')} in {', '.join(files)}")
+        shown = [{name: value for name, value in row.items() if name != "note"} for row in readable]
+        show_table(pl.DataFrame(shown), f"{counted(len(questions), 'question')} in {', '.join(files)}")
     for row in questions:
         if "reason" in row:
             echo(f"{row['question']}: {row['reason']}")
+        elif "note" in row:
+            echo(f"{row['question']}: {row['note']}")
     echo("--question NAME reads one of them; aggregate --all-questions -o FOLDER writes a folder for each.")
 
 

@@ -134,8 +134,9 @@ def gold_codes(
         Where gold names items or classes that are not in the annotations.
     """
     if gold is not None and not isinstance(gold, Mapping):
+        hint = " Pass gold.to_dict(), with the items as its index." if hasattr(gold, "to_dict") else ""
         raise AnnotationError(
-            f"Gold must be a mapping from items to classes, such as {{item: class}}, not {type(gold).__name__}."
+            f"Gold must be a mapping from items to classes, such as {{item: class}}, not {type(gold).__name__}.{hint}"
         )
     if not gold:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
 from manyhands.exceptions import AnnotationError, SeveralQuestionsError
+from manyhands.spelling import did_you_mean
 
 _MAX_NAME = 40  # characters of a name in a message
 _MAX_NAMES = 10
@@ -139,7 +140,8 @@ def find_question(question: str | None, names: Sequence[str], source: str) -> tu
         )
     found = split_question(question, names)
     if found is None:
-        raise AnnotationError(f"{source} has no question {shorten(question)!r}. It has: {listed(names)}.")
+        hint = did_you_mean(question, names)
+        raise AnnotationError(f"{source} has no question {shorten(question)!r}. It has: {listed(names)}.{hint}")
     return found
 
 

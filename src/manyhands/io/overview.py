@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
     Returns
     -------
     dict
-        Source, format, columns, questions, ledger, number of gold labels, notes and refusal.
+        Source, format, columns, questions, ledger, number of gold labels, notes and refusal; ``kinds``, the number of
+        people and machines, if the file names them.
     """
     return {
         "source": reading.source,
@@ -65,7 +67,7 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
         "workers_known": reading.workers_known,
         "refusal": reading.refusal,
         "notes": reading.notes,
-    }
+    } | ({"kinds": dict(Counter(known.kind for known in reading.kinds.values()))} if reading.kinds else {})
 
 
 def describe_crowd(annotations: Annotations) -> dict[str, Any]:

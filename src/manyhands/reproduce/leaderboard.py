@@ -31,6 +31,7 @@ _WITHOUT_FEATURES = (
 FOLDS = 3  # and seeds: a run takes about half an hour on two cores
 _FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "ece")
 _VOTE = "majority-vote"
+_DEFAULT = "pooled-dawid-skene"
 _LINEAR = "logistic-regression"
 
 # Name -> parameters: common aggregators, followed by logistic regression or the network that all methods share.
@@ -40,11 +41,11 @@ _TWO_STAGES: dict[str, dict[str, Any]] = {
     "one-coin, then logistic regression": {"aggregator": "one-coin", "classifier": _LINEAR},
     "glad, then logistic regression": {"aggregator": "glad", "classifier": _LINEAR},
     "dawid-skene, then logistic regression": {"aggregator": "dawid-skene", "classifier": _LINEAR},
-    "pooled-dawid-skene, then logistic regression": {"classifier": _LINEAR},
+    "pooled-dawid-skene, then logistic regression": {"aggregator": _DEFAULT, "classifier": _LINEAR},
     "vote, then network": {"aggregator": _VOTE},
     "vote shares, then network": {"aggregator": _VOTE, "soft": True},
     "dawid-skene, then network": {"aggregator": "dawid-skene"},
-    "pooled-dawid-skene, then network": {},
+    "pooled-dawid-skene, then network": {"aggregator": _DEFAULT},
 }
 _TRAIN_DEFAULT = Row("spee-lfc from dawid-skene", "spee-lfc", parameters={"init": "dawid-skene"})
 

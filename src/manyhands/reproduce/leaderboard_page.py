@@ -122,6 +122,8 @@ folds.
   seeds or, if larger, binomial over the test items. Means are over the data sets, seconds are their sum over them.
 - A paper's name stands for the method as published, `-plus` for our variant of it. `ensemble` is five networks of
   aggnet, and `prior-adjusted` divides the predictions of a method by the class shares that it estimated.
-- All rows are of one run at one commit, but for `siamese`, which was measured again when its start had been corrected.
+- All rows are of one run at one commit, but for methods that were measured again after a change: `siamese` (its
+  start), `pooled-dawid-skene` (overruling and power of the posterior) and what builds on it, `neucrowd-plus` and
+  two-stage rows.
 - `self-crowd` as published expects features as they are, with which it is far better on labelme
   ([Self-Crowd](self-crowd.md))."""

@@ -27,7 +27,8 @@ REVISIONS: dict[str, int] = {
     "crowding": 2,  # the printed discriminator, label correlation and generator loss
     "iced": 2,  # the paper to the letter: hard counts, estimated prior, all candidates, R x m items, frozen decoder
     "neucrowd": 3,  # 2: weight decay by the optimizer; 3: ReLU, warm-up, search of settings and C on held-out items
-    "neucrowd-plus": 3,  # 3: its first epoch, the warm-up, can no longer be the best
+    "neucrowd-plus": 4,  # 3: its first epoch, the warm-up, can no longer be the best; 4: the default's new posterior
+    "pooled-dawid-skene": 2,  # overrules the plurality with support only; a power learnt across crowds
     "self-crowd": 2,  # the paper's settings are the defaults
     "siamese": 2,  # the bias of the distance starts at the mean distance
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,9 +94,26 @@ class Answers:
         Answers
             A part of these.
         """
-        chosen = {item: self.values[item] for item, one in zip(self.values, self._kind_of_each()) if one == kind}
+        return self.part(item for item, one in zip(self.values, self._kind_of_each()) if one == kind)
+
+    def part(self, items: Iterable[Any]) -> Answers:
+        """Return the answers about some items.
+
+        Parameters
+        ----------
+        items : iterable of items
+            Answered items.
+
+        Returns
+        -------
+        Answers
+            A part of these.
+        """
+        kinds = dict(zip(self.values, self._kind_of_each()))
+        chosen = {item: self.values[item] for item in items}
         strata = {item: self.stratum[item] for item in chosen if item in self.stratum}
-        return Answers(chosen, kind, strata, self.sizes, self.n_items, self.fingerprint, self.random_state)
+        sampled = {item: kinds[item] for item in chosen}
+        return Answers(chosen, sampled, strata, self.sizes, self.n_items, self.fingerprint, self.random_state)
 
     def weights(self) -> dict[Any, float]:
         """Number of items that each answer stands for, up to a factor.

@@ -17,6 +17,9 @@ from manyhands.progress import report
 
 DEFAULT = registry.DEFAULT
 VOTE = "majority-vote"
+CANDIDATES = (  # all that need nothing but labels; more candidates would need more answers
+    DEFAULT, VOTE, "dawid-skene", "glad", "ibcc", "kos", "mace", "one-coin", "vote-difficulty-em", "wawa",
+)  # fmt: skip
 _TWO_CLASSES = ("kos",)  # methods that are defined for two classes only
 
 
@@ -28,7 +31,7 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
     annotations : Annotations
         The crowd's labels.
     methods : sequence of str or None, default=None
-        Registry names of aggregators; None takes all that are defined for this number of classes.
+        Registry names of aggregators; None takes the ten of `CANDIDATES`, "kos" for two classes only.
 
     Returns
     -------
@@ -40,10 +43,9 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
     ParameterError
         If a name is not that of an aggregator.
     """
-    known = registry.names("aggregator")
     for name in methods or ():
         registry.check_name(name, "aggregator")
-    usable = [name for name in known if name not in _TWO_CLASSES or annotations.n_classes == 2]
+    usable = [name for name in CANDIDATES if name not in _TWO_CLASSES or annotations.n_classes == 2]
     chosen = usable if methods is None else list(methods)
     return list(dict.fromkeys([DEFAULT, VOTE, *sorted(chosen)]))
 
@@ -58,7 +60,7 @@ def fit_candidates(
     annotations : Annotations
         The crowd's labels.
     methods : sequence of str or None, default=None
-        Registry names of aggregators; None takes all.
+        Registry names of aggregators; None takes the ten of `CANDIDATES`.
     random_state : int, default=0
         Seed of the methods that use random numbers.
 
@@ -116,6 +118,23 @@ def label_codes(model: Aggregator) -> npt.NDArray[np.int64]:
     """
     code = {label: k for k, label in enumerate(model.classes_.tolist())}
     return np.array([code.get(label, -1) for label in model.labels_.tolist()], np.int64)
+
+
+def gold_of(model: Aggregator) -> dict[Any, Any]:
+    """Return the gold that a fitted method was given.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted method.
+
+    Returns
+    -------
+    dict of item to class
+        The gold.
+    """
+    model.annotations_  # noqa: B018  # raises an error if the model is not fitted
+    return dict(model._gold)
 
 
 def vote_counts(annotations: Annotations) -> npt.NDArray[np.int64]:

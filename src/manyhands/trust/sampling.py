@@ -137,7 +137,7 @@ def contested(
     random_state : int, default=0
         Seed of the draw.
     methods : sequence of str or None, default=None
-        Registry names of the methods to compare with the default; None takes all aggregators.
+        Registry names of the methods to compare with the default; None takes ten (`manyhands.trust.CANDIDATES`).
 
     Returns
     -------
@@ -183,7 +183,7 @@ def random_items(
     random_state : int, default=0
         Seed of the draw.
     methods : sequence of str or None, default=None
-        Registry names of the methods whose labels are shown; None takes all aggregators.
+        Registry names of the methods whose labels are shown; None takes ten (`manyhands.trust.CANDIDATES`).
 
     Returns
     -------

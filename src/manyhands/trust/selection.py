@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
+from manyhands.exceptions import CrowdWarning
+from manyhands.trust.answer_map import tempered
 from manyhands.trust.answers import Answers, as_answers
-from manyhands.trust.candidates import DEFAULT, fit_candidates, fit_one, label_codes
+from manyhands.trust.calibrated_model import CalibratedAggregator
+from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes
 from manyhands.validation import RandomState, check_annotations, check_parameters
 
 MIN_PROBABILITY = 0.8  # chosen on simulated crowds (docs/results/notes/trust-tried.md)
@@ -122,15 +127,16 @@ def select_by_answers(
     answers : Answers or mapping of item to class
         Known classes; those of `contested` items decide most per answer.
     methods : sequence of str or None, default=None
-        Registry names of the methods to compare with the default; None takes all aggregators.
+        Registry names of the methods to compare with the default; None takes ten (`manyhands.trust.CANDIDATES`).
     random_state : int, default=0
         Seed of the methods that use random numbers.
 
     Returns
     -------
     Aggregator
-        The chosen method, fitted with the answers as gold. Its attribute ``selection_`` is a `Selection`, which says
-        as text what was chosen and how close it was.
+        The chosen method, fitted with the answers as gold; a method other than the default is tempered by the power
+        .64 that was learnt across crowds (`CalibratedAggregator`). Its attribute ``selection_`` is a `Selection`,
+        which says as text what was chosen and how close it was.
 
     Raises
     ------
@@ -157,9 +163,36 @@ def select_by_answers(
     weight = np.array([weights[item] for item in annotations.item_ids[rows].tolist()])
     said = {name: label_codes(model)[rows] for name, model in fitted.items()}
     selection = choose_method(said, truth, weight)
-    model = fit_one(selection.method, annotations, given.values, random_state)
+    model = create_selected(selection.method, annotations.n_classes, random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdWarning)
+        model.fit(annotations, dict(given.values))
     model.selection_ = selection  # type: ignore[attr-defined]
     return model
+
+
+def create_selected(method: str, n_classes: int, random_state: int = 0) -> Aggregator:
+    """Create a method; one other than the default is tempered by the power that was learnt across crowds.
+
+    The default tempers its posterior itself. The posteriors of the others are too certain, since workers err on the
+    same items.
+
+    Parameters
+    ----------
+    method : str
+        Registry name.
+    n_classes : int
+        Number of classes.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    Aggregator
+        The method, not fitted; tempering changes no label.
+    """
+    model: Aggregator = registry.create_seeded(method, random_state)
+    return model if method == DEFAULT else CalibratedAggregator(model, tempered(n_classes))
 
 
 def choose_method(

@@ -1,5 +1,6 @@
 """Checks of inputs, and the messages of the errors that they raise.
 
+    alternatives  constraints of parameters with several kinds of values
     constraints   which values a constructor parameter may have
     input_checks  parameters, columns, codes and annotations
     memory        jobs that would need more memory than there is
@@ -7,6 +8,7 @@
 Every message states what was wrong, which value came, and what to do.
 """
 
+from manyhands.validation.alternatives import NameOr, NameOrNumber, NoneOr
 from manyhands.validation.constraints import (
     Boolean,
     Constraint,
@@ -14,8 +16,6 @@ from manyhands.validation.constraints import (
     Folder,
     FractionOrCount,
     LayerSizes,
-    NameOr,
-    NoneOr,
     Number,
     OneOf,
     Probabilities,
@@ -39,6 +39,7 @@ __all__ = [
     "Folder",
     "NoneOr",
     "NameOr",
+    "NameOrNumber",
     "Number",
     "OneOf",
     "Probabilities",

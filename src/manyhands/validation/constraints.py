@@ -18,7 +18,8 @@ Each constraint has three faces:
     ValueList()                       sequence                          list, tuple or array of any values
     Folder()                          path-like or None
     Device()                          str
-    NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function
+    NameOr(("mlp",), "__call__", "a function")     {"mlp"} or a function    (`alternatives`, as NoneOr)
+    NameOrNumber(("none",), Number())              {"none"} or float
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class OneOf:
     @property
     def type_text(self) -> str:
         """The values in braces."""
-        return _braces(self.values)
+        return braces(self.values)
 
     def __str__(self) -> str:
         return "one of " + ", ".join(map(repr, self.values))
@@ -174,7 +175,7 @@ class Probabilities:
     @property
     def type_text(self) -> str:
         """The names in braces, or an array."""
-        return f"{_braces(self.names)} or array-like of shape (n_classes,)"
+        return f"{braces(self.names)} or array-like of shape (n_classes,)"
 
     def __str__(self) -> str:
         return "one of " + ", ".join(map(repr, self.names)) + " or a positive number for each class"
@@ -195,31 +196,6 @@ class RandomState:
 
     def __str__(self) -> str:
         return "None, a whole number at least 0, or a numpy Generator"
-
-
-@dataclass(frozen=True)
-class NoneOr:
-    """None, or a value that another constraint allows.
-
-    Parameters
-    ----------
-    other : Constraint
-        The constraint of values other than None.
-    """
-
-    other: Constraint
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value is None or allowed by the other constraint."""
-        return value is None or self.other.allows(value)
-
-    @property
-    def type_text(self) -> str:
-        """The type of the other constraint, or None."""
-        return f"{getattr(self.other, 'type_text', self.other)} or None"
-
-    def __str__(self) -> str:
-        return f"None or {self.other}"
 
 
 class Boolean:
@@ -284,10 +260,7 @@ class Folder:
 
 
 class Device:
-    """A torch device by name: "auto", "cpu", "cuda", "cuda:1", "mps", "xpu".
-
-    Whether the device exists on this machine is checked in ``fit``, since constraints do not import torch.
-    """
+    """A torch device by name: "auto", "cpu", "cuda", "cuda:1", "mps", "xpu"; ``fit`` checks whether it exists."""
 
     type_text = "str"
 
@@ -299,41 +272,16 @@ class Device:
         return "'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch"
 
 
-@dataclass(frozen=True)
-class NameOr:
-    """One of a few names, or an object with a given method.
+def braces(values: Iterable[Any]) -> str:
+    """The values as numpydoc lists alternatives: ``{"a", None}``.
 
     Parameters
     ----------
-    names : tuple of str
-        The names.
-    method : str
-        Method that an object must have; ``"__call__"`` for a function, in which case a class is allowed too.
-    what : str
-        What such an object is, for messages and docstrings, as in "an Aggregator".
+    values : iterable
+        The values.
+
+    Returns
+    -------
+    str
     """
-
-    names: tuple[str, ...]
-    method: str
-    what: str
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value is one of the names or an object with the method."""
-        if isinstance(value, str):
-            return value in self.names
-        return callable(getattr(value, self.method, None)) and (
-            self.method == "__call__" or not isinstance(value, type)
-        )
-
-    @property
-    def type_text(self) -> str:
-        """The names in braces, or what the object is."""
-        return f"{_braces(self.names)} or {self.what}"
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.names))} or {self.what}"
-
-
-def _braces(values: Iterable[Any]) -> str:
-    """The values as numpydoc lists alternatives: ``{"a", None}``."""
     return "{" + ", ".join(f'"{value}"' if isinstance(value, str) else repr(value) for value in values) + "}"

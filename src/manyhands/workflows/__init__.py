@@ -18,6 +18,7 @@ model_training    `train`: a classifier from annotations and features, as a fold
 prediction        `predict`: class probabilities of new features
 evaluation        `evaluate`: a trained classifier compared with ground truth
 simulation        `simulate`: a simulated crowd as files; `demonstrate`: one with a comparison of all aggregators
+reporting         `report`: an HTML page with labels, workers and what to do next
 diagnosis         `diagnose`: what is installed, compiled and found, and what to do
 
 Names are imported on first use, so that `diagnosis` loads where a required library is missing.
@@ -53,10 +54,16 @@ if TYPE_CHECKING:
     from manyhands.workflows.questions import QuestionRuns as QuestionRuns
     from manyhands.workflows.questions import aggregate_questions as aggregate_questions
     from manyhands.workflows.questions import describe_questions as describe_questions
+    from manyhands.workflows.replacement import ReplacementRun as ReplacementRun
+    from manyhands.workflows.replacement import assess_replacement as assess_replacement
+    from manyhands.workflows.reporting import KEY as KEY
+    from manyhands.workflows.reporting import ReportRun as ReportRun
+    from manyhands.workflows.reporting import report as report
     from manyhands.workflows.simulation import DemonstrationRun as DemonstrationRun
     from manyhands.workflows.simulation import SimulationRun as SimulationRun
     from manyhands.workflows.simulation import demonstrate as demonstrate
     from manyhands.workflows.simulation import simulate as simulate
+    from manyhands.workflows.worker_groups import KindOptions as KindOptions
 
 _HOMES = {  # public name -> module of this package
     "AggregationRun": "aggregation",
@@ -69,14 +76,19 @@ _HOMES = {  # public name -> module of this package
     "ExportOptions": "options",
     "FeatureOptions": "options",
     "Finding": "finding",
+    "KindOptions": "worker_groups",
     "PredictionRun": "prediction",
     "QuestionRuns": "questions",
     "Questionnaire": "asking",
+    "KEY": "reporting",
+    "ReplacementRun": "replacement",
+    "ReportRun": "reporting",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",
     "aggregate_questions": "questions",
     "ask": "asking",
+    "assess_replacement": "replacement",
     "convert": "conversion",
     "demonstrate": "simulation",
     "describe_questions": "questions",
@@ -85,6 +97,7 @@ _HOMES = {  # public name -> module of this package
     "inspect_export": "inspection",
     "measure_agreement": "agreement_report",
     "predict": "prediction",
+    "report": "reporting",
     "simulate": "simulation",
     "train": "model_training",
 }

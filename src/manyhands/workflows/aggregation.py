@@ -22,7 +22,7 @@ from manyhands.io.write.results import label_frame, summary, to_csv, worker_fram
 from manyhands.io.write.spreadsheet import guard_table
 from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
 from manyhands.trust.answers import Answers
-from manyhands.workflows.answered_fit import fit_with_answers
+from manyhands.workflows.answered_fit import NO_PROMISES, Promises, fit_with_answers
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
@@ -78,6 +78,8 @@ def aggregate(
     gold: str | Path | None = None,
     use_gold: bool = False,
     answers: Sequence[str | Path] = (),
+    guarantee: str | None = None,
+    sets: str | None = None,
     compare: bool = False,
     pseudonyms: bool = False,
     key: str | Path | None = None,
@@ -105,8 +107,14 @@ def aggregate(
     use_gold : bool, default=False
         Use the known answers of the export itself.
     answers : sequence of str or Path, default=()
-        Files of questions that an expert answered (`manyhands.workflows.ask`): they decide which method is followed,
-        unless `method` names another than the default, and count as gold.
+        Files of questions that an expert answered (`manyhands.workflows.ask`). Contested answers decide which method is
+        followed, unless `method` names another than the default; random ones calibrate the confidence and estimate the
+        accuracy. Answered items are certain.
+    guarantee : str or None, default=None
+        A promise such as "error<=5% at 95%": the column ``stands`` of the labels says which stand and which items must
+        go to an expert. Needs random answers.
+    sets : str or None, default=None
+        Coverage of label sets, such as "90%": the column ``label_set``. Needs random answers.
     compare : bool, default=False
         Fit and cross-validate all other aggregators too.
     pseudonyms : bool, default=False
@@ -159,6 +167,8 @@ def aggregate(
     check_kinds(kinds)
     if kinds and out is None:
         raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
+    promises = Promises(guarantee, sets)
+    promises.check(bool(answers))
     export.check()
     with claim_folder(out, file_names(kinds, compare), force=force) as output:
         reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
@@ -175,7 +185,7 @@ def aggregate(
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
         model, tables, figures = fit_reading(
-            reading, method, known, answers=answered, compare=compare, random_state=random_state
+            reading, method, known, answers=answered, promises=promises, compare=compare, random_state=random_state
         )
         figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
         training = None if reading.item_fields is None else _training_set(model, reading, figures)
@@ -209,6 +219,7 @@ def fit_reading(
     gold: Mapping[Any, Any] | None = None,
     *,
     answers: Answers | None = None,
+    promises: Promises = NO_PROMISES,
     compare: bool = False,
     random_state: int = 0,
 ) -> tuple[Aggregator, dict[str, pl.DataFrame], dict[str, Any]]:
@@ -224,6 +235,8 @@ def fit_reading(
         Known classes.
     answers : Answers or None, default=None
         Answers of an expert, with how the items were drawn.
+    promises : Promises, default=Promises()
+        What is to be promised about the labels.
     compare : bool, default=False
         Also fit and cross-validate all other aggregators.
     random_state : int, default=0
@@ -238,13 +251,15 @@ def fit_reading(
     figures : dict
         Everything for ``summary.json``.
     """
-    model, method, gold, trust = fit_with_answers(reading.annotations, method, gold or {}, answers, random_state)
+    fitted = fit_with_answers(reading.annotations, method, gold or {}, answers, random_state, promises)
+    model, method, gold = fitted.model, fitted.method, fitted.gold
     found = summary(model, method)
-    figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": trust}
+    figures = describe_reading(reading) | found | {"n_gold_used": len(gold), "trust": fitted.trust}
     figures["notes"] = reading.notes | found["notes"]
     if reading.annotations.is_ordered:
         figures |= describe_order(reading.annotations)
-    tables = {"labels.csv": label_frame(model), "workers.csv": worker_frame(model)}
+    labels = label_frame(model).with_columns(pl.Series(name, values) for name, values in fitted.columns.items())
+    tables = {"labels.csv": labels, "workers.csv": worker_frame(model)}
     figures["workers"] = tables["workers.csv"].to_dicts()
     if compare:
         methods, differences = compare_aggregators(model, method, gold=gold, random_state=random_state)

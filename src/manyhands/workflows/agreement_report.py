@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,15 @@ from manyhands.io.write.json_values import to_json
 from manyhands.io.write.pseudonyms import pseudonymise
 from manyhands.io.write.results import class_names, to_csv
 from manyhands.io.write.spreadsheet import guard_table
+from manyhands.trust.effective_votes import HUMANS, effective_votes
 from manyhands.validation import Number
+from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.outputs import Written, claim_folder, write_all
+from manyhands.workflows.worker_groups import ALL_MACHINES, KindOptions, all_groups
 
 LEVELS = {"nominal": "any classes", "ordinal": "ordered classes", "interval": "numbers"}
+_EFFECTIVE = "effective_votes.csv"
 _FILES = ("agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv")
 
 
@@ -37,7 +41,8 @@ class AgreementRun:
     reading : Reading
         What was read.
     tables : dict of str to polars.DataFrame
-        ``agreement.csv`` (overall), ``classes.csv``, ``pairs.csv`` and, if files are written, ``items.csv``.
+        ``agreement.csv`` (overall), ``classes.csv``, ``pairs.csv``, with `effective` ``effective_votes.csv``, and, if
+        files are written, ``items.csv``.
     summary : dict
         All figures, as in ``agreement.json``.
     written : Written
@@ -61,6 +66,9 @@ def measure_agreement(
     key: str | Path | None = None,
     spreadsheet_safe: bool = False,
     random_state: int = 0,
+    effective: bool = False,
+    kinds: KindOptions | None = None,
+    gold: str | Path | None = None,
     out: str | Path | None = None,
     force: bool = False,
 ) -> AgreementRun:
@@ -86,6 +94,12 @@ def measure_agreement(
         Prevent spreadsheet programs from running cells of the CSV files as formulas.
     random_state : int, default=0
         Seed of the resamples.
+    effective : bool, default=False
+        Also compute how many independent votes the votes of people and of machines are worth.
+    kinds : KindOptions or None, default=None
+        Which workers are machines; None takes the column of the export.
+    gold : str, Path or None, default=None
+        Table of known answers, with which the labels are compared for `effective`.
     out : str, Path or None, default=None
         Folder for the tables; None writes nothing.
     force : bool, default=False
@@ -108,15 +122,21 @@ def measure_agreement(
     check_seed(random_state)
     if not Number(whole=True, least=0).allows(n_bootstrap):
         raise ParameterError(f"--bootstrap is {n_bootstrap}; it must be a whole number at least 0.")
+    kinds = KindOptions() if kinds is None else kinds
+    kinds.check()
+    if not effective and (kinds != KindOptions() or gold is not None):
+        raise ParameterError("--machines, --kinds and --gold are for --effective: add it.")
     export.check()
-    with claim_folder(out, _FILES, force=force) as output:
+    with claim_folder(out, [*_FILES, *([_EFFECTIVE] if effective else [])], force=force) as output:
         reading = export.read(files)
         require_labels(reading)
         require_workers(reading, "it is unknown which labels are from the same worker, and agreement is undefined")
+        votes = _effective_votes(reading, kinds, gold, n_bootstrap, random_state) if effective else None
         if pseudonyms or key is not None:
             reading, _ = pseudonymise(reading, key)
         ranks = None if order is None else list(order)
         tables = _tables(reading.annotations, level, ranks, n_bootstrap, random_state)
+        tables |= {} if votes is None else {_EFFECTIVE: votes}
         summary = {"schema": 1} | describe_reading(reading)
         summary |= {name.removesuffix(".csv"): table.to_dicts() for name, table in tables.items()}
         written = Written()
@@ -160,6 +180,24 @@ def _tables(
         "classes.csv": _by_class(annotations, n_bootstrap, random_state),
         "pairs.csv": _by_pair(annotations, level, order),
     }
+
+
+def _effective_votes(
+    reading: Reading, kinds: KindOptions, gold: str | Path | None, n_bootstrap: int, random_state: int
+) -> pl.DataFrame:
+    """Return what the votes of each group of workers are worth."""
+    groups = all_groups(reading, kinds.kinds(reading))
+    answers = collect_gold(reading, gold, False) if gold is not None else None
+    options: dict[str, Any] = {"answers": answers, "n_bootstrap": n_bootstrap, "random_state": random_state}
+    found = effective_votes(reading.annotations, groups, **options) if groups else []
+    families = [name for name in groups if name != HUMANS]
+    if len(families) > 1:  # all families together, beside each
+        machines = {ALL_MACHINES: [worker for name in families for worker in groups[name]]}
+        people = {HUMANS: groups[HUMANS]} if HUMANS in groups else {}
+        found += effective_votes(reading.annotations, people | machines, **options)[-1:]
+    found += effective_votes(reading.annotations, **options)
+    table = pl.DataFrame([asdict(votes) for votes in found])
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def _by_class(annotations: Annotations, n_bootstrap: int, random_state: int) -> pl.DataFrame:

@@ -13,11 +13,19 @@ from typing import Any
 import polars as pl
 
 from manyhands import metrics
-from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError, SeveralQuestionsError
+from manyhands.exceptions import (
+    AnnotationError,
+    CrowdWarning,
+    ParameterError,
+    SeveralQuestionsError,
+    UnorderedClassesError,
+)
+from manyhands.io.messages import shorten
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.results import to_csv
 from manyhands.workflows.aggregation import AggregationRun
 from manyhands.workflows.options import ExportOptions
+from manyhands.workflows.ordered_classes import NOTE, offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 
 OVERVIEW = "questions.csv"
@@ -83,18 +91,21 @@ def describe_questions(files: Sequence[str], export: ExportOptions, names: Seque
     -------
     list of dict
         ``question``, ``labels``, ``items``, ``workers``, ``labels_per_item``, ``classes`` and ``agreement`` (share of
-        equal labels among pairs of labels of an item), or ``reason``, why the question cannot be read as it is.
+        equal labels among pairs of labels of an item), or ``reason``, why the question cannot be read as it is; and
+        ``note`` if its classes look like the grades of a scale.
     """
     rows = []
     for name in names:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CrowdWarning)
-                reading = replace(export, question=name).read(files)
+                this = replace(export, question=name)
+                reading = offer_order(this.read(files), "aggregate", files, this)
         except AnnotationError as error:
             rows.append({"question": name, "reason": str(error)})
         else:
-            rows.append({"question": name} | _describe(reading))
+            offer = {"note": reading.notes[NOTE]} if NOTE in reading.notes else {}
+            rows.append({"question": name} | _describe(reading) | offer)
     return rows
 
 
@@ -144,7 +155,7 @@ def aggregate_questions(
     with claim_folder(out, [OVERVIEW], force=force) as output:
         for name, folder in zip(names, _folder_names(names)):
             try:
-                run = aggregate(replace(export, question=name), Path(out) / folder)
+                run = _aggregate_one(replace(export, question=name), aggregate, Path(out) / folder)
             except AnnotationError as error:
                 rows.append({"question": name, "reason": str(error)})
                 continue
@@ -155,6 +166,24 @@ def aggregate_questions(
         table = pl.DataFrame(rows, infer_schema_length=None)
         written = write_all(output, {OVERVIEW: to_csv(table)})
     return QuestionRuns(runs, table, written)
+
+
+def _aggregate_one(
+    export: ExportOptions, aggregate: Callable[[ExportOptions, Path], AggregationRun], folder: Path
+) -> AggregationRun:
+    """Aggregate one question; --ordinal is meant for those questions whose classes have an order."""
+    try:
+        return aggregate(export, folder)
+    except UnorderedClassesError:
+        if export.order is not None:
+            raise
+        warnings.warn(
+            f"unordered_question: The classes of {shorten(export.question or '')!r} have no known order, so it was "
+            f"aggregated without one.",
+            CrowdWarning,
+            stacklevel=3,
+        )
+        return aggregate(replace(export, ordinal=False), folder)
 
 
 def _describe(reading: Reading) -> dict[str, Any]:

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarni
         (["de", "en", "de"], "left_out"),
         (["https://example.org/a b", "https://example.org/b"], "text"),  # a sentence may begin with an address
         (["https://example.org/a", "s3://bucket/b"], "left_out"),
+        (["https://例え.jp/ねこといぬ", "https://例え.jp/とりとうま"], "left_out"),
         (["今天天气很好", "明天下雨"], "text"),
         (["same words", "same words"], "left_out"),
         ([None, " "], "left_out"),

@@ -94,6 +94,19 @@ def test_types_of_a_frame_are_kept():
     assert found.values("price") == {"a": 0.1} and list(found.values("tags")["a"]) == ["u", "v"]
 
 
+def test_a_comment_of_one_worker_is_no_field_of_the_item():
+    """It is blank in the rows of the others; the text of an item is not, except by mistake."""
+    rows = [
+        (str(n), str(w), "x", f"text {n}" if (n, w) != (3, 1) else " ", f"c{n}" if w == 1 else None)
+        for n in range(10)
+        for w in range(3)
+    ]
+    table = pl.DataFrame(rows, schema=["item", "worker", "label", "text", "remark"], orient="row")
+    found = read_export(table, item_fields=True).item_fields
+    assert list(found.fields) == ["text"] and found.left_out == ["remark"]
+    assert len(found.values("text")) == 10 and not found.fields["text"].conflicts
+
+
 def test_batches_are_joined(tmp_path):
     for name, text in (("one", "Great"), ("two", "Great!")):
         task = {"id": 1, "data": {"text": text, "from": name}, "annotations": []}

@@ -11,20 +11,24 @@ from manyhands.io import read_export
 pytestmark = pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 
 
-def test_all_missing_columns_are_named_at_once_with_the_nearest_names():
+def test_all_missing_columns_are_named_at_once_with_the_nearest_names(tmp_path):
     table = pl.DataFrame({"Itm": ["1"], "Annotatr": ["a"], "note": ["x"]})
+    table.write_csv(tmp_path / "x.csv")
     with pytest.raises(AnnotationError) as caught:
-        read_export(table, format="long")
+        read_export(tmp_path / "x.csv", format="long")
     message = str(caught.value)
     assert "Columns for the item and the worker and the label are not in" in message
     assert "--item COLUMN --worker COLUMN --label COLUMN" in message
     assert "--item 'Itm'" in message and "--worker 'Annotatr'" in message and "--label 'note'" not in message
-
-
-def test_one_missing_column_keeps_its_sentence():
-    table = pl.DataFrame({"item": ["1"], "worker": ["a"], "final label of the person": ["x"]})
-    with pytest.raises(AnnotationError, match=r"Column for the label is not in .*Perhaps --label 'final label of the"):
+    with pytest.raises(AnnotationError, match=r"read_annotations\(df, item='Itm', worker='Annotatr', label=\.\.\.\)"):
         read_export(table, format="long")
+
+
+def test_one_missing_column_keeps_its_sentence(tmp_path):
+    table = pl.DataFrame({"item": ["1"], "worker": ["a"], "final label of the person": ["x"]})
+    table.write_csv(tmp_path / "x.csv")
+    with pytest.raises(AnnotationError, match=r"Column for the label is not in .*Perhaps --label 'final label of the"):
+        read_export(tmp_path / "x.csv", format="long")
 
 
 def test_an_e_mail_names_the_annotator():

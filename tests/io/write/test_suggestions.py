@@ -127,6 +127,14 @@ def test_doccano_examples_occur_once_with_their_number(tmp_path):
     assert rows[1]["label"] == ["positive"] and rows[1]["manyhands_priority"] == 0.0
 
 
+def test_a_class_may_be_called_like_a_combination(tmp_path):
+    folder = tmp_path / "members"
+    folder.mkdir()
+    for worker in ("ann", "bob"):
+        saved(folder / f"{worker}.jsonl", [{"id": 1, "text": "t", "label": ["C + D"]}])
+    assert written(folder, "doccano", tmp_path)[0]["label"] == ["C + D"]
+
+
 def test_labelbox_predictions_have_the_names_of_the_ontology(tmp_path):
     """Not the stable values by which labels are read; and the same uuid in every run."""
     path = SAMPLES / "labelbox" / "export.ndjson"

@@ -6,6 +6,7 @@ exports that carry marks of one tool come before tables that any program may hav
 
 Tools: appen argilla doccano ground_truth label_studio labelbox mturk prodigy scale toloka
 Layouts: long (a row per judgement), wide (a column per worker), survey (a row per worker), lists, vote_counts, words
+Beside the labels: fields_of_items and item_field_tables (what a file says about items), item_entries (entries by item)
 Shared: fields (JSON objects), grids (wide and survey), item_columns and numbered_items (uploaded columns of a task)
 """
 

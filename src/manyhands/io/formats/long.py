@@ -7,16 +7,15 @@ question separates several questions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.formats.column_guess import guess_label
+from manyhands.io.formats.column_guess import guess_label, nearest_name
 from manyhands.io.formats.marked_parts import refuse_parts
+from manyhands.io.formats.worker_columns import kinds_of_workers
 from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.column_lookup import column_hint, find_column, single_column
 from manyhands.io.read.documents import FRAME, Document, Records, Table, Words
@@ -44,7 +43,6 @@ _OTHERS = {
     "question": "question attribute field",
 }
 _NEEDED = ("item", "worker", "label")
-_ALIKE = 0.75  # similarity from which on a column is suggested
 COMMON_NAMES = {role: tuple(f"{_STRONG[role]} {_WEAK[role]}".split()) for role in _NEEDED}
 COMMON_NAMES |= {role: tuple(names.split()) for role, names in _OTHERS.items()}
 
@@ -142,6 +140,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         other_columns=table.frame,
         questions=questions,
         files=((table.name, len(table), table.locate),),
+        kinds=kinds_of_workers(table, table.column(place["worker"])),
     )
 
 
@@ -255,7 +254,10 @@ def _refuse_missing(table: Table, named: Collection[str]) -> None:
     columns = "Column" if len(missing) == 1 else "Columns"
     roles = " and ".join(f"the {role}" for role in missing)
     verb = "is" if len(missing) == 1 else "are"
-    near = {role: found for role in missing if (found := _nearest(table.header, role)) is not None}
+    near: dict[str, str] = {}
+    for role in missing:  # a column that is suggested for one role is not suggested for another
+        found = _nearest([name for name in table.header if name not in near.values()], role)
+        near |= {} if found is None else {role: found}
     known = {role: at for role in _NEEDED for at in _find_common(table.header, role)[:1]}
     if "label" in missing and "label" not in near and "item" in known:
         found = guess_label(table, known["item"], known.values())
@@ -286,17 +288,7 @@ def _nearest(header: Sequence[str], role: str) -> str | None:
     """Return the column whose name resembles a usual name of the role; those that name another role are left out."""
     taken = {at for other in _NEEDED for at in _find_common(header, other)}
     free = [name for at, name in enumerate(header) if at not in taken]
-    for name in free:
-        words = set(re.split(r"[\s_.-]+", name.lower()))
-        if words & set(_STRONG[role].split()):
-            return name
-    return next((found for usual in _STRONG[role].split()[:4] if (found := _close(usual, free))), None)
-
-
-def _close(usual: str, names: Sequence[str]) -> str | None:
-    """Return the name that differs from a usual one by a letter or two."""
-    found = get_close_matches(usual, [name.lower() for name in names], n=1, cutoff=_ALIKE)
-    return next((name for name in names if found and name.lower() == found[0]), None)
+    return nearest_name(free, _STRONG[role].split())
 
 
 def _one_question(

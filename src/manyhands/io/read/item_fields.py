@@ -29,11 +29,14 @@ class FieldValues:
         Items with more than one such value, equal or not.
     conflicts : set of str
         Items with values that differ.
+    blank : set of str
+        Items with a row in which there is no value.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
     conflicts: set[str] = field(default_factory=set)
+    blank: set[str] = field(default_factory=set)
 
     def add(self, item: str, value: Any) -> None:
         """Add one value of an item.
@@ -46,6 +49,7 @@ class FieldValues:
             The value; null and blank text are no value.
         """
         if value is None or (type(value) is str and not value.strip()):
+            self.blank.add(item)
             return
         if item not in self.values:
             self.values[item] = value
@@ -57,8 +61,12 @@ class FieldValues:
 
     @property
     def varies(self) -> bool:
-        """Whether the field belongs to rows, not to items: it differs in more than a fifth of the repeated items."""
-        return len(self.conflicts) > _MOST_CONFLICTS * len(self.repeated)
+        """Whether the field belongs to rows, not to items: it differs within more than a fifth of the items.
+
+        A comment of one worker is blank in the rows of the others, so that a blank row differs as well.
+        """
+        partly = self.blank & self.values.keys()
+        return len(self.conflicts | partly) > _MOST_CONFLICTS * len(self.repeated | partly)
 
 
 class ItemFields:
@@ -125,9 +133,12 @@ class ItemFields:
                     if item is not None:
                         into.add(item, value)
                 continue
-            given = pl.DataFrame([items, column.alias("value")]).drop_nulls()
+            given = pl.DataFrame([items, column.alias("value")]).filter(pl.col("item").is_not_null())
+            is_blank = pl.col("value").is_null()
             if column.dtype == pl.String:
-                given = given.filter(pl.col("value").str.strip_chars() != "")
+                is_blank |= pl.col("value").str.strip_chars() == ""
+            into.blank |= set(given.filter(is_blank)["item"].unique().to_list())
+            given = given.filter(~is_blank)
             # Equal values of an item are one; a row more keeps the item among the repeated ones.
             found = given.group_by("item", maintain_order=True).agg(
                 pl.col("value").first(), pl.len().alias("n"), pl.col("value").n_unique().alias("n_values")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import shorten
 from manyhands.io.read.other_kinds import OtherKinds
 from manyhands.io.read.text_tables import Locate
+
+if TYPE_CHECKING:
+    from manyhands.trust.worker_kinds import WorkerKind
 
 # Reasons why a row does not count. Rows of the first group were not written by workers of the crowd.
 NON_WORKER_REASONS = ("prediction", "gold_account", "aggregated")
@@ -114,6 +117,8 @@ class Judgements:
         Number of rows of each question, if the rows are those of one question only.
     files : tuple of FileRows
         The files that were read together: name, number of rows, and a function that finds a row in the file.
+    kinds : dict of str to WorkerKind
+        What the file says of workers: people or machines.
     """
 
     source: str
@@ -132,6 +137,7 @@ class Judgements:
     items_numbered: bool = False
     questions: dict[str, int] | None = None
     files: tuple[FileRows, ...] = ()
+    kinds: dict[str, WorkerKind] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of rows."""

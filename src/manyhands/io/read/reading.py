@@ -308,6 +308,7 @@ def _make_reading(
         judgements.workers_known,
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
+        kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
     )
 
 

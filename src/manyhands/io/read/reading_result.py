@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.annotations import Annotations
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
+
+if TYPE_CHECKING:
+    from manyhands.trust.worker_kinds import WorkerKind
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Reading:
         The text encoding that the caller named.
     renamed : dict of str to dict, default={}
         Role ("label", "worker") -> {spelling in the file: name}, for names that a map or merged spellings changed.
+    kinds : dict of str to WorkerKind, default={}
+        What the file says of workers: people or machines; worker as text -> kind.
     item_fields : ItemFields or None, default=None
         What the file says about each item; None unless it was asked for.
     """
@@ -59,4 +64,5 @@ class Reading:
     refusal: str | None = None
     encoding: str | None = None
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
+    kinds: dict[str, WorkerKind] = field(default_factory=dict)
     item_fields: ItemFields | None = None

@@ -49,7 +49,7 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         If the key is too short or missing.
     """
     annotations = reading.annotations
-    names = _numbered(annotations) if key is None else _keyed(annotations, _read_key(key))
+    names, hide = pseudonyms_of(annotations, None if key is None else read_key(key))
     renamed = Annotations(
         annotations.item,
         annotations.worker,
@@ -58,12 +58,35 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         worker_ids=names,
         classes=annotations.classes,
     ).marked_like(annotations)
-    hide = _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
+    new_name = dict(zip(map(str, annotations.worker_ids.tolist()), names))
+    kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     if reading.item_fields is not None:
         reading.item_fields.drop_values(set(map(str, annotations.worker_ids.tolist())))
-    return replace(reading, annotations=renamed, notes=notes, source=hide(reading.source), refusal=refusal), hide
+    source = hide(reading.source)
+    return replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds), hide
+
+
+def pseudonyms_of(annotations: Annotations, key: bytes | None = None) -> tuple[list[str], Callable[[str], str]]:
+    """Return a pseudonym for each worker, and a function that replaces ids by pseudonyms in any text.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+    key : bytes or None, default=None
+        Secret from which pseudonyms are derived; None numbers the workers by volume.
+
+    Returns
+    -------
+    names : list of str
+        Pseudonyms in the order of ``annotations.worker_ids``.
+    hide : callable
+        Replaces ids that stand as words of their own.
+    """
+    names = _numbered(annotations) if key is None else _keyed(annotations, key)
+    return names, _make_replacer(dict(zip(map(str, annotations.worker_ids.tolist()), names)))
 
 
 def _make_replacer(pseudonym: dict[str, str]) -> Callable[[str], str]:
@@ -100,8 +123,24 @@ def _keyed(annotations: Annotations, key: bytes) -> list[str]:
     return [f"worker-{digest[:_LETTERS]}" for digest in digests]
 
 
-def _read_key(path: str | Path) -> bytes:
-    """Read the secret key."""
+def read_key(path: str | Path) -> bytes:
+    """Read the secret from which pseudonyms are derived.
+
+    Parameters
+    ----------
+    path : str or Path
+        File with at least 16 bytes.
+
+    Returns
+    -------
+    bytes
+        The secret.
+
+    Raises
+    ------
+    AnnotationError
+        If the key is too short or missing.
+    """
     try:
         key = Path(path).read_bytes().strip()
     except FileNotFoundError:

@@ -168,11 +168,14 @@ def _as_answered(label: str, known: Mapping[str, Any]) -> Any:
 
 def _doccano(entries: list[tuple[tuple[Any, float], Entry]], question: str, version: str) -> list[Entry]:
     """Return each example once, with its id, data and label, the least certain first."""
+    given = [entry.get("label") or entry.get("labels") for _, entry in entries]
+    known = {str(one) for labels in given for one in (labels if isinstance(labels, list) else [labels])}
     found: dict[Any, Entry] = {}
     for (label, confidence), entry in entries:
         number = as_text(entry.get("id", entry.get("doc_id"))) or ""
         kept = {name: entry[name] for name in entry if name.lower() not in _OF_A_MEMBER}
-        own = {"label": str(label).split(_JOINT), PRIORITY: _priority(confidence)}
+        parts = [str(label)] if str(label) in known else str(label).split(_JOINT)
+        own = {"label": parts, PRIORITY: _priority(confidence)}
         # In CSV files the id is text; the API of doccano takes a number.
         found.setdefault(number, {"id": int(number) if number.isdecimal() else number} | kept | own)
     return sorted(found.values(), key=lambda entry: -entry[PRIORITY])

@@ -1,0 +1,437 @@
+"""What an expert's answers buy, on real crowds: the tables and the picture of docs/trust.md.
+
+    MANYHANDS_DATA=data python benchmarks/trust.py [--cache FOLDER] [--write] [--draws N]
+
+Answers are drawn from the truth of each crowd; every figure is measured on the items that were not answered, and truth
+enters nothing else. Posteriors of all methods are kept in the folder of --cache. --write replaces the tables between
+the marks of docs/trust.md and the picture docs/trust.svg; otherwise the tables are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import manyhands as mh
+from manyhands.trust.answer_map import CROWD_SCALE, Consensus, tempered
+from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes, vote_counts
+from manyhands.trust.guarantee import random_audit, release
+from manyhands.trust.intervals import finite_interval
+from manyhands.trust.label_sets import pac_threshold
+from manyhands.trust.recalibration import choose_map, expected_accuracy
+from manyhands.trust.sampling import _allocate
+from manyhands.trust.selection import MIN_PROBABILITY, choose_method
+
+CROWDS = [
+    "agg/bluebirds",
+    "agg/dogs",
+    "agg/web",
+    "agg/s_rel",
+    "agg/s_face",
+    "agg/fact_eval",
+    "agg/zencrowd_in",
+    "agg/zencrowd_all",
+    "snow2008/rte",
+    "snow2008/temp",
+    "snow2008/wsd",
+    "labelme",
+    "music",
+    "leaves",
+    "weather_text",
+    "cifar10s",
+    "reports_mozilla",
+]
+PANELS = ["cebab_stars", "framing", "lgbteen", "10k_prompts", "wax"]
+DOCUMENT = Path(__file__).parents[1] / "docs" / "trust.md"
+THRESHOLDS = (0.0, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One crowd, limited to the items with truth: what every method says, and the truth."""
+
+    name: str
+    labels: dict[str, np.ndarray]
+    posterior: np.ndarray
+    power: float
+    share: np.ndarray
+    stratum: np.ndarray
+    truth: np.ndarray
+    vote: float
+
+    @property
+    def family(self) -> str:
+        return (
+            self.name.split("/")[-1].split("_")[0]
+            if "zencrowd" in self.name
+            else self.name.split("/")[0] + ("" if self.name.startswith(("snow", "panels")) else self.name)
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What an expert's answers buy.")
+    parser.add_argument("--cache", type=Path, default=None)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--draws", type=int, default=10)
+    given = parser.parse_args()
+    crowds = [load(name, given.cache) for name in CROWDS]
+    panels = [load(f"panels/{name}", given.cache) for name in PANELS]
+    tables = {
+        "method": method_table(crowds, panels, given.draws),
+        "confidence": confidence_table(crowds, panels, given.draws),
+        "panels": panel_table(panels),
+        "guarantee": guarantee_table(crowds, panels),
+    }
+    if given.write:
+        write(tables)
+        draw(crowds + panels, given.draws)
+    else:
+        for name, table in tables.items():
+            print(f"## {name}\n{table}\n")
+
+
+# Data
+
+
+def read(name: str) -> tuple[mh.Annotations, np.ndarray]:
+    """Annotations, and the class code of each item's truth, -1 where it is unknown."""
+    if not name.startswith("panels/"):
+        data = mh.datasets.load(name)
+        code = {label: k for k, label in enumerate(data.annotations.classes.tolist())}
+        known = zip(data.y_true.tolist(), data.has_truth.tolist())
+        return data.annotations, np.array([code.get(label, -1) if has else -1 for label, has in known])
+    path = Path(os.environ["MANYHANDS_DATA"]) / name / "annotations.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    classes = sorted({row["label"] for row in rows})
+    machine = [(r["task"], r["worker"], r["label"]) for r in rows if r["kind"] == "machine"]
+    votes = mh.Annotations.from_triples(*zip(*machine), classes=classes)
+    people: dict[str, list[str]] = {}
+    for row in rows:
+        if row["kind"] == "human":
+            people.setdefault(row["task"], []).append(row["label"])
+    truth = np.full(votes.n_items, -1)
+    for at, item in enumerate(votes.item_ids.tolist()):
+        counts = sorted((people.get(item, []).count(k) for k in classes), reverse=True)
+        if counts[0] > counts[1]:  # ties of the people are left out
+            truth[at] = int(np.argmax([people[item].count(k) for k in classes]))
+    return votes, truth
+
+
+def load(name: str, cache: Path | None) -> Fitted:
+    """Fit all candidates, or read what an earlier run kept."""
+    path = None if cache is None else cache / f"{name.replace('/', '-')}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as kept:
+            found = dict(kept)
+    else:
+        found = fit(name)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(path, **found)
+    labels = {key.removeprefix("label "): value for key, value in found.items() if key.startswith("label ")}
+    rest = {key: found[key] for key in ("posterior", "share", "stratum", "truth")}
+    return Fitted(name, labels, power=float(found["power"]), vote=float(found["vote"]), **rest)
+
+
+def fit(name: str) -> dict[str, np.ndarray]:
+    votes, truth = read(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = fit_candidates(votes)
+    counts = vote_counts(votes)
+    labels = {key: label_codes(model) for key, model in models.items()}
+    differs = np.any([code != labels[DEFAULT] for code in labels.values()], axis=0)
+    most = counts[np.arange(len(counts)), np.maximum(labels[DEFAULT], 0)] == counts.max(axis=1)
+    rows = np.flatnonzero((truth >= 0) & (votes.n_labels > 0))
+    tied = (counts == counts.max(axis=1, keepdims=True))[rows]
+    found = {f"label {key}": code[rows] for key, code in labels.items()}
+    return found | {
+        "posterior": models[DEFAULT].posterior_[rows],
+        "power": np.array(getattr(models[DEFAULT], "crowd_power_", 1.0)),
+        "share": (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[rows],
+        "stratum": np.where(most, np.where(differs, 1, 2), 0)[rows],
+        "truth": truth[rows],
+        "vote": np.array((tied[np.arange(len(rows)), truth[rows]] / tied.sum(axis=1)).mean()),
+    }
+
+
+# Which method: contested items
+
+
+def draw_answers(crowd: Fitted, n: int, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the answered items, and the weight of each."""
+    if kind == "random":
+        rows = rng.permutation(len(crowd.truth))[:n]
+        return rows, np.ones(len(rows))
+    pools = [np.flatnonzero(crowd.stratum == k) for k in (0, 1)]
+    if not sum(map(len, pools)):
+        return np.zeros(0, int), np.zeros(0)
+    sizes = _allocate([len(pool) for pool in pools], n)
+    rows = np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)])
+    weight = np.concatenate([np.full(size, len(pool) / size) for pool, size in zip(pools, sizes) if size])
+    return rows, weight / weight.mean()
+
+
+def selected(crowd: Fitted, n: int, kind: str, draws: int) -> np.ndarray:
+    """Accuracy of the method that is followed, (n_draws, n_thresholds)."""
+    accuracy = {name: float(np.mean(code == crowd.truth)) for name, code in crowd.labels.items()}
+    found = np.zeros((draws, len(THRESHOLDS)))
+    for seed in range(draws):
+        rows, weight = draw_answers(crowd, n, kind, np.random.default_rng(seed))
+        if not len(rows):
+            found[seed] = accuracy[DEFAULT]
+            continue
+        said = {name: code[rows] for name, code in crowd.labels.items()}
+        choice = choose_method(said, crowd.truth[rows], weight)
+        for k, least in enumerate(THRESHOLDS):
+            found[seed, k] = accuracy[choice.best if choice.probability >= least else DEFAULT]
+    return found
+
+
+def method_table(crowds: list[Fitted], panels: list[Fitted], draws: int) -> str:
+    shipped = THRESHOLDS.index(MIN_PROBABILITY)
+    lines = ["| answers | accuracy, crowds / panels | regret to the best method, points | worst set against the vote |"]
+    lines.append("|---|---|---|---|")
+    default = [[float(np.mean(c.labels[DEFAULT] == c.truth)) for c in group] for group in (crowds, panels)]
+    lines.append(_method_row("none: the default", (crowds, panels), default))
+    for n, kind in [(20, "random"), (10, "contested"), (20, "contested"), (40, "contested")]:
+        found = [[selected(crowd, n, kind, 2 * draws) for crowd in group] for group in (crowds, panels)]
+        means = [[one[:, shipped].mean() for one in group] for group in found]
+        lines.append(_method_row(f"{n} {kind}", (crowds, panels), means))
+        if (n, kind) == (20, "contested"):
+            chosen = _leave_family_out(crowds + panels, found[0] + found[1])
+            split = [chosen[: len(crowds)], chosen[len(crowds) :]]
+            lines.append(
+                _method_row("20 contested, what is thin chosen on the other families", (crowds, panels), split)
+            )
+    return "\n".join(lines)
+
+
+def _leave_family_out(crowds: list[Fitted], found: list[np.ndarray]) -> list[float]:
+    """Accuracy with the threshold that is best on all other families."""
+    means = np.array([one.mean(axis=0) for one in found])
+    result = []
+    for at, crowd in enumerate(crowds):
+        others = [k for k, other in enumerate(crowds) if other.family != crowd.family]
+        result.append(float(means[at, int(means[others].mean(axis=0).argmax())]))
+    return result
+
+
+def _method_row(name: str, groups: tuple[list[Fitted], ...], means: list[list[float]]) -> str:
+    accuracy, regret, worst = [], [], []
+    for crowds, values in zip(groups, means):
+        best = [max(np.mean(code == crowd.truth) for code in crowd.labels.values()) for crowd in crowds]
+        accuracy.append(f"{np.mean(values):.4f}")
+        regret.append(f"{100 * np.mean(np.array(best) - values):.1f}")
+        worst.append(f"{100 * np.min(np.array(values) - [crowd.vote for crowd in crowds]):+.1f}")
+    return f"| {name} | {' / '.join(accuracy)} | {' / '.join(regret)} | {' / '.join(worst)} |"
+
+
+# What the confidence is worth: random items
+
+
+def figures(q: np.ndarray, truth: np.ndarray) -> list[float]:
+    classes = np.arange(q.shape[1])
+    q = q / q.sum(axis=1, keepdims=True)
+    measures = mh.metrics
+    return [
+        float(np.mean(q.argmax(axis=1) == truth)),
+        measures.ece(truth, q, classes),
+        measures.log_loss(truth, q, classes),
+        measures.brier(truth, q, classes),
+    ]
+
+
+def calibrated(crowd: Fitted, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Rows that were not answered, their calibrated posterior, and whether two intervals contain the accuracy."""
+    consensus = Consensus.of(crowd.posterior, crowd.share)
+    rows = np.random.default_rng(seed).permutation(len(crowd.truth))
+    seen, rest = rows[: min(n, len(rows) // 2)], rows[min(n, len(rows) // 2) :]
+    prior = CROWD_SCALE / crowd.power
+    if not n:
+        return rest, tempered(crowd.posterior.shape[1], prior).apply(consensus[rest]), [math.nan] * 4
+    fitted, heldout, _ = choose_map(consensus[seen], crowd.truth[seen], np.ones(len(seen)), prior)
+    q = fitted.apply(consensus[rest])
+    gap = (heldout.argmax(axis=1) == crowd.truth[seen]) - heldout.max(axis=1)
+    _, low, high = expected_accuracy(q.max(axis=1), gap, 0.9)
+    right = np.mean(q.argmax(axis=1) == crowd.truth[rest])
+    before = crowd.posterior.argmax(axis=1) == crowd.truth
+    exact = finite_interval(int(before[seen].sum()), len(seen), len(before), 0.9)
+    inside = exact[0] - 1e-9 <= before.mean() <= exact[1] + 1e-9
+    return rest, q, [low <= right <= high, high - low, inside, exact[1] - exact[0]]
+
+
+def confidence_table(crowds: list[Fitted], panels: list[Fitted], draws: int) -> str:
+    lines = [
+        "| random answers | accuracy, crowds / panels | ECE | log loss | Brier | 90% interval by the calibration: "
+        "width, coverage | exact 90% interval of the default's accuracy: width, coverage |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for n in (0, 10, 20, 50, 100):
+        means, inside = [], []
+        for group in (crowds, panels):
+            rows = []
+            for crowd in group:
+                each = []
+                for seed in range(draws if n else 1):
+                    rest, q, interval = calibrated(crowd, n, seed)
+                    each.append([*figures(q, crowd.truth[rest]), *interval])
+                rows.append(np.mean(each, axis=0))
+            means.append(np.mean(rows, axis=0)[:4])
+            inside.extend(row[4:] for row in rows)
+        cells = [" / ".join(f"{group[k]:.{4 if k == 0 else 3}f}" for group in means) for k in range(4)]
+        cover, width, exact, exact_width = np.mean(inside, axis=0)
+        last = ["-", "-"] if not n else [
+            f"{100 * width:.0f} points, {cover:.2f}", f"{100 * exact_width:.0f} points, {exact:.2f}"
+        ]  # fmt: skip
+        lines.append(f"| {n} | {' | '.join(cells + last)} |")
+    return "\n".join(lines)
+
+
+def panel_table(panels: list[Fitted], draws: int = 20, n: int = 50) -> str:
+    lines = ["| panel | vote | default | with 50 answers | gain over the vote, points | ECE before | ECE after |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    rows = []
+    for panel in panels:
+        each = []
+        for seed in range(draws):
+            rest, q, _ = calibrated(panel, n, seed)
+            before = figures(panel.posterior[rest], panel.truth[rest])
+            each.append(
+                [panel.vote, before[0], figures(q, panel.truth[rest])[0], before[1], figures(q, panel.truth[rest])[1]]
+            )
+        rows.append([panel.name.removeprefix("panels/"), *np.mean(each, axis=0)])
+    rows.append(["mean", *np.mean([row[1:] for row in rows], axis=0)])
+    for name, vote, default, after, ece_before, ece_after in rows:
+        gain = f"{100 * (after - vote):+.1f}"
+        lines.append(
+            f"| {name} | {vote:.3f} | {default:.3f} | {after:.3f} | {gain} | {ece_before:.3f} | {ece_after:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+# Promises
+
+
+def promised(crowd: Fitted, n: int, error: float, draws: int = 200, alpha: float = 0.05) -> list[float]:
+    """Share of draws that keep the promise, items for the expert, for a random audit; kept and size of label sets."""
+    confidence, label = crowd.posterior.max(axis=1), crowd.posterior.argmax(axis=1)
+    wrong, size = label != crowd.truth, len(label)
+    score = np.where(wrong, crowd.posterior[np.arange(size), crowd.truth], 1.0)
+    allowed, missed = math.floor(error * size + 1e-9), math.floor(0.1 * size + 1e-9)
+    each = []
+    for seed in range(draws):
+        rows = np.random.default_rng(seed).permutation(size)[: min(n, size)]
+        open_ = np.ones(size, bool)
+        open_[rows] = False
+        threshold, _ = release(confidence, confidence[rows], wrong[rows], allowed, alpha)
+        stands = confidence >= threshold
+        audit = random_audit(int(wrong[rows].sum()), len(rows), size, allowed, alpha)
+        least = pac_threshold(score[rows], size, missed, alpha)
+        members = (crowd.posterior >= least).sum(axis=1) + (confidence < least)
+        each.append(
+            [
+                np.sum(wrong & stands & open_) <= allowed,
+                np.sum(open_ & ~stands) / size,
+                audit / size,
+                np.sum((score < least) & open_) <= missed,
+                members.mean(),
+            ]
+        )
+    return np.mean(each, axis=0).tolist()
+
+
+def guarantee_table(crowds: list[Fitted], panels: list[Fitted]) -> str:
+    settings = [(50, 0.05), (50, 0.1), (100, 0.05), (100, 0.1)]
+    lines = ["| set | items | wrong | " + " | ".join(f"{n} answers, error <= {e:.0%}" for n, e in settings)
+             + " | sets of 90%, 50 answers | sets of 90%, 100 answers |"]  # fmt: skip
+    lines.append("|---" * (len(settings) + 5) + "|")
+    every = []
+    for crowd in crowds + panels:
+        found = [promised(crowd, n, error) for n, error in settings]
+        every.append(found)
+        wrong = np.mean(crowd.posterior.argmax(axis=1) != crowd.truth)
+        cells = [f"{one[0]:.2f}: {one[1]:.0%} / {one[2]:.0%}" for one in found]
+        sets = [f"{one[3]:.2f}: {one[4]:.2f}" for one in (found[0], found[2])]
+        lines.append(f"| {crowd.name} | {len(crowd.truth)} | {wrong:.1%} | {' | '.join(cells + sets)} |")
+    mean, lowest = np.mean(every, axis=0), np.min(every, axis=0)
+    cells = [f"{one[0]:.3f} (lowest {low[0]:.2f}): {one[1]:.0%} / {one[2]:.0%}" for one, low in zip(mean, lowest)]
+    sets = [f"{mean[k][3]:.3f} (lowest {lowest[k][3]:.2f}): {mean[k][4]:.2f}" for k in (0, 2)]
+    lines.append(f"| all | | | {' | '.join(cells + sets)} |")
+    return "\n".join(lines)
+
+
+# The document and its picture
+
+
+def write(tables: dict[str, str]) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        mark = rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)"
+        before, after = re.split(mark, text, flags=re.DOTALL)[::3]
+        text = f"{before}<!-- {name} -->\n{table}\n<!-- end {name} -->{after}"
+    DOCUMENT.write_text(text, encoding="utf-8")
+
+
+def draw(crowds: list[Fitted], draws: int) -> None:
+    """Reliability before and after 50 random answers; accuracy by the number of contested answers."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "trust", "font.size": 9})
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.6))
+    left.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    found = [(crowd, *calibrated(crowd, 50, seed)[:2]) for crowd in crowds for seed in range(draws)]
+    for name, after, marker in [("default without answers", False, "o"), ("after 50 random answers", True, "s")]:
+        points = []
+        for crowd, rest, mapped in found:
+            q = mapped if after else crowd.posterior[rest]
+            weight = np.full(len(rest), 1 / len(rest))
+            points.append(np.stack([q.max(axis=1), q.argmax(axis=1) == crowd.truth[rest], weight]))
+        x, y = _reliability(np.concatenate(points, axis=1))
+        left.plot(x, y, marker=marker, markersize=4, label=name)
+    left.set(xlabel="confidence", ylabel="share of right labels", xlim=(0.2, 1.01), ylim=(0.2, 1.01))
+    left.legend(frameon=False)
+    numbers = [0, 5, 10, 20, 40]
+    shipped = THRESHOLDS.index(MIN_PROBABILITY)
+    for kind, marker in [("contested", "o"), ("random", "s")]:
+        values = [_mean_accuracy(crowds, n, kind, draws, shipped) for n in numbers]
+        right.plot(numbers, values, marker=marker, markersize=4, label=f"{kind} answers")
+    right.axhline(np.mean([crowd.vote for crowd in crowds]), color="0.5", linewidth=1, linestyle="--", label="vote")
+    right.set(xlabel="number of answers", ylabel="mean accuracy")
+    right.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(DOCUMENT.with_suffix(".svg"), metadata={"Date": None})
+
+
+def _mean_accuracy(crowds: list[Fitted], n: int, kind: str, draws: int, at: int) -> float:
+    if not n:
+        return float(np.mean([np.mean(crowd.labels[DEFAULT] == crowd.truth) for crowd in crowds]))
+    return float(np.mean([selected(crowd, n, kind, draws)[:, at].mean() for crowd in crowds]))
+
+
+def _reliability(points: np.ndarray) -> tuple[list[float], list[float]]:
+    """Mean confidence and accuracy in ten bins of width .1; every set counts the same."""
+    confidence, right, weight = points
+    x, y = [], []
+    for low in np.arange(0.2, 1.0, 0.1):
+        inside = (confidence >= low) & (confidence < low + 0.1 + (low > 0.85))
+        if inside.sum() >= 50:
+            x.append(float(np.average(confidence[inside], weights=weight[inside])))
+            y.append(float(np.average(right[inside], weights=weight[inside])))
+    return x, y
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""The page: one HTML file with its style, its script and the data of the run.
+
+page_rendering  `render_page`: panels -> HTML
+fragment        `panels_html`: panels for a notebook
+embedding       the run's data as JSON inside the page, and back
+report.html, style.css, chart.css, script.js   template, styles and script
+"""

@@ -1,0 +1,193 @@
+"""The data of a run as JSON inside its page, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyhands.annotations import Annotations
+from manyhands.exceptions import AnnotationError
+from manyhands.io.write.json_values import to_json_value
+
+if TYPE_CHECKING:
+    from manyhands.report.building import Report
+    from manyhands.report.run import Run
+
+SCHEMA = 1
+KIND = "manyhands-report"
+DATA_ID = "manyhands-data"
+MOST_BYTES = 300_000  # of the labels in the page; beyond it they are in a file beside it
+_UNSAFE = re.compile("[<>&\u2028\u2029]")
+
+
+def run_data(run: Run, report: Report) -> dict[str, Any]:
+    """Return what the page holds for programs.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    report : Report
+        Its panels.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``kind``, ``title``, ``summary``, ``panels`` (main numbers), ``classes``, ``workers``, ``labels``
+        (columns; None beyond the cap) and ``labels_file``.
+    """
+    data = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "title": run.title,
+        "created": None if run.provenance is None else run.provenance.created,
+        "provenance": None if run.provenance is None else vars(run.provenance),
+        "verdict": report.summary.title,
+        "alerts": [vars(alert) for alert in report.summary.alerts],
+        "panels": {panel.key: {"title": panel.title, "values": panel.values} for panel in report.panels},
+        "n_items": run.annotations.n_items,
+        "n_annotations": run.annotations.n_annotations,
+        "classes": [str(value) for value in run.annotations.classes.tolist()],
+        "workers": _workers(run),
+        "labels": _labels(run),
+        "labels_file": run.full_labels,
+    }
+    value: dict[str, Any] = to_json_value(data)
+    return value
+
+
+def embedded(data: dict[str, Any]) -> str:
+    """Return data as JSON that cannot end the script element it stands in.
+
+    Parameters
+    ----------
+    data : dict
+        What JSON can hold.
+
+    Returns
+    -------
+    str
+        JSON without ``<``, ``>``, ``&``, and line separators that are not newlines.
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    plain = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return (
+        "".join(c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in plain)
+        if _has_surrogates(plain)
+        else plain
+    )
+
+
+def read_page(path: str | Path) -> dict[str, Any]:
+    """Read the data of a run back from its page.
+
+    Parameters
+    ----------
+    path : str or Path
+        A page that manyhands wrote.
+
+    Returns
+    -------
+    dict
+        The data, as of `run_data`; labels that are in a file beside the page are not read.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is no report of manyhands, or of a later version.
+    """
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    parser = _DataParser()
+    parser.feed(text)
+    try:
+        data = json.loads("".join(parser.content))
+    except json.JSONDecodeError:
+        data = None
+    if not isinstance(data, dict) or data.get("kind") not in (KIND, KIND + "-change"):
+        raise AnnotationError(
+            f"{path} is not a report of manyhands: it holds no data of a run. Give the file that manyhands "
+            "report wrote."
+        )
+    if data.get("schema") != SCHEMA:
+        raise AnnotationError(
+            f"{path} has schema {data.get('schema')!r}; this version of manyhands reads {SCHEMA}. Use the "
+            "version that wrote it."
+        )
+    return data
+
+
+class _DataParser(HTMLParser):
+    """Collects the content of the script element that holds the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.content: list[str] = []
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag == "script" and dict(attrs).get("id") == DATA_ID
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.content.append(data)
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _workers(run: Run) -> dict[str, Any]:
+    """Return the workers as columns; their names are as the page shows them."""
+    a = run.annotations
+    found: dict[str, Any] = {
+        "worker": [str(w) for w in a.worker_ids.tolist()],
+        "n_labels": np.bincount(a.worker, minlength=a.n_workers),
+    }
+    if run.cards is None:
+        return found | {"accuracy": run.model.worker_accuracy_.round(3)}
+    cards = run.cards
+    return found | {
+        "accuracy": cards.accuracy.round(3),
+        "low": cards.accuracy_low.round(3),
+        "high": cards.accuracy_high.round(3),
+        "flags": [";".join(flags) for flags in cards.flags],
+    }
+
+
+def labels_fit(annotations: Annotations) -> bool:
+    """Whether the labels of all items fit into the page.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels.
+
+    Returns
+    -------
+    bool
+        False where they would be larger than 300 kB.
+    """
+    if 12 * annotations.n_items > MOST_BYTES:
+        return False
+    return sum(len(str(item).encode("utf-8", "replace")) + 12 for item in annotations.item_ids.tolist()) <= MOST_BYTES
+
+
+def _labels(run: Run) -> dict[str, Any] | None:
+    """Return item, class code and posterior (in thousandths) of all items; None where they are too large."""
+    if not labels_fit(run.annotations):
+        return None
+    items = [str(item) for item in run.annotations.item_ids.tolist()]
+    sure = np.where(run.labelled, np.floor(run.confidence * 1000), -1).astype(int)
+    return {"item": items, "label": run.codes, "confidence": sure}

@@ -1,0 +1,214 @@
+"""Panels of certainty: how sure the labels are, and whether that can be believed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from manyhands.report.charts import columns
+from manyhands.report.curves import lines
+from manyhands.report.panel import Alert, Panel, Table
+from manyhands.report.run import Run
+from manyhands.report.statistics import wilson
+from manyhands.report.wording import counted, interval, percent
+
+SURE = 0.9  # posterior from which a label counts as sure
+_THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_N_BINS = 10
+
+
+def confidence(run: Run) -> Panel:
+    """Histogram of the posterior of the labels, and the share above each threshold.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    Panel
+        The share of labels that can be used now.
+    """
+    known = run.confidence[run.labelled]
+    n, sure = len(known), int((known >= SURE).sum())
+    bins = np.linspace(0, 1, 21)
+    counts = np.histogram(known, bins)[0]
+    first = int(np.flatnonzero(counts)[0]) if counts.any() else 0
+    names = [f"{low:.2f}" for low in bins[first:-1]]
+    above = [(t, int((known >= t).sum())) for t in _THRESHOLDS]
+    curve = np.linspace(first * 0.05, 1, 41)
+    share = [float((known >= t).mean()) if n else math.nan for t in curve]
+    unsure = n - sure
+    alerts: tuple[Alert, ...] = ()
+    if unsure:
+        severity = "warning" if unsure > 0.2 * n else "note"
+        alerts = (
+            Alert(
+                severity,
+                f"{counted(unsure, 'label')} {'has' if unsure == 1 else 'have'} a posterior below {SURE}: look "
+                "at them, or collect more labels.",
+                unsure,
+                "hard-items",
+            ),
+        )
+    return Panel(
+        "confidence",
+        f"{percent(sure / max(n, 1))} of the labels have a posterior of at least {SURE}.",
+        "Left: labels by their posterior. Right: the share of labels that remains if only those above a "
+        "threshold are used.",
+        counted(n, "labelled item"),
+        (
+            columns(names, counts[first:].tolist(), "Number of labels by their posterior", "posterior from", "labels"),
+            lines(
+                curve.tolist(),
+                [("share of labels", share)],
+                "Share of labels with a posterior of at least the threshold",
+                x_title="threshold",
+                y_title="share of labels",
+                high=1.0,
+                marks=False,
+            ),
+        ),
+        (
+            Table(
+                "Labels above a threshold",
+                ("posterior at least", "labels", "share"),
+                tuple((f"{t:g}", count, count / max(n, 1)) for t, count in above),
+            ),
+        ),
+        ("The posterior is the method's own estimate; the next panel says whether it can be believed.",),
+        {"mean": float(known.mean()) if n else None, "share_above_0.9": sure / max(n, 1), "n_below_0.9": unsure},
+        alerts,
+    )
+
+
+def calibration(run: Run) -> Panel:
+    """Whether labels of a posterior p are right in a share p of the cases.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    Panel
+        A reliability diagram where classes are known; otherwise what would have to be known.
+    """
+    rows, right, source = _known(run)
+    if not len(rows):
+        return _unknown(run)
+    sure = run.confidence[rows]
+    place = np.minimum((sure * _N_BINS).astype(int), _N_BINS - 1)
+    n = np.bincount(place, minlength=_N_BINS)
+    hits = np.bincount(place, weights=right, minlength=_N_BINS)
+    used = np.flatnonzero(n)
+    mean = np.bincount(place, weights=sure, minlength=_N_BINS)[used] / n[used]
+    share = hits[used] / n[used]
+    low, high = wilson(hits[used], n[used])
+    gap = float(np.sum(n[used] * np.abs(share - mean)) / n.sum())
+    accuracy, claimed = float(right.mean()), float(sure.mean())
+    bounds = wilson(right.sum(), len(right))
+    verdict = (
+        "as the posterior claims"
+        if bounds[0] <= claimed <= bounds[1]
+        else ("fewer than the posterior claims" if claimed > accuracy else "more than the posterior claims")
+    )
+    alerts: tuple[Alert, ...] = ()
+    if claimed > bounds[1]:
+        alerts = (
+            Alert(
+                "warning",
+                f"The posterior claims {percent(claimed)} right labels, the known classes show "
+                f"{percent(accuracy)}: it is too sure.",
+                None,
+                "calibration",
+            ),
+        )
+    table = tuple(
+        (f"{k / _N_BINS:.1f} to {(k + 1) / _N_BINS:.1f}", int(n[k]), float(m), float(s), interval(lo, hi))
+        for k, m, s, lo, hi in zip(used, mean, share, low, high)
+    )
+    return Panel(
+        "calibration",
+        f"{percent(accuracy, 1)} of the labels are right, {verdict} ({percent(claimed, 1)}).",
+        "Each point is a group of labels of similar posterior; on the dashed line they are right as often as "
+        "they claim. Lines are 95% intervals.",
+        f"{counted(len(rows), 'item')} of known class ({source})",
+        (
+            lines(
+                mean.tolist(),
+                [("share right", share.tolist())],
+                "Share of right labels against the mean posterior",
+                x_title="mean posterior",
+                y_title="share right",
+                high=1.0,
+                bands=[(low.tolist(), high.tolist())],
+                diagonal=True,
+            ),
+        ),
+        (
+            Table(
+                "Right labels by posterior",
+                ("posterior", "items", "mean posterior", "share right", "95% interval"),
+                table,
+            ),
+        ),
+        ("Answers that were not drawn at random say how a method does on those items only.",)
+        if source == "answers"
+        else (),
+        {
+            "accuracy": accuracy,
+            "claimed": claimed,
+            "ece": gap,
+            "n": len(rows),
+            "low": float(bounds[0]),
+            "high": float(bounds[1]),
+        },
+        alerts,
+    )
+
+
+def _known(
+    run: Run,
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.float64]], str]:
+    """Return items of known class that the fit did not see, whether their labels are right, and where it comes from."""
+    if not run.truth:
+        return np.zeros(0, np.int64), np.zeros(0), ""
+    seen = set(run.gold_rows.tolist())
+    labels = run.model.labels_.tolist()
+    pairs = [
+        (row, float(labels[row] == run.truth[item]))
+        for row, item in enumerate(run.annotations.item_ids.tolist())
+        if item in run.truth and row not in seen and run.labelled[row]
+    ]
+    rows, right = (np.array(column) for column in zip(*pairs)) if pairs else (np.zeros(0), np.zeros(0))
+    return rows.astype(np.int64), right.astype(float), "truth"
+
+
+def _unknown(run: Run) -> Panel:
+    """Return the panel that says what is not known, and what twenty answers would buy."""
+    known = run.confidence[run.labelled]
+    claimed = float(known.mean()) if len(known) else 0.5
+    half = 1.96 * math.sqrt(max(claimed * (1 - claimed), 0.01) / 20)
+    return Panel(
+        "calibration",
+        "Whether the posterior can be believed is not known: no class of any item was checked.",
+        "Agreement among workers cannot show errors that they make together; only items of known class can.",
+        "no item of known class",
+        notes=(
+            f"The posterior claims that {percent(claimed, 1)} of the labels are right. Twenty answers of an "
+            "expert on items "
+            f"drawn at random would tell this to within about {100 * half:.0f} percentage points, two hundred to "
+            "within "
+            f"{100 * half / math.sqrt(10):.0f}: manyhands ask EXPORT --purpose confidence -n 20 -o questions.csv",
+        ),
+        values={"claimed": claimed, "n": 0},
+        alerts=(
+            Alert(
+                "note", "No class was checked, so accuracy is an estimate of the method itself.", None, "calibration"
+            ),
+        ),
+    )

@@ -1,0 +1,75 @@
+"""The head of the page: the verdict in a few sentences, key figures, and alerts of all panels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from manyhands.report.panel import SEVERITIES, Alert, Panel
+from manyhands.report.run import Run
+from manyhands.report.wording import counted, joined, percent
+
+_FLAGS = {
+    "random": "look random",
+    "one-class": "give one class only",
+    "inverted": "have the classes reversed",
+    "copying": "copy",
+    "weak": "are weak",
+}
+
+
+def summary(run: Run, panels: Sequence[Panel]) -> Panel:
+    """The verdict, key figures and the alerts of all panels, the most severe first.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    panels : sequence of Panel
+        The other panels of the same run.
+
+    Returns
+    -------
+    Panel
+        Its title is the verdict, its values are the key figures.
+    """
+    a = run.annotations
+    by_key = {panel.key: panel for panel in panels}
+    per_item = a.n_annotations / max(a.n_items, 1)
+    sentences = [f"{counted(a.n_items, 'item')}, {counted(a.n_workers, 'worker')}, {per_item:.1f} labels per item."]
+    parts = []
+    sure = by_key["confidence"].values["share_above_0.9"]
+    parts.append(f"{percent(sure)} of the labels are at least 0.9 sure")
+    if "hard-items" in by_key:
+        n = by_key["hard-items"].values["n"]
+        parts.append(f"{n:,} {'needs' if n == 1 else 'need'} another look")
+    flags = by_key["workers"].values["flags"] if "workers" in by_key else {}
+    found = [f"{flags[flag]} {words}" for flag, words in _FLAGS.items() if flags.get(flag)]
+    if found:
+        found[0] = found[0].replace(" ", " workers " if not found[0].startswith("1 ") else " worker ", 1)
+    parts.append(f"{joined(found)}" if found else "no worker is flagged")
+    sentences.append("; ".join(parts) + ".")
+    checked = by_key["calibration"].values
+    if checked["n"]:
+        sentences.append(
+            f"{percent(checked['accuracy'], 1)} of the labels are right on {counted(checked['n'], 'item')} of "
+            "known class."
+        )
+    alerts = sorted(
+        (alert for panel in panels for alert in panel.alerts), key=lambda one: SEVERITIES.index(one.severity)
+    )
+    for sentence in run.model.notes_.values():
+        alerts.append(Alert("note", sentence))
+    alpha = by_key["agreement"].values["Krippendorff's alpha"] if "agreement" in by_key else math.nan
+    figures = {
+        "items": f"{a.n_items:,}",
+        "workers": f"{a.n_workers:,}",
+        "labels": f"{a.n_annotations:,}",
+        "classes": f"{a.n_classes:,}",
+        "at least 0.9 sure": percent(sure),
+        "Krippendorff's alpha": f"{alpha:.2f}" if math.isfinite(alpha) else "none",
+    }
+    method = "" if run.provenance is None else run.provenance.method
+    return Panel(
+        "summary", " ".join(sentences), method, counted(a.n_annotations, "label"), values=figures, alerts=tuple(alerts)
+    )
