@@ -60,9 +60,10 @@ def can_convert(values: pl.Series, convert: Converter) -> bool:
     bool
     """
     try:
-        return [convert(text) for text in values.to_list() if text.strip()] is not None
+        _ = [convert(text) for text in values.to_list() if text.strip()]
     except ValueError:
         return False
+    return True
 
 
 def _types_of(frame: Any, judgements: Judgements) -> dict[str, Converter | None]:
