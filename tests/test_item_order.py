@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from manyhands import Annotations, DawidSkene, compare, read_annotations
 from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.grouping import reorder_groups
 from manyhands.item_order import appearance_order, inverse, sorting_order
 from strategies import annotations, triples_of
 
@@ -61,6 +62,17 @@ def test_sorted_items_have_the_labels_that_they_had(votes):
     assert sorted(zip(in_order.item_ids[in_order.item], in_order.worker, in_order.label)) == sorted(
         zip(votes.item_ids[votes.item], votes.worker, votes.label)
     )
+
+
+@given(annotations(), st.randoms(use_true_random=False), st.integers(1, 6))
+def test_groups_in_another_order_are_those_of_a_plain_loop(votes, random, chunk):
+    """Whatever the order and the size of the chunks; items without labels stay without."""
+    order = random.sample(range(votes.n_items), votes.n_items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("manyhands.grouping._CHUNK", chunk)
+        item, worker, label = reorder_groups(votes.start, np.array(order, int), (votes.worker, votes.label))
+    expected = [(new, w, k) for new, old in enumerate(order) for i, w, k in triples_of(votes) if i == old]
+    assert list(zip(item.tolist(), worker.tolist(), label.tolist())) == expected
 
 
 def _crowd(n_items=200, seed=0):
