@@ -10,7 +10,7 @@ from manyhands import Annotations
 from manyhands.scorecards import ACCUSATIONS, FLAGS
 from manyhands.scorecards import crowd_skill as module
 from manyhands.scorecards.leave_one_out import LeaveOneOut
-from manyhands.scorecards.skill_scores import is_late, score_columns, sum_scores
+from manyhands.scorecards.skill_scores import score_columns, sum_scores
 from manyhands.simulate import make_crowd
 from small_scorecards import on_gold, scored
 
@@ -169,10 +169,10 @@ def test_the_comparison_needs_eight_workers():
 def test_the_second_half_of_the_labels():
     """Of four labels the last two, of three the last one; of a single label none."""
     loo = small_loo()
-    assert is_late(loo).tolist() == [False] * 6 + [True] * 6
+    assert module.is_late(loo).tolist() == [False] * 6 + [True] * 6
     votes = Annotations.from_triples([0, 1, 2, 2], ["a", "a", "a", "b"], [0, 1, 0, 1])
     one = LeaveOneOut(votes, np.full((4, 2), 0.5), np.ones(4), np.ones(4), np.zeros(4))
-    assert is_late(one).tolist() == [False, False, True, False]
+    assert module.is_late(one).tolist() == [False, False, True, False]
 
 
 def test_a_worker_who_stops_working_is_weak():

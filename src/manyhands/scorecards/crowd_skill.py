@@ -27,7 +27,7 @@ from scipy.special import ndtr
 
 from manyhands.em.kernels import Array, sums_by
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
-from manyhands.scorecards.skill_scores import Scores, is_late, score_columns, sum_scores
+from manyhands.scorecards.skill_scores import Scores, score_columns, sum_scores
 
 FALSE_ALARM = 0.005  # probability that a worker of the crowd is below it, for each worker
 LATE_FALSE_ALARM = 0.001  # the same for the second half of their labels alone
@@ -135,6 +135,26 @@ def compare_with_crowd(loo: LeaveOneOut, tempering_exponent: float, is_apart: Ma
         late_right=loo.by_worker(late_weight * loo.p_right),
         late_typical_right=late.right(mean),
     )
+
+
+def is_late(loo: LeaveOneOut) -> Mask:
+    """Find the second half of each worker's labels, in the order of the items.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_annotations,)
+        True for the later labels.
+    """
+    order, start = loo.annotations.by_worker.order, loo.annotations.by_worker.start
+    n_labels = np.diff(start)
+    late = np.empty(len(order), bool)
+    late[order] = 2 * (np.arange(len(order)) - np.repeat(start[:-1], n_labels)) >= np.repeat(n_labels, n_labels)
+    return late
 
 
 def tail(scores: Scores, density: Array, exponent: float) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyhands.em.kernels import Array
-from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
+from manyhands.scorecards.leave_one_out import LeaveOneOut
 
 _SCORE_SKILL = 0.5
 _FLOOR = 1e-3  # added to variances
@@ -141,23 +141,3 @@ def sum_scores(loo: LeaveOneOut, columns: list[Array], weight: Array) -> Scores:
     """
     sums = [loo.by_worker(weight * column) for column in columns]
     return Scores(sums[0], sums[1], sums[2], np.stack(sums[3:8]), sums[8], sums[9])
-
-
-def is_late(loo: LeaveOneOut) -> Mask:
-    """Find the second half of each worker's labels, in the order of the items.
-
-    Parameters
-    ----------
-    loo : LeaveOneOut
-        Leave-one-out posterior of the truth of each label.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_annotations,)
-        True for the later labels.
-    """
-    order, start = loo.annotations.by_worker.order, loo.annotations.by_worker.start
-    n_labels = np.diff(start)
-    late = np.empty(len(order), bool)
-    late[order] = 2 * (np.arange(len(order)) - np.repeat(start[:-1], n_labels)) >= np.repeat(n_labels, n_labels)
-    return late

@@ -8,7 +8,7 @@ import pytest
 
 from manyhands.exceptions import CrowdWarning
 from manyhands.io import read_export
-from manyhands.io.read.working_time import divide_by_task, parse_seconds, seconds_between
+from manyhands.io.read.durations import divide_by_task, parse_seconds, seconds_between
 
 
 def test_texts_of_durations():

@@ -14,9 +14,10 @@ from manyhands.io.formats.long import as_table
 from manyhands.io.messages import listed, split_question
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Table
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
-from manyhands.io.read.working_time import ROLE, divide_by_task, seconds_between
+from manyhands.io.read.working_time import ROLE
 
 _BEGUN = "_started_at"
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"

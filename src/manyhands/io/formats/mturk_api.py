@@ -14,10 +14,11 @@ from manyhands.io.formats.item_columns import keep_wanted
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.durations import seconds_between
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
-from manyhands.io.read.working_time import ROLE, seconds_between
+from manyhands.io.read.working_time import ROLE
 
 HIT_AS_ITEM = "The HIT was taken for the item, as its content is not in the file; one item may be in several HITs."
 _MARKS = ("AssignmentId", "WorkerId")

@@ -14,9 +14,10 @@ from manyhands.io.formats.toloka_api import assignments_in, read_assignments
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
-from manyhands.io.read.working_time import ROLE, divide_by_task, seconds_between
+from manyhands.io.read.working_time import ROLE
 
 _INPUT, _OUTPUT, _GOLDEN, _CONFIDENCE, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "CONFIDENCE:", "ASSIGNMENT:"
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"

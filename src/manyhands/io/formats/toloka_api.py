@@ -14,10 +14,11 @@ from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.messages import shorten
 from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
-from manyhands.io.read.working_time import ROLE, divide_by_task, seconds_between
+from manyhands.io.read.working_time import ROLE
 
 _INPUT, _OUTPUT, _TASK = "input_values.", "output_values.", "task_id"
 
