@@ -30,7 +30,7 @@ def rows_of(path):
 
 
 def test_rows_are_in_the_order_of_the_file(tmp_path):
-    """Ids as they first appear, not sorted; another order of the file changes the order of the rows and nothing else."""
+    """Ids as they first appear; another order of the file changes the order of the rows and nothing else."""
     names = {}
     for order in (1, -1):
         cells = [(i * 37 % 101, w, (i + (w == i % 5)) % 3) for i in range(101) for w in range(4)][::order]
