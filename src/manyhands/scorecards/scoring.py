@@ -107,6 +107,8 @@ def score_workers(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )
     posterior, confusion = _check_shapes(annotations, posterior, confusion)
+    if annotations._sorting_order is not None:  # the same bits in every order of the items
+        posterior, annotations = posterior[annotations._sorting_order], annotations._with_sorted_items()
     no_worker = np.zeros(annotations.n_workers, bool)
     members = no_worker if collusion_group is None else _check_mask(annotations, collusion_group)
     codes = gold_codes(gold, annotations.item_ids, annotations.classes)
