@@ -16,7 +16,7 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import LimitError
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonyms_of
-from manyhands.io.write.results import worker_cards
+from manyhands.io.write.worker_tables import worker_cards
 from manyhands.report.wording import names
 from manyhands.scorecards import Scorecards
 from manyhands.trust.answers import Answers
