@@ -117,6 +117,7 @@ def test_assignments_of_toloka_and_pages_of_appen(tmp_path):
     np.testing.assert_allclose(times["w2"], [8])
 
 
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 def test_pseudonyms_keep_the_times(tmp_path):
     """The times of a worker stay with them under another name, in the tables too."""
     reading = read_export(label_studio(tmp_path, [2, 3, 4, 5]))
