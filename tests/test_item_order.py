@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from manyhands import Annotations, DawidSkene, compare, read_annotations
 from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
+from manyhands.grouping import reorder_groups
 from manyhands.item_order import appearance_order, inverse, sorting_order
+from manyhands.scorecards import score_workers
 from strategies import annotations, triples_of
 
 values = st.one_of(
@@ -63,6 +65,17 @@ def test_sorted_items_have_the_labels_that_they_had(votes):
     )
 
 
+@given(annotations(), st.randoms(use_true_random=False), st.integers(1, 6))
+def test_groups_in_another_order_are_those_of_a_plain_loop(votes, random, chunk):
+    """Whatever the order and the size of the chunks; items without labels stay without."""
+    order = random.sample(range(votes.n_items), votes.n_items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("manyhands.grouping._CHUNK", chunk)
+        item, worker, label = reorder_groups(votes.start, np.array(order, int), (votes.worker, votes.label))
+    expected = [(new, w, k) for new, old in enumerate(order) for i, w, k in triples_of(votes) if i == old]
+    assert list(zip(item.tolist(), worker.tolist(), label.tolist())) == expected
+
+
 def _crowd(n_items=200, seed=0):
     """Shuffled triples of items 0, 1, ... as text, whose sorted order is another one."""
     rng = np.random.default_rng(seed)
@@ -90,6 +103,16 @@ def test_results_follow_first_appearance_with_the_bits_of_sorted_rows():
     assert np.array_equal(
         compare(["one-coin", "dawid-skene"], shuffled).scores, compare(["one-coin", "dawid-skene"], by_id).scores
     )
+
+
+def test_scorecards_have_the_same_bits_in_any_order():
+    """Every figure of every worker, whatever the order of the items."""
+    item, worker, label, _ = _crowd(60)
+    votes = Annotations.from_triples(item, worker, label)
+    order = np.random.default_rng(2).permutation(votes.n_items)
+    one, other = (score_workers(part, DawidSkene().fit(part).posterior_) for part in (votes, votes[order]))
+    for name in ("accuracy", "accuracy_low", "accuracy_high", "agreement", "bias", "flags"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
 def test_a_bootstrap_sample_has_the_same_bits_in_any_order():

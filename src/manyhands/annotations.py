@@ -18,9 +18,9 @@ from manyhands.crowd_triples import CrowdTriples
 from manyhands.encoding import Values, as_column, as_ids, encode, refuse_repeats
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.grouping import Groups as Groups
-from manyhands.grouping import positions_of
+from manyhands.grouping import positions_of, reorder_groups
 from manyhands.id_matching import find_rows
-from manyhands.item_order import Order, inverse
+from manyhands.item_order import Order
 from manyhands.label_matrix import encode_matrix
 from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
 from manyhands.sorting import sort_triples
@@ -305,7 +305,7 @@ class Annotations(CrowdTriples):
         rows, item_ids = find_rows(ids, self.item_ids)
         codes = rows.astype(np.int32)[self.item], self.worker, self.label
         made = Annotations._from_codes(codes, (np.array(item_ids), self.worker_ids, self.classes))
-        return made.from_library(self.frame_library)
+        return made.marked_like(self)
 
     def with_more(self, item: npt.ArrayLike, worker: npt.ArrayLike, label: npt.ArrayLike) -> Annotations:
         """Append annotations, given as codes; returns a new object.
@@ -339,9 +339,12 @@ class Annotations(CrowdTriples):
         order = self._sorting_order
         if order is None:
             return self
-        codes = inverse(order)[self.item], self.worker, self.label
+        triples = reorder_groups(self.start, order, (self.worker, self.label))  # sorted within items already
         ids = self.item_ids[order], self.worker_ids, self.classes
-        return Annotations._from_codes(codes, ids, _sorting_order=None).marked_like(self)
+        new = Annotations.__new__(Annotations)
+        new.__setstate__(dict(zip(self._fields, (*triples, *ids))))
+        vars(new)["_sorting_order"] = None
+        return new.marked_like(self)
 
 
 _ROLES = ("item", "worker", "label")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +90,40 @@ def positions_of(start: npt.NDArray[np.int64], chosen: npt.NDArray[Any]) -> tupl
     size = start[chosen + 1] - begin
     group = np.repeat(np.arange(len(chosen)), size)
     return group, np.arange(len(group)) - np.repeat(np.cumsum(size) - size - begin, size)
+
+
+def reorder_groups(
+    start: npt.NDArray[np.int64], order: npt.NDArray[Any], columns: Sequence[Codes]
+) -> tuple[Codes, ...]:
+    """Put all groups into another order.
+
+    Parameters
+    ----------
+    start : ndarray of shape (n_groups + 1,) of int64
+        Where each group begins.
+    order : ndarray of shape (n_groups,) of int
+        The groups in the wanted order; each once.
+    columns : sequence of ndarrays of shape (n,) of int32
+        Values of the annotations, group after group.
+
+    Returns
+    -------
+    tuple of ndarrays of shape (n,) of int32
+        The new number of the group of each annotation, and the columns in the new order.
+    """
+    size = np.diff(start)[order]
+    end = np.cumsum(size)
+    n = int(start[-1])
+    group, *moved = (np.empty(n, np.int32) for _ in range(len(columns) + 1))
+    n_together = max(_CHUNK * len(order) // max(n, 1), 1)  # groups; in chunks, which need little extra memory
+    for first in range(0, len(order), n_together):
+        part = slice(first, min(first + n_together, len(order)))
+        begin, last = (int(end[first - 1]) if first else 0), int(end[part.stop - 1])
+        group[begin:last] = np.repeat(np.arange(part.start, part.stop, dtype=np.int32), size[part])
+        position = np.arange(begin, last) + np.repeat(start[order[part]] - (end[part] - size[part]), size[part])
+        for new, old in zip(moved, columns):
+            np.take(old, position, out=new[begin:last], mode="clip")  # "raise" would copy first
+    return group, *moved
 
 
 def unlabelled_pairs(

@@ -34,7 +34,7 @@ def sorting_order(ids: npt.NDArray[Any]) -> Order | None:
     [3, 1, 0, 2]
     """
     if ids.dtype.kind in "iufb":
-        return None if bool(np.all(ids[1:] >= ids[:-1])) else np.argsort(ids, kind="stable")
+        return None if bool(np.all(ids[1:] >= ids[:-1])) else _order_of_numbers(ids)
     values = ids.tolist()
     try:
         if all(map(le, values, values[1:])):
@@ -45,6 +45,18 @@ def sorting_order(ids: npt.NDArray[Any]) -> Order | None:
         found = sorted(range(len(keys)), key=keys.__getitem__)
     order = np.array(found, np.intp)
     return None if bool(np.all(order[1:] > order[:-1])) else order
+
+
+def _order_of_numbers(ids: npt.NDArray[Any]) -> Order:
+    """Return the stable order of numbers; where they are a permutation of low, low + 1, ..., without sorting."""
+    if ids.dtype.kind in "iu":
+        low = int(ids.min())
+        if int(ids.max()) - low == len(ids) - 1:
+            order = np.full(len(ids), -1, np.intp)
+            order[(ids - ids.dtype.type(low)).astype(np.intp)] = np.arange(len(ids))
+            if order.min() >= 0:
+                return order
+    return np.argsort(ids, kind="stable")
 
 
 def text_key(value: Any) -> tuple[str, str]:
@@ -85,7 +97,11 @@ def appearance_order(codes: npt.NDArray[np.int32], n_codes: int) -> Order | None
     for begin in range((len(codes) - 1) // _CHUNK * _CHUNK, -1, -_CHUNK):  # from the end: an earlier row overwrites
         part = codes[begin : begin + _CHUNK]
         first[part[::-1]] = np.arange(begin + len(part) - 1, begin - 1, -1)
-    return None if bool(np.all(first[1:] > first[:-1])) else np.argsort(first)
+    if bool(np.all(first[1:] > first[:-1])):
+        return None
+    is_first = np.zeros(len(codes), bool)  # cheaper than sorting the rows
+    is_first[first] = True
+    return codes[is_first].astype(np.intp)
 
 
 def inverse(order: Order) -> Order:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from manyhands.annotations import Annotations
 from manyhands.item_order import Order, inverse
 
 
-def restore_rows(estimator: Any, given: Annotations) -> None:
+def restore_rows(estimator: Any, given: Annotations, in_order: Annotations) -> None:
     """Bring all results of a fit that have a row per item into the order of the annotations that were given.
 
     This is the one place where it is done. A class names such attributes in `_of_items`, also those that hold fitted
@@ -17,24 +19,23 @@ def restore_rows(estimator: Any, given: Annotations) -> None:
     Parameters
     ----------
     estimator : BaseEstimator
-        Fitted to `given._with_sorted_items()`; changed in place.
+        Fitted to `in_order`; changed in place.
     given : Annotations
         The annotations in the order of the caller.
+    in_order : Annotations
+        The same annotations with sorted items.
     """
     if given._sorting_order is not None:
-        _restore(estimator, inverse(given._sorting_order))
+        _restore(estimator, inverse(given._sorting_order), given, in_order)
 
 
-def _restore(estimator: Any, back: Order) -> None:
+def _restore(estimator: Any, back: Order, given: Annotations, in_order: Annotations) -> None:
     """Bring the results of one estimator, and of those that it holds, into the order of the caller."""
     for name in estimator._of_items:
-        if vars(estimator).get(name) is not None:
-            setattr(estimator, name, _restored(getattr(estimator, name), back))
-
-
-def _restored(value: Any, back: Order) -> Any:
-    """Return a result in the order of the caller: an array or annotations with a row per item, or an estimator."""
-    if hasattr(value, "_of_items"):
-        _restore(value, back)
-        return value
-    return value[back]
+        value = vars(estimator).get(name)
+        if hasattr(value, "_of_items"):
+            _restore(value, back, given, in_order)
+        elif value is in_order:
+            setattr(estimator, name, given)
+        elif value is not None:
+            setattr(estimator, name, np.take(value, back, axis=0) if isinstance(value, np.ndarray) else value[back])

@@ -180,4 +180,4 @@ def _with_items(annotations: Annotations, more: npt.NDArray[Any]) -> Annotations
     ids = as_ids([*annotations.item_ids.tolist(), *more.tolist()], "item")
     codes = annotations.item, annotations.worker, annotations.label
     made = Annotations._from_codes(codes, (ids, annotations.worker_ids, annotations.classes))
-    return made.from_library(annotations.frame_library)
+    return made.marked_like(annotations)

@@ -114,8 +114,7 @@ class Aggregator(BaseEstimator, ABC):
         with showing(verbose):
             found = self._infer(in_order, codes)
         self._store(in_order, dict(gold or {}), codes, found)
-        restore_rows(self, annotations)
-        self._training = annotations
+        restore_rows(self, annotations, in_order)
         return self
 
     def fit_predict(

@@ -78,7 +78,7 @@ def fit_method(method: FeatureMethod, data: TrainingData, verbose: int = 1) -> N
             result = method._learn(TrainingContext(data, data.annotations, None, rng))
         method._store(data, result)
     if data.given is not None:
-        restore_rows(method, data.given)
+        restore_rows(method, data.given, data.annotations)
     for code, sentence in method.notes_.items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
 

@@ -17,7 +17,7 @@ _CORNERS: dict[str, list[tuple[float, float]]] = {
     "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
     "triangle": [(0, -1.2), (1.2, 1), (-1.2, 1)],
 }
-_SHAPES = ("circle", "square", "diamond", "triangle", "cross", "ring", "plus")
+_SHAPES = ("circle", "square", "diamond", "triangle", "cross", "ring", "plus", "dash")
 
 
 def coordinate(value: float) -> str:
@@ -231,11 +231,13 @@ class Drawing:
             self._add(f'circle class="{kind}" cx="{cx}" cy="{cy}" r="{r}"', tip)
         elif shape == "ring":
             self._add(f'circle class="{kind} hollow" cx="{cx}" cy="{cy}" r="{r}"', tip)
-        elif shape in ("cross", "plus"):
+        elif shape in ("cross", "plus", "dash"):
             d = 2 * size
             moves = f"M{coordinate(x - size)},{coordinate(y - size)}l{d:g},{d:g}m0,{-d:g}l{-d:g},{d:g}"
             if shape == "plus":
                 moves = f"M{coordinate(x - size)},{cy}h{d:g}M{cx},{coordinate(y - size)}v{d:g}"
+            elif shape == "dash":
+                moves = f"M{coordinate(x - size)},{cy}h{d:g}"
             self._add(f'path class="{kind} stroke" d="{moves}"', tip)
         else:
             points = " ".join(f"{coordinate(x + a * size)},{coordinate(y + b * size)}" for a, b in _CORNERS[shape])

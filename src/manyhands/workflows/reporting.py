@@ -14,7 +14,8 @@ from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.companion_tables import open_table
 from manyhands.io.read.reading import Reading
 from manyhands.io.read.truth import read_truth
-from manyhands.io.write.results import label_frame, to_csv, worker_frame
+from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.worker_tables import worker_frame
 from manyhands.report.building import Report
 from manyhands.report.run import Run
 from manyhands.workflows.aggregation import check_aggregator, fit_reading
@@ -162,7 +163,8 @@ def report(
         if run.full_labels is not None:
             contents[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
         if run.full_workers is not None:
-            contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars"))
+            time = None if run.reading is None else run.reading.working_time
+            contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
         written = write_all(output, contents)
         protect_secret(path.parent, contents)
     return ReportRun(*made, written)

@@ -60,9 +60,7 @@ def can_convert(values: pl.Series, convert: Converter) -> bool:
     bool
     """
     try:
-        for text in values.to_list():
-            if text.strip():
-                convert(text)
+        _ = [convert(text) for text in values.to_list() if text.strip()]
     except ValueError:
         return False
     return True
@@ -70,8 +68,7 @@ def can_convert(values: pl.Series, convert: Converter) -> bool:
 
 def _types_of(frame: Any, judgements: Judgements) -> dict[str, Converter | None]:
     """Return the conversion of each role in one frame; None is text."""
-    if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
+    frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
     frame = frame if isinstance(frame, pl.DataFrame) or hasattr(frame, "iloc") else pl.DataFrame(frame)
     names = list(frame.columns)
     place = {str(name): at for at, name in enumerate(names)}

@@ -297,7 +297,9 @@ def _make_reading(
     judgements.release()
     renamed_labels = rows.renamed.get("label", {})
     gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
-    annotations, ledger, stray_notes, label_times = filter_rows(judgements, rows, read_options, set(gold.values()))
+    annotations, ledger, stray_notes, label_times, working_time = filter_rows(
+        judgements, rows, read_options, set(gold.values())
+    )
     return Reading(
         annotations,
         judgements.mapping,
@@ -312,6 +314,7 @@ def _make_reading(
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
         times=label_times,
+        working_time=working_time,
         kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
     )
 

@@ -55,6 +55,8 @@ class Reading:
     times : ndarray of shape (n_annotations,) of int64 or None, default=None
         Microseconds since 1970 of each annotation, negative where it is unknown; None without times, and unless they
         were asked for.
+    working_time : dict of object to ndarray, default={}
+        Worker id -> seconds that they spent on each of their labels, where the file tells.
     """
 
     annotations: Annotations
@@ -73,3 +75,4 @@ class Reading:
     kinds: dict[str, WorkerKind] = field(default_factory=dict)
     item_fields: ItemFields | None = None
     times: npt.NDArray[np.int64] | None = None
+    working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)

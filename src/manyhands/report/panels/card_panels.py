@@ -73,10 +73,11 @@ def _card(run: Run, w: int) -> Panel:
     if card.bias is not None:
         facts.append(f"uses {visible(card.bias_class, 60)} too often, by {percent(card.bias)} of the labels")
     times = dated(run)
-    if times is not None:
-        seconds = pace(times[mine])
-        if math.isfinite(seconds):
-            facts.append(f"typically {seconds:.0f} s between two labels")
+    spent = None if run.reading is None else run.reading.working_time.get(a.worker_ids[w])
+    if spent is not None and len(spent):
+        facts.append(f"typically {np.median(spent):.0f} s for a label")
+    elif times is not None and math.isfinite(seconds := pace(times[mine])):
+        facts.append(f"typically {seconds:.0f} s between two labels")
     pictures = []
     if a.n_classes <= _MOST_CLASSES:
         rate = _confusion(run, mine)
