@@ -67,6 +67,8 @@ class Aggregator(BaseEstimator, ABC):
     # Attributes with a row per item; a method with more of them adds their names.
     _of_items: ClassVar[tuple[str, ...]] = ("item_ids_", "posterior_", "labels_", "tied_", "unlabelled_", "_training")
 
+    _takes_weights: ClassVar[bool] = False  # whether labels may have weights (`Annotations.weight`)
+
     classes_: npt.NDArray[Any]
     item_ids_: npt.NDArray[Any]
     worker_ids_: npt.NDArray[Any]
@@ -108,7 +110,7 @@ class Aggregator(BaseEstimator, ABC):
             Where the annotations are empty, or gold names unknown items or classes.
         """
         self._check_parameters()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         in_order = annotations._with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
         with showing(verbose):
@@ -153,7 +155,7 @@ class Aggregator(BaseEstimator, ABC):
             Rows sum to 1. Items that had gold in `fit` are certain.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
         if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
@@ -174,7 +176,7 @@ class Aggregator(BaseEstimator, ABC):
             Classes in the caller's own values; None for an item without labels.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         posterior = self.predict_proba(annotations)
         unlabelled = _without_label(annotations, self._known_gold(annotations))
         code, _ = pick_classes(posterior, unlabelled, self._class_totals)
@@ -201,7 +203,8 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
-        return mean_score(self.score_labels(check_annotations(annotations)._with_sorted_items()))
+        annotations = self._checked(annotations)._with_sorted_items()
+        return mean_score(self.score_labels(annotations), annotations.weight)
 
     def score_labels(self, annotations: Annotations | Any) -> Array:
         """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
@@ -221,7 +224,7 @@ class Aggregator(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
         order, posterior = self._training._sorting_order, self._scoring_posterior()
@@ -255,6 +258,13 @@ class Aggregator(BaseEstimator, ABC):
     def _scoring_posterior(self) -> Array:
         """The posterior of the training items from which `score` estimates confusion matrices."""
         return self.posterior_
+
+    def _checked(self, annotations: Any) -> Annotations:
+        """Return checked annotations; weights of labels are refused by methods that do not take them."""
+        checked: Annotations = check_annotations(
+            annotations, takes_weights=self._takes_weights, who=type(self).__name__
+        )
+        return checked
 
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""
@@ -321,6 +331,8 @@ def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> 
         right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
         return (right + PRIOR_ACCURACY) / (total + 1.0)
     weight = checked[annotations.item].astype(float)
+    if annotations.weight is not None:
+        weight *= annotations.weight
     p_right = found.posterior[annotations.item, annotations.label]
     right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
     return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
