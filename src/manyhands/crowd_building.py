@@ -200,10 +200,17 @@ class CrowdBuilder(CrowdTriples):
         names = as_ids(classes, "class")
         table = check_probabilities(probs, (len(given[0]), len(names)))
         row, label = np.nonzero(table)
-        columns = [[column[at] for at in row.tolist()] for column in given]
-        ids = {"item_ids": item_ids, "worker_ids": worker_ids, "classes": classes}
-        weights = table[row, label]
-        return cls.from_triples(*columns, names[label], weights=weights, duplicates="share", **ids)
+        items, workers = ([column[at] for at in row.tolist()] for column in given)
+        return cls.from_triples(
+            items,
+            workers,
+            names[label],
+            item_ids=item_ids,
+            worker_ids=worker_ids,
+            classes=classes,
+            duplicates="share",
+            weights=table[row, label],
+        )
 
     @classmethod
     def _from_weighted(

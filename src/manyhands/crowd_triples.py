@@ -55,7 +55,7 @@ class CrowdTriples(ImmutableArrays):
         mine, others = self.weight, getattr(other, "weight", None)
         return mine is None and others is None if mine is None or others is None else np.array_equal(mine, others)
 
-    __hash__ = None  # type: ignore[assignment]  # as of all immutable arrays
+    __hash__ = None  # as of all immutable arrays
 
     def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
         return super().__getstate__() | ({} if self.weight is None else {"weight": self.weight})

@@ -90,8 +90,9 @@ def test_soft_labels_fit_score_predict_and_are_saved(name, crowd, tmp_path):
 
 def test_soft_votes_of_one_judge_are_no_redundancy():
     soft = mh.Annotations.from_label_probs(["a", "b"], ["x", "x"], [[0.8, 0.2], [0.3, 0.7]], [0, 1])
-    with pytest.warns(CrowdWarning, match="no_redundancy"):
+    with pytest.warns(CrowdWarning):
         model = mh.PooledDawidSkene().fit(soft)
+    assert "no_redundancy" in model.notes_
     assert model.labels_.tolist() == [0, 1]
 
 
@@ -128,12 +129,13 @@ def test_em_pass_by_a_plain_loop(crowd):
 
 def test_weighted_passes_with_weights_of_one_have_the_bits_of_the_others(crowd):
     plain = pack(crowd.annotations)
-    ones = Packed(
-        plain.code, plain.label, plain.start, plain.n_workers, plain.n_classes, np.ones(len(plain.code))
-    )
+    ones = Packed(plain.code, plain.label, plain.start, plain.n_workers, plain.n_classes, np.ones(len(plain.code)))
     table = np.log(RNG.dirichlet(np.ones(3), (plain.n_workers, 3)))
     for one, other in (
-        (em_pass(plain, table, np.zeros(3), want_posterior=True), em_pass(ones, table, np.zeros(3), want_posterior=True)),
+        (
+            em_pass(plain, table, np.zeros(3), want_posterior=True),
+            em_pass(ones, table, np.zeros(3), want_posterior=True),
+        ),
         (vote_pass(plain, want_posterior=True), vote_pass(ones, want_posterior=True)),
     ):
         assert np.array_equal(one.posterior, other.posterior) and np.array_equal(one.counts, other.counts)
