@@ -11,6 +11,7 @@ from manyhands.encoding import encode
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.grouping import reorder_groups
 from manyhands.item_order import appearance_order, inverse, sorting_order
+from manyhands.scorecards import score_workers
 from strategies import annotations, triples_of
 
 values = st.one_of(
@@ -102,6 +103,16 @@ def test_results_follow_first_appearance_with_the_bits_of_sorted_rows():
     assert np.array_equal(
         compare(["one-coin", "dawid-skene"], shuffled).scores, compare(["one-coin", "dawid-skene"], by_id).scores
     )
+
+
+def test_scorecards_have_the_same_bits_in_any_order():
+    """Every figure of every worker, whatever the order of the items."""
+    item, worker, label, _ = _crowd(60)
+    votes = Annotations.from_triples(item, worker, label)
+    order = np.random.default_rng(2).permutation(votes.n_items)
+    one, other = (score_workers(part, DawidSkene().fit(part).posterior_) for part in (votes, votes[order]))
+    for name in ("accuracy", "accuracy_low", "accuracy_high", "agreement", "bias", "flags"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
 def test_a_bootstrap_sample_has_the_same_bits_in_any_order():

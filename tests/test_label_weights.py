@@ -141,7 +141,7 @@ def test_other_bad_input_is_answered():
         weighted(duplicates="some")
     with pytest.raises(AlignmentError, match="1 rows and 2 classes"):
         Annotations.from_label_probs("a", "x", [[1.0]], ["no", "yes"])
-    with pytest.raises(AnnotationError, match="Row 0: the probabilities are 0.5, 0.2"):
+    with pytest.raises(AnnotationError, match=r"Row 0: the probabilities are 0.5, 0.2"):
         Annotations.from_label_probs("a", "x", [[0.5, 0.2]], ["no", "yes"])
     with pytest.raises(AnnotationError, match="Row 1: the probabilities are 2, -1"):
         Annotations.from_label_probs("ab", "xx", [[0.5, 0.5], [2, -1]], ["no", "yes"])

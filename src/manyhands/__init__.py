@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from manyhands.io.read.reading import read_annotations as read_annotations
     from manyhands.io.write.results import label_frame as label_frame
     from manyhands.io.write.results import training_frame as training_frame
-    from manyhands.io.write.results import worker_frame as worker_frame
     from manyhands.io.write.training_table import training_set as training_set
+    from manyhands.io.write.worker_tables import worker_frame as worker_frame
     from manyhands.model_selection.comparison import compare as compare
     from manyhands.persistence.models import load_model as load_model
     from manyhands.representation.center import Center as Center
@@ -150,7 +150,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "training_frame": "manyhands.io.write.results",
     "training_set": "manyhands.io.write.training_table",
     "trust": "manyhands",
-    "worker_frame": "manyhands.io.write.results",
+    "worker_frame": "manyhands.io.write.worker_tables",
     "workflows": "manyhands",
 }
 

@@ -29,6 +29,21 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
+def test_rows_are_in_the_order_of_the_file(tmp_path):
+    """Ids as they first appear; another order of the file changes the order of the rows and nothing else."""
+    names = {}
+    for order in (1, -1):
+        cells = [(i * 37 % 101, w, (i + (w == i % 5)) % 3) for i in range(101) for w in range(4)][::order]
+        path, out = tmp_path / f"{order}.csv", tmp_path / f"out{order}"
+        path.write_text("task,worker,label\n" + "".join(f"{i},w{w},k{k}\n" for i, w, k in cells))
+        assert run(["aggregate", str(path), "-o", str(out), "-q"]) == 0
+        names[order] = [row["item"] for row in rows_of(out / "labels.csv")]
+        assert names[order] == list(dict.fromkeys(str(item) for item, _, _ in cells))
+    one, other = (sorted(map(str, rows_of(tmp_path / f"out{order}" / "labels.csv"))) for order in names)
+    assert one == other and names[1] == names[-1][::-1]
+    assert (tmp_path / "out1" / "workers.csv").read_text() == (tmp_path / "out-1" / "workers.csv").read_text()
+
+
 def test_gold_decides(votes, tmp_path):
     """What is known is not inferred, and the summary says how much was known."""
     (tmp_path / "gold.csv").write_text("item,label\n1,y\n")

@@ -94,6 +94,10 @@ COMMANDS = {  # command -> (arguments with files that do not exist, [(bad option
             (["--machines", "a", "--kinds", "b"], "give only one of them"),
         ],
     ),
+    "report": (
+        ["missing.csv", "-o", "page.html"],
+        [*EXPORT, (["-m", "no-such"], "There is no aggregator called 'no-such'")],
+    ),
     "completion": (["bash"], [(["--yaml"], "No such option: --yaml")]),
     "doctor": ([], [(["--yaml"], "No such option: --yaml")]),
     "methods": ([], [(["--yaml"], "No such option: --yaml")]),

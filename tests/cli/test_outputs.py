@@ -96,7 +96,7 @@ class TestBeforeAnythingIsRead:
             (["aggregate", "missing.csv", "--write", "docx", "-o", "out"], "cannot be written as 'docx'"),
             (["aggregate", "missing.csv", "--write", "jsonl"], "--write needs a folder"),
             (["aggregate", "missing.csv", "--fail-under", "2"], "--fail-under is 2"),
-            (["agree", "missing.csv", "--order", "a,b"], "--order is for ordinal classes"),
+            (["agree", "missing.csv", "--level", "interval", "--order", "a,b"], "--order is for ordinal classes"),
             (["convert", "missing.csv", "-o", "table.docx"], "Tables are written as"),
             (["predict", "missing", "--features", "missing.npy", "-o", "table.pkl"], "Tables are written as"),
         ],

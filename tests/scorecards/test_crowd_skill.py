@@ -10,6 +10,7 @@ from manyhands import Annotations
 from manyhands.scorecards import ACCUSATIONS, FLAGS
 from manyhands.scorecards import crowd_skill as module
 from manyhands.scorecards.leave_one_out import LeaveOneOut
+from manyhands.scorecards.skill_scores import score_columns, sum_scores
 from manyhands.simulate import make_crowd
 from small_scorecards import on_gold, scored
 
@@ -36,7 +37,7 @@ def test_mean_and_variance_of_the_score_by_enumeration():
     """All label sequences of a worker of skill .3, with their probabilities."""
     loo = small_loo()
     votes, bias, t = loo.annotations, bias_of(small_loo()), 0.3
-    scores = module.score_labels(loo, bias)
+    scores = sum_scores(loo, score_columns(loo, bias), loo.weight)
     for w in range(3):
         rows = np.flatnonzero(votes.worker == w)
         values = [[math.log(1 + 0.5 * (loo.truth[r, k] / bias[w, k] - 1)) for k in range(3)] for r in rows]
@@ -145,7 +146,7 @@ def test_few_labels_and_undecided():
     labels, truth = ["cat", "cat", "dog", "dog"] * 5, ["cat", "dog"] * 10
     assert on_gold(labels[:19], truth[:19]).flags == ("too-few-labels",)
     assert on_gold(labels, truth).flags == ("undecided",)
-    assert {"undecided", "too-few-labels"} == set(FLAGS) - set(ACCUSATIONS)
+    assert set(FLAGS) - set(ACCUSATIONS) == {"fast", "undecided", "too-few-labels"}
 
 
 def test_half_of_a_crowd_is_never_below_it():
@@ -163,3 +164,21 @@ def test_the_comparison_needs_eight_workers():
     crowd = make_crowd(150, 7, 4, 7, accuracy=[0.25] + [0.9] * 6, random_state=0)
     card = scored(crowd.annotations)[0]
     assert card.flags == ("random",) and "crowd" not in card.reasons[0]
+
+
+def test_the_second_half_of_the_labels():
+    """Of four labels the last two, of three the last one; of a single label none."""
+    loo = small_loo()
+    assert module.is_late(loo).tolist() == [False] * 6 + [True] * 6
+    votes = Annotations.from_triples([0, 1, 2, 2], ["a", "a", "a", "b"], [0, 1, 0, 1])
+    one = LeaveOneOut(votes, np.full((4, 2), 0.5), np.ones(4), np.ones(4), np.zeros(4))
+    assert module.is_late(one).tolist() == [False, False, True, False]
+
+
+def test_a_worker_who_stops_working_is_weak():
+    """Right on 90 % of their first hundred items, random on the others: the sentence names both halves."""
+    crowd = make_crowd(1200, 30, 4, 5, accuracy=0.85, bad="sleeper", bad_share=0.1, random_state=0)
+    cards = scored(crowd.annotations)
+    assert all("weak" in flags for flags, is_bad in zip(cards.flags, crowd.is_bad) if is_bad)
+    assert all(flags == () for flags, is_bad in zip(cards.flags, crowd.is_bad) if not is_bad)
+    assert any("of the last" in reason for reasons in cards.reasons for reason in reasons)

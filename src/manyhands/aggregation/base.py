@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
 from manyhands.aggregation.em_fit import Inference as Inference
+from manyhands.aggregation.em_fit import worker_accuracy
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import has_no_redundancy, n_labels_with_gold
+from manyhands.em.confusion_em import has_no_redundancy
 from manyhands.em.decisions import class_totals, overall, pick_classes
 from manyhands.em.e_step import Gold as Gold
 from manyhands.em.e_step import posterior_given
@@ -299,7 +300,7 @@ class Aggregator(BaseEstimator, ABC):
         self._class_totals = class_totals(found.posterior, self.unlabelled_)
         code, self.tied_ = pick_classes(found.posterior, self.unlabelled_, self._class_totals)
         self.labels_ = _label_values(code, annotations.classes)
-        self.worker_accuracy_ = _worker_accuracy(annotations, codes, found)
+        self.worker_accuracy_ = worker_accuracy(annotations, codes, found)
         self.n_iter_, self.converged_, self.history_ = int(found.n_iter), bool(found.converged), found.history
         for name, value in found.results.items():
             setattr(self, name, value)
@@ -321,21 +322,6 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
     values = np.empty(len(code), object)
     values[code >= 0] = classes[code[code >= 0]].tolist()
     return values
-
-
-def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
-    """Expected share of right labels, shape (n_workers,), on items that have gold or labels of other workers too."""
-    n_workers = annotations.n_workers
-    checked = n_labels_with_gold(annotations, gold) >= 2
-    if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
-        right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
-        return (right + PRIOR_ACCURACY) / (total + 1.0)
-    weight = checked[annotations.item].astype(float)
-    if annotations.weight is not None:
-        weight *= annotations.weight
-    p_right = found.posterior[annotations.item, annotations.label]
-    right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
-    return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
 
 
 def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:

@@ -80,6 +80,9 @@ def _show(reading: Reading, figures: dict[str, Any]) -> None:
     echo(f"{density:.2%} of all item-worker pairs are labelled; imbalance ratio R = {imbalance:.3f}")
     if figures["n_components"] > 1:
         echo(f"The crowd consists of {figures['n_components']} groups that have no item in common.")
+    if "kinds" in figures:
+        told = ", ".join(f"{count} {kind}" for kind, count in figures["kinds"].items())
+        echo(f"Workers by kind: {told}; alt-test and agree --effective compare people and machines.")
     if reading.gold:
         known = counted(len(reading.gold), "item")
         echo(f"The export contains the known answer of {known}; aggregate --use-gold uses it.")

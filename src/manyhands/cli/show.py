@@ -121,7 +121,9 @@ def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
     agreement = ["quadratic_kappa", "grade_bias"] if "grade_bias" in workers.columns else ["agreement"]
-    return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"), *agreement, "flags")
+    seconds = ["median_seconds"] if "median_seconds" in workers.columns else []
+    columns = ["worker", "n_labels", "accuracy", interval.alias("95% interval"), *agreement, *seconds, "flags"]
+    return workers.select(columns)
 
 
 def show_flags(workers: pl.DataFrame) -> None:
@@ -135,6 +137,7 @@ def show_flags(workers: pl.DataFrame) -> None:
     import polars as pl
 
     from manyhands.io.messages import counted
+    from manyhands.scorecards import ACCUSATIONS
 
     flags = workers["flags"].drop_nulls().str.split(";").explode(empty_as_null=True).value_counts(sort=True)
     if len(flags):
@@ -142,9 +145,10 @@ def show_flags(workers: pl.DataFrame) -> None:
         echo(f"Flags: {counts} (docs/scorecards.md defines them)")
     flagged = workers.filter(pl.col("flags").is_not_null() & (pl.col("flags") != "too-few-labels"))
     if len(flagged):
-        shown = flagged.sort("accuracy_high", "worker").head(_MOST_WORKERS)
+        accused = pl.col("flags").str.split(";").list.set_intersection(list(ACCUSATIONS)).list.len() > 0
+        shown = flagged.sort(accused, "accuracy_high", "worker", descending=[True, False, False]).head(_MOST_WORKERS)
         title = f"{counted(len(flagged), 'worker')} to check"
-        title += f", the {len(shown)} with the lowest accuracy" if len(flagged) > len(shown) else ""
+        title += f", the {len(shown)} to look at first" if len(flagged) > len(shown) else ""
         show_table(shown.select("worker", "n_labels", "flags", "reasons"), title)
 
 

@@ -20,8 +20,9 @@ frames_library     loads polars, or says why this processor cannot run it
 
 import manyhands.io.frames_library  # noqa: F401  # first: it explains why polars cannot be loaded, where it cannot
 from manyhands.io.read.reading import Reading, read_annotations, read_export
-from manyhands.io.write.results import label_frame, training_frame, worker_frame
+from manyhands.io.write.results import label_frame, training_frame
 from manyhands.io.write.training_table import training_set
+from manyhands.io.write.worker_tables import worker_frame
 from manyhands.writing import verify_folder, write_files
 
 __all__ = [

@@ -16,7 +16,7 @@ _MAX_PAIRS = 3
 
 
 def normalise_name(name: str) -> str:
-    """Return a column's name without case, spaces, hyphens and underscores.
+    """Return a column's name without case, spaces (also those without width), hyphens and underscores.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def normalise_name(name: str) -> str:
     >>> normalise_name(" Worker-ID ") == normalise_name("worker_id") == normalise_name("WorkerId")
     True
     """
-    return re.sub(r"[\s_-]+", "", name).lower()
+    return re.sub(r"[\s_\u200b-\u200d\ufeff-]+", "", name).lower()
 
 
 def shorten(name: str) -> str:

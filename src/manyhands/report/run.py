@@ -16,7 +16,7 @@ from manyhands.annotations import Annotations
 from manyhands.exceptions import LimitError
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonyms_of
-from manyhands.io.write.results import worker_cards
+from manyhands.io.write.worker_tables import worker_cards
 from manyhands.report.wording import names
 from manyhands.scorecards import Scorecards
 from manyhands.trust.answers import Answers
@@ -225,6 +225,7 @@ def _renamed(model: Aggregator, shown: list[str], hide: Callable[[str], str]) ->
     a, new = model.annotations_, copy.copy(model)
     renamed = Annotations(
         a.item, a.worker, a.label, item_ids=a.item_ids, worker_ids=shown, classes=a.classes
+        weight=annotations.weight,
     ).marked_like(a)
     new._training, new.worker_ids_ = renamed, renamed.worker_ids
     new.notes_ = {code: hide(sentence) for code, sentence in model.notes_.items()}

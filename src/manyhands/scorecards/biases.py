@@ -89,8 +89,8 @@ def find_bias(loo: LeaveOneOut) -> Bias:
     return Bias(np.where(is_biased, top[:, 0], -1), np.where(is_biased, excess, 0.0), most)
 
 
-def find_confusions(loo: LeaveOneOut, accuracy: Array) -> Confusions:
-    """Find the wrong labels that each worker gives most often.
+def expected_counts(loo: LeaveOneOut, accuracy: Array) -> Array:
+    """Count the labels of each worker by truth and label.
 
     The truth of a labelled item has the posterior that follows from the leave-one-out posterior and the worker's own
     label under a one-coin model with their accuracy. With the leave-one-out posterior alone, every uncertainty of the
@@ -105,8 +105,8 @@ def find_confusions(loo: LeaveOneOut, accuracy: Array) -> Confusions:
 
     Returns
     -------
-    Confusions
-        Up to three pairs (truth, label) for each worker.
+    ndarray of shape (n_workers, n_classes, n_classes)
+        Expected number of checked labels, [worker, truth, label].
     """
     annotations = loo.annotations
     n_classes = annotations.n_classes
@@ -116,7 +116,23 @@ def find_confusions(loo: LeaveOneOut, accuracy: Array) -> Confusions:
     rows = np.arange(len(right))
     posterior[rows, annotations.label] = loo.p_right * right
     posterior *= (loo.weight / np.maximum(posterior.sum(axis=1), 1e-300))[:, None]
-    counts = np.stack([loo.by_label(column) for column in posterior.T], axis=1)  # expected, [worker, truth, label]
+    return np.stack([loo.by_label(column) for column in posterior.T], axis=1)
+
+
+def find_confusions(counts: Array) -> Confusions:
+    """Find the wrong labels that each worker gives most often.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_workers, n_classes, n_classes)
+        Expected number of checked labels, [worker, truth, label].
+
+    Returns
+    -------
+    Confusions
+        Up to three pairs (truth, label) for each worker.
+    """
+    n_classes, counts = counts.shape[1], counts.copy()
     rate = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-300)
     counts[:, np.arange(n_classes), np.arange(n_classes)] = -1.0
     flat = counts.reshape(len(counts), -1)

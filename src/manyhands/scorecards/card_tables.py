@@ -37,9 +37,29 @@ def card_columns(cards: Scorecards) -> dict[str, Any]:
         "bias_class": [None if card.bias_class is None else str(card.bias_class) for card in every],
         "bias": np.where(cards.bias_class < 0, np.nan, cards.bias),
         "confusions": [confusions_text(card) for card in every],
+        **_seconds_columns(cards),
         "flags": [";".join(card.flags) or None for card in every],
         "reasons": ["; ".join(card.reasons) or None for card in every],
+        **_recall_columns(cards),
     }
+
+
+def _seconds_columns(cards: Scorecards) -> dict[str, Any]:
+    """Return the columns of working times, if there are any."""
+    if not cards.n_timed.any():
+        return {}
+    crowd = np.full(len(cards), cards.crowd_median_seconds)
+    return {"median_seconds": cards.median_seconds, "crowd_median_seconds": crowd}
+
+
+def _recall_columns(cards: Scorecards) -> dict[str, Any]:
+    """Return the recall of each class, and the expected number of items behind it; NaN without any."""
+    columns: dict[str, Any] = {}
+    for k, name in enumerate(map(str, cards.classes.tolist())):
+        n_items = cards.recall_items[:, k]
+        columns[f"recall_{name}"] = np.where(n_items > 0, cards.recall[:, k], np.nan)
+        columns[f"items_{name}"] = np.round(n_items, 1)
+    return columns
 
 
 def confusions_text(card: WorkerCard) -> str | None:

@@ -49,6 +49,12 @@ class WorkerCard:
         Share of labels of this class minus its expected share among the items.
     top_confusions : tuple of (truth, label, expected count, rate)
         Up to three most frequent confusions; the rate is relative to the worker's items of this truth.
+    recall : dict of object to tuple of (mean, low, high, expected number of items)
+        Class -> share of the worker's items of this class that they label right, with its 95% interval.
+    n_timed : int
+        Number of labels whose working time is known.
+    median_seconds : float or None
+        Median working time of these, in seconds.
     flags : tuple of str
         Flags, of :data:`FLAGS`.
     reasons : tuple of str
@@ -68,6 +74,9 @@ class WorkerCard:
     bias_class: Any
     bias: float | None
     top_confusions: tuple[tuple[Any, Any, float, float], ...]
+    recall: dict[Any, tuple[float, float, float, float]]
+    n_timed: int
+    median_seconds: float | None
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
     partners: tuple[Any, ...]
@@ -111,6 +120,20 @@ class Scorecards:
         Expected number of these labels.
     confused_rate : ndarray of shape (n_workers, 3)
         Their share among the worker's items of this truth.
+    recall : ndarray of shape (n_workers, n_classes)
+        Share of the worker's items of each class that they label right, posterior mean.
+    recall_low : ndarray of shape (n_workers, n_classes)
+        Lower end of its 95% interval.
+    recall_high : ndarray of shape (n_workers, n_classes)
+        Upper end of its 95% interval.
+    recall_items : ndarray of shape (n_workers, n_classes)
+        Expected number of the worker's checked items that are of each class: the evidence behind the recall.
+    n_timed : ndarray of int of shape (n_workers,)
+        Number of labels whose working time is known.
+    median_seconds : ndarray of shape (n_workers,)
+        Median working time per label in seconds; NaN where unknown.
+    crowd_median_seconds : float
+        Median of the workers' medians; NaN where unknown.
     flags : tuple of tuple of str
         Flags of each worker.
     reasons : tuple of tuple of str
@@ -136,6 +159,13 @@ class Scorecards:
     confused_label: Codes
     confused_count: Array
     confused_rate: Array
+    recall: Array
+    recall_low: Array
+    recall_high: Array
+    recall_items: Array
+    n_timed: npt.NDArray[np.int64]
+    median_seconds: Array
+    crowd_median_seconds: float
     flags: tuple[tuple[str, ...], ...]
     reasons: tuple[tuple[str, ...], ...]
     partners: tuple[tuple[int, ...], ...]
@@ -163,6 +193,9 @@ class Scorecards:
             bias_class=None if bias_class < 0 else classes[bias_class],
             bias=None if bias_class < 0 else float(self.bias[w]),
             top_confusions=tuple((classes[k], classes[c], float(n), float(r)) for k, c, n, r in confused if k >= 0),
+            recall=dict(zip(classes, zip(*(values[w].tolist() for values in self._recalls)))),
+            n_timed=int(self.n_timed[w]),
+            median_seconds=_known(self.median_seconds[w]),
             flags=self.flags[w],
             reasons=self.reasons[w],
             partners=tuple(self.worker_ids[list(self.partners[w])].tolist() if self.partners[w] else ()),
@@ -186,6 +219,10 @@ class Scorecards:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a row for each worker, flagged ones first."""
         return cards_html(self)
+
+    @property
+    def _recalls(self) -> tuple[Array, Array, Array, Array]:
+        return self.recall, self.recall_low, self.recall_high, self.recall_items
 
     def flagged(self, flag: str) -> Mask:
         """Select the workers with a flag.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import rel_entr
+from scipy.special import betainc, rel_entr
 
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
@@ -26,6 +26,7 @@ MIN_EXCESS = 0.5  # (agreement - expected) / (1 - expected) must exceed this
 MAX_PAIRS = 4_000_000  # pairs of labels examined, up to one more per label
 CHUNK = 1 << 20  # pairs times classes held at a time
 MAX_GROUPS = 5
+DISAGREES = 0.01  # probability that a member agrees with the group as little
 
 Positions = npt.NDArray[np.int64]
 
@@ -72,6 +73,46 @@ def find_groups(annotations: Annotations) -> list[CollusionGroups]:
         groups.append(group)
         annotations = collapse_groups(annotations, group.members)
     return groups
+
+
+def disagrees_with_group(annotations: Annotations, group: CollusionGroups) -> Mask:
+    """Find members of a group who agree with it clearly less than its other members do.
+
+    A very good worker agrees with the copies of a good one on most items, and may be found with them. On the items on
+    which the copies are wrong, they differ.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    group : CollusionGroups
+        A colluding group.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_workers,)
+        True for members whose agreement with the others is below that of the better half of the group at the level
+        `DISAGREES`.
+    """
+    row = np.flatnonzero(group.members[annotations.worker])
+    item, worker, label = annotations.item[row], annotations.worker[row], annotations.label[row]
+    _, which, n_same = np.unique(
+        item * np.int64(annotations.n_classes) + label, return_inverse=True, return_counts=True
+    )
+    n_here = np.bincount(item, minlength=annotations.n_items)[item]
+    shared = n_here > 1
+    equal = (n_same[which] - 1)[shared] / (n_here[shared] - 1)
+    n_equal = sums_by(worker[shared], equal, annotations.n_workers)
+    n_shared = sums_by(worker[shared], np.ones(len(equal)), annotations.n_workers)
+    rate = n_equal / np.maximum(n_shared, 1.0)
+    met = group.members & (n_shared > 0)
+    if not met.any():
+        return np.zeros(annotations.n_workers, bool)
+    better = met & (rate >= np.median(rate[met]))
+    usual = min(float(n_equal[better].sum() / n_shared[better].sum()), 0.99)
+    n_wrong = np.maximum(n_shared - n_equal, 1e-9)
+    p_value = betainc(n_wrong, n_equal + 1.0, 1 - usual)  # of `n_shared` labels, at most `n_equal` agree
+    return met & (p_value < DISAGREES)
 
 
 def find_copying_pairs(loo: LeaveOneOut, confusion: Array, in_group: Mask) -> CopyingPairs:

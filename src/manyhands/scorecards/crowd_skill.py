@@ -27,13 +27,14 @@ from scipy.special import ndtr
 
 from manyhands.em.kernels import Array, sums_by
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
+from manyhands.scorecards.skill_scores import Scores, score_columns, sum_scores
 
-FALSE_ALARM = 0.004  # probability that a worker of the crowd is below it, for each worker
+FALSE_ALARM = 0.005  # probability that a worker of the crowd is below it, for each worker
+LATE_FALSE_ALARM = 0.001  # the same for the second half of their labels alone
 OUTLIER = 2.0  # standard deviations below the crowd's mean from which a worker is not typical of the crowd
 MIN_CROWD = 8  # workers with `MIN_LABELS` checked labels below which there is no crowd to compare with
 MIN_LABELS = 10
 
-_SCORE_SKILL = 0.5  # skill for which the score of a label is the log-likelihood ratio against random labels
 _SKILLS = np.linspace(0.0, 0.99, 34)
 _MEANS = np.arange(0.1, 0.98, 0.05)
 _SPREADS = np.array([0.08, 0.11, 0.14, 0.18, 0.22, 0.26])
@@ -48,7 +49,6 @@ _PRIOR_MEAN, _PRIOR_WORKERS = 0.6, 4.0  # mean skill of a crowd, and the number 
 _USUAL_SPREAD, _PRIOR_SPREAD_SD = 0.1, 0.2  # standard deviation of accuracy in a crowd, and that of its logarithm
 _MAX_WORKERS = 2000  # workers from whom the distribution is estimated
 _PSEUDO_COUNT = 0.5  # added to the counts of b, spread evenly over all classes
-_FLOOR = 1e-3  # added to variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +63,32 @@ class CrowdSkill:
         Mean skill of the crowd without its second group and its outliers.
     p_value : ndarray of shape (n_workers,)
         Probability that the labels of a worker of this crowd fit those of the others as badly as the worker's.
+    late_p_value : ndarray of shape (n_workers,)
+        The same for the second half of the worker's labels, in the order of the items.
     is_below : ndarray of bool of shape (n_workers,)
         Workers whose `p_value` is less than `FALSE_ALARM`; none if the crowd is not known.
+    is_late_below : ndarray of bool of shape (n_workers,)
+        Other workers whose `late_p_value` is less than `LATE_FALSE_ALARM`: they began well and did not stay so.
     typical_right : ndarray of shape (n_workers,)
         Expected number of right labels of a worker of mean skill on the worker's items.
+    late_checked : ndarray of shape (n_workers,)
+        Number of checked labels in the second half.
+    late_right : ndarray of shape (n_workers,)
+        Expected number of right labels in the second half.
+    late_typical_right : ndarray of shape (n_workers,)
+        The same for a worker of mean skill.
     """
 
     is_known: bool
     mean: float
     p_value: Array
+    late_p_value: Array
     is_below: Mask
+    is_late_below: Mask
     typical_right: Array
+    late_checked: Array
+    late_right: Array
+    late_typical_right: Array
 
 
 def compare_with_crowd(loo: LeaveOneOut, tempering_exponent: float, is_apart: Mask) -> CrowdSkill:
@@ -97,18 +112,70 @@ def compare_with_crowd(loo: LeaveOneOut, tempering_exponent: float, is_apart: Ma
     candidates = np.flatnonzero((n_checked >= MIN_LABELS) & ~is_apart)
     if len(candidates) < MIN_CROWD:
         nothing = np.zeros(len(n_checked))
-        return CrowdSkill(False, 0.0, nothing + 1.0, nothing > 0, nothing)
+        return CrowdSkill(False, 0.0, nothing + 1, nothing + 1, nothing > 0, nothing > 0, *[nothing] * 4)
     bias = loo.used + _PSEUDO_COUNT / max(loo.annotations.n_classes, 1)
     bias /= bias.sum(axis=1, keepdims=True)
     chosen = candidates[:: -(-len(candidates) // _MAX_WORKERS)]
     n_classes = max(loo.annotations.n_classes, 2)
     density = crowd_density(_likelihood(loo, bias, chosen), _USUAL_SPREAD * n_classes / (n_classes - 1))
-    scores = score_labels(loo, bias)
-    deviation = np.sqrt(scores.variance(_SKILLS)) / min(tempering_exponent, 1.0)
-    p_value = ndtr((scores.observed[:, None] - scores.mean(_SKILLS)) / deviation) @ density
+    columns, late_weight = score_columns(loo, bias), loo.weight * is_late(loo)
+    scores, late = sum_scores(loo, columns, loo.weight), sum_scores(loo, columns, late_weight)
+    p_value, late_p_value = (tail(part, density, min(tempering_exponent, 1.0)) for part in (scores, late))
     mean = float(density @ _SKILLS)
-    typical_right = mean * scores.right_known + (1 - mean) * scores.right_random
-    return CrowdSkill(True, mean, p_value, p_value < FALSE_ALARM, typical_right)
+    is_below = p_value < FALSE_ALARM
+    return CrowdSkill(
+        is_known=True,
+        mean=mean,
+        p_value=p_value,
+        late_p_value=late_p_value,
+        is_below=is_below,
+        is_late_below=~is_below & (late_p_value < LATE_FALSE_ALARM),
+        typical_right=scores.right(mean),
+        late_checked=loo.by_worker(late_weight),
+        late_right=loo.by_worker(late_weight * loo.p_right),
+        late_typical_right=late.right(mean),
+    )
+
+
+def is_late(loo: LeaveOneOut) -> Mask:
+    """Find the second half of each worker's labels, in the order of the items.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_annotations,)
+        True for the later labels.
+    """
+    order, start = loo.annotations.by_worker.order, loo.annotations.by_worker.start
+    n_labels = np.diff(start)
+    late = np.empty(len(order), bool)
+    late[order] = 2 * (np.arange(len(order)) - np.repeat(start[:-1], n_labels)) >= np.repeat(n_labels, n_labels)
+    return late
+
+
+def tail(scores: Scores, density: Array, exponent: float) -> Array:
+    """Probability of a score as low as each worker's for a worker of the crowd.
+
+    Parameters
+    ----------
+    scores : Scores
+        Scores of each worker.
+    density : ndarray of shape (34,)
+        Distribution of skill in the crowd.
+    exponent : float
+        Tempering exponent, at most 1.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        The probabilities.
+    """
+    deviation = np.sqrt(scores.variance(_SKILLS)) / exponent
+    return np.asarray(ndtr((scores.observed[:, None] - scores.mean(_SKILLS)) / deviation) @ density)
 
 
 def _likelihood(loo: LeaveOneOut, bias: Array, workers: npt.NDArray[np.intp]) -> Array:
@@ -162,97 +229,3 @@ def _clipped_normal(mean: Array, spread: Array) -> Array:
     """(n_distributions, n_skills) normal distributions on the grid; its ends hold all that is beyond them."""
     edges = np.concatenate([[-np.inf], (_SKILLS[1:] + _SKILLS[:-1]) / 2, [np.inf]])
     return np.diff(ndtr((edges - mean[:, None]) / spread[:, None]), axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Sums of the labels' scores for each worker, from which their skill and its variance follow.
-
-    Attributes
-    ----------
-    observed : ndarray of shape (n_workers,)
-        Score of the labels given.
-    known : ndarray of shape (n_workers,)
-        Expected score of a worker who is always right.
-    random : ndarray of shape (n_workers,)
-        Expected score of a worker with random labels.
-    moments : ndarray of shape (5, n_workers)
-        Expected square for the two, and the sums over labels of known^2, known * random and random^2.
-    right_known : ndarray of shape (n_workers,)
-        Expected number of right labels of a worker who is always right, by the leave-one-out posterior.
-    right_random : ndarray of shape (n_workers,)
-        The same for random labels.
-    """
-
-    observed: Array
-    known: Array
-    random: Array
-    moments: Array
-    right_known: Array
-    right_random: Array
-
-    def mean(self, skill: Array) -> Array:
-        """Mean of the score for each skill.
-
-        Parameters
-        ----------
-        skill : ndarray of shape (n_skills,)
-            Values of t.
-
-        Returns
-        -------
-        ndarray of shape (n_workers, n_skills)
-            The means.
-        """
-        return np.asarray(skill * self.known[:, None] + (1 - skill) * self.random[:, None])
-
-    def variance(self, skill: Array) -> Array:
-        """Variance of the score for each skill.
-
-        Parameters
-        ----------
-        skill : ndarray of shape (n_skills,)
-            Values of t.
-
-        Returns
-        -------
-        ndarray of shape (n_workers, n_skills)
-            The variances.
-        """
-        t, rest = skill, 1 - skill
-        square_known, square_random, known, both, random = self.moments[:, :, None]
-        variance = t * square_known + rest * square_random - (t**2 * known + 2 * t * rest * both + rest**2 * random)
-        return np.maximum(variance, 0.0) + _FLOOR
-
-
-def score_labels(loo: LeaveOneOut, bias: Array) -> Scores:
-    """Score the labels of each worker, and derive mean and variance of the score for any skill.
-
-    The score of a label is the log-likelihood ratio of skill .5 against random labels. Given the leave-one-out
-    posterior, a worker of skill t draws each label from t p(truth) + (1 - t) b, so the mean of their score is linear in
-    t.
-
-    Parameters
-    ----------
-    loo : LeaveOneOut
-        Leave-one-out posterior of the truth of each label.
-    bias : ndarray of shape (n_workers, n_classes)
-        Distribution of each worker's labels that do not depend on the truth.
-
-    Returns
-    -------
-    Scores
-        Sums for each worker.
-    """
-    worker, weight = loo.annotations.worker, loo.weight
-    known, random = np.zeros((3, len(weight))), np.zeros((3, len(weight)))  # score, its square, probability of right
-    for k, truth in enumerate(loo.truth.T):
-        share = bias[worker, k]
-        score = np.log1p(_SCORE_SKILL * (truth / share - 1.0))
-        for row, value in enumerate((score, score * score, truth)):
-            known[row] += truth * value
-            random[row] += share * value
-    observed = np.log1p(_SCORE_SKILL * (loo.p_right / bias.ravel()[loo.cell] - 1.0))
-    columns = (observed, known[0], random[0], known[1], random[1], known[0] ** 2, known[0] * random[0], random[0] ** 2)
-    sums = [loo.by_worker(weight * column) for column in (*columns, known[2], random[2])]
-    return Scores(sums[0], sums[1], sums[2], np.stack(sums[3:8]), sums[8], sums[9])

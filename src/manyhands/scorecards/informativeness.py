@@ -26,6 +26,7 @@ from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
 WEAK = 0.2
 FALSE_ALARM = 0.01  # share of the weakest informative workers who may be flagged
 MIN_CHECKED = 5  # checked labels below which no test is made
+FEW_LABELS = 20  # checked labels below which a worker is not compared with the crowd
 ONE_CLASS = 0.9  # share of labels of one class from which a worker may be called one-class
 MIN_RECALL = 0.4  # of items of other classes, the share that an informative worker recognises at least
 
@@ -48,7 +49,7 @@ class Informativeness:
     is_random : ndarray of bool of shape (n_workers,)
         Clearly below the crowd, and random labelling is not rejected.
     is_weak : ndarray of bool of shape (n_workers,)
-        Clearly below the crowd, although the labels depend on the truth.
+        Clearly below the crowd, although the labels depend on the truth; or so in the second half of their labels.
     is_one_class : ndarray of bool of shape (n_workers,)
         Nearly all labels name one class, on too many items of other classes.
     is_inverted : ndarray of bool of shape (n_workers,)
@@ -110,13 +111,14 @@ def assess_informativeness(
     favourite, is_one_class = _one_class(loo)
     is_one_class &= enough & ~not_random & ~is_inverted
     crowd = compare_with_crowd(loo, tempering_exponent, is_one_class | is_inverted | copies)
-    is_below = enough & (crowd.is_below if crowd.is_known else not_honest & ~not_random)
+    judged = n_checked >= FEW_LABELS
+    is_below = judged & crowd.is_below if crowd.is_known else enough & not_honest & ~not_random
     is_inverted &= is_below | (z < -_Z_INVERTED) | (not crowd.is_known)
     is_below &= ~is_one_class & ~is_inverted
     found = Informativeness(
         is_informative=enough & not_random & ~is_inverted,
         is_random=is_below & ~not_random,
-        is_weak=is_below & not_random,
+        is_weak=(is_below & not_random) | (judged & crowd.is_late_below & ~is_one_class & ~is_inverted),
         is_one_class=is_one_class,
         is_inverted=is_inverted,
         favourite=favourite,

@@ -139,6 +139,37 @@ def derive_tables(annotations: Annotations, posterior: Array, members: Mask, gol
     return confusion, posterior_given(collapsed, safe_log(confusion), np.log(total / total.sum()))[0]
 
 
+def posterior_of_tables(
+    annotations: Annotations, posterior: Array, confusion: Array, exponent: float, members: Mask
+) -> Array:
+    """Compute the posterior that is a product of the confusion matrices, from which single labels can be removed.
+
+    A method may release another posterior than that of its model, such as one raised to a power for calibration.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior that was released; only its class shares are used.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices behind it, [worker, truth, label].
+    exponent : float
+        Tempering exponent of the labels' likelihood and of the class prior.
+    members : ndarray of bool of shape (n_workers,)
+        Members of a colluding group whose labels count once.
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+        One E step with these matrices.
+    """
+    total = posterior[annotations.n_labels > 0].sum(axis=0) + 1.0
+    log_prior = np.log(total / total.sum())
+    collapsed = collapse_groups(annotations, members)
+    return posterior_given(collapsed, exponent * safe_log(confusion), exponent * log_prior)[0]
+
+
 def leave_one_out_posterior(
     annotations: Annotations, posterior: Array, confusion: Array, exponent: float, members: Mask, gold: Gold
 ) -> LeaveOneOut:

@@ -10,16 +10,17 @@ import numpy as np
 from manyhands.annotations import Annotations
 from manyhands.em.collusion import CollusionGroups
 from manyhands.em.kernels import Array
-from manyhands.scorecards.copying import CopyingPairs
+from manyhands.scorecards.copying import CopyingPairs, disagrees_with_group
 from manyhands.scorecards.crowd_skill import CrowdSkill
-from manyhands.scorecards.informativeness import MIN_CHECKED, Informativeness
+from manyhands.scorecards.informativeness import FEW_LABELS, MIN_CHECKED, Informativeness
 from manyhands.scorecards.leave_one_out import LeaveOneOut, Mask
+from manyhands.scorecards.seconds_per_label import WorkingTime
 
 ACCUSATIONS = ("random", "one-class", "inverted", "copying", "weak")  # flags that say that something is wrong
-FLAGS = (*ACCUSATIONS, "undecided", "too-few-labels")
+FLAGS = (*ACCUSATIONS, "fast", "undecided", "too-few-labels")
 
-FEW_LABELS = 20  # checked labels below which a worker has too few to be judged
 
+DROP = 0.25  # of the share of right labels between the halves of a worker's labels, from which a sentence names both
 MAX_PARTNERS = 20  # of one worker; all members of a large group for each member would be quadratic
 _MAX_CHARACTERS = 40  # of a name
 _MAX_NAMES = 3
@@ -74,6 +75,23 @@ def explain(
     return flagged, partners
 
 
+def explain_time(flagged: Flagged, time: WorkingTime) -> None:
+    """Add the flag of workers far faster than the crowd.
+
+    Parameters
+    ----------
+    flagged : list of dict
+        ``{flag: sentence}`` for each worker; changed in place.
+    time : WorkingTime
+        Seconds per label of each worker.
+    """
+    for w in np.flatnonzero(time.is_fast).tolist():
+        flagged[w]["fast"] = (
+            f"a median of {time.median[w]:.2g} seconds per label on {time.n_timed[w]} labels; "
+            f"the median of the crowd is {time.crowd_median:.2g}"
+        )
+
+
 def _explain_informativeness(flagged: Flagged, loo: LeaveOneOut, found: Informativeness, crowd: CrowdSkill) -> None:
     """Add the sentences of random, weak, inverted and one-class workers."""
     n_checked = loo.used.sum(axis=1)
@@ -81,10 +99,7 @@ def _explain_informativeness(flagged: Flagged, loo: LeaveOneOut, found: Informat
     for w in np.flatnonzero(found.is_random).tolist():
         flagged[w]["random"] = f"{_right(found, w, n_checked[w])}{_typical(crowd, w)}"
     for w in np.flatnonzero(found.is_weak).tolist():
-        flagged[w]["weak"] = (
-            f"right on about {found.right[w]:.0f} of {n_checked[w]:.0f} items by the leave-one-out posterior"
-            f"{_typical(crowd, w)}; chance agreement is {found.right_by_chance[w]:.0f}"
-        )
+        flagged[w]["weak"] = _weak(found, crowd, w, n_checked[w])
     for w in np.flatnonzero(found.is_inverted).tolist():
         flagged[w]["inverted"] = (
             f"right on about {found.right[w]:.0f} of {n_checked[w]:.0f} items by the leave-one-out posterior, "
@@ -105,6 +120,21 @@ def _right(found: Informativeness, w: int, n_checked: float) -> str:
     )
 
 
+def _weak(found: Informativeness, crowd: CrowdSkill, w: int, n_checked: float) -> str:
+    early, late = n_checked - crowd.late_checked[w], crowd.late_checked[w]
+    late_share, share = crowd.late_right[w] / max(late, 1.0), found.right[w] / n_checked
+    if crowd.is_late_below[w] or (crowd.is_known and share - late_share > DROP / 2):
+        return (
+            f"right on about {crowd.late_right[w]:.0f} of the last {late:.0f} items by the leave-one-out posterior, "
+            f"a typical worker of this crowd is right on {crowd.late_typical_right[w]:.0f}; "
+            f"of the first {early:.0f} they are right on about {found.right[w] - crowd.late_right[w]:.0f}"
+        )
+    return (
+        f"right on about {found.right[w]:.0f} of {n_checked:.0f} items by the leave-one-out posterior"
+        f"{_typical(crowd, w)}; chance agreement is {found.right_by_chance[w]:.0f}"
+    )
+
+
 def _typical(crowd: CrowdSkill, w: int) -> str:
     """What a worker of this crowd achieves on the same items; nothing if the crowd is too small to say."""
     return f", a typical worker of this crowd is right on {crowd.typical_right[w]:.0f}" if crowd.is_known else ""
@@ -121,7 +151,8 @@ def _explain_copying(
     names = annotations.worker_ids.tolist()
     partners: list[set[int]] = [set() for _ in names]
     for group in groups:
-        members = np.flatnonzero(group.members).tolist()
+        cleared = disagrees_with_group(annotations, group) & (group.max_labels is None)
+        members = np.flatnonzero(group.members & ~cleared).tolist()
         for w in (w for w in members if enough[w] or group.max_labels is not None):
             others = [other for other in members[: MAX_PARTNERS + 1] if other != w][:MAX_PARTNERS]
             partners[w].update(others)

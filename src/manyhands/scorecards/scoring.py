@@ -15,7 +15,7 @@ from manyhands.exceptions import AlignmentError, ParameterError
 from manyhands.progress import report
 from manyhands.progress_display import showing
 from manyhands.scorecards.accuracy import estimate_accuracy
-from manyhands.scorecards.biases import find_bias, find_confusions
+from manyhands.scorecards.biases import expected_counts, find_bias, find_confusions
 from manyhands.scorecards.cards import Scorecards
 from manyhands.scorecards.copying import CopyingPairs, find_copying_pairs, find_groups
 from manyhands.scorecards.informativeness import assess_informativeness
@@ -25,8 +25,11 @@ from manyhands.scorecards.leave_one_out import (
     derive_tables,
     labels_of_others,
     leave_one_out_posterior,
+    posterior_of_tables,
 )
-from manyhands.scorecards.reasons import explain
+from manyhands.scorecards.reasons import explain, explain_time
+from manyhands.scorecards.recall import estimate_recall
+from manyhands.scorecards.seconds_per_label import WorkingTime, summarise_time
 from manyhands.validation import Number, check_annotations, check_memory, check_parameters
 
 _STEPS = 4  # that progress is reported of
@@ -41,6 +44,7 @@ def score_workers(
     tempering_exponent: float = 1.0,
     collusion_group: Mask | None = None,
     gold: Mapping[Any, Any] | None = None,
+    working_time: Mapping[Any, Any] | None = None,
     verbose: int = 1,
 ) -> Scorecards:
     """Make a quality report for each worker: accuracy with a 95% interval, class bias, confusions and flags.
@@ -64,6 +68,8 @@ def score_workers(
         Workers whose labels count once in the posterior (``collusion_group_``). Not used without `confusion`.
     gold : dict, default=None
         ``{item: class}`` where the truth is known; takes precedence over all labels.
+    working_time : mapping of object to sequence of float, default=None
+        ``{worker: seconds of their labels}``, where known (``Reading.working_time``).
     verbose : {0, 1}, default=1
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
@@ -76,6 +82,8 @@ def score_workers(
     ------
     AlignmentError
         If an array does not have the shape that the annotations require.
+    ParameterError
+        If the posterior holds no probabilities, or a working time is not a number of at least 0.
     LimitError
         If the arrays would not fit into memory.
 
@@ -99,9 +107,12 @@ def score_workers(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )
     posterior, confusion = _check_shapes(annotations, posterior, confusion)
+    if annotations._sorting_order is not None:  # the same bits in every order of the items
+        posterior, annotations = posterior[annotations._sorting_order], annotations._with_sorted_items()
     no_worker = np.zeros(annotations.n_workers, bool)
     members = no_worker if collusion_group is None else _check_mask(annotations, collusion_group)
     codes = gold_codes(gold, annotations.item_ids, annotations.classes)
+    time = summarise_time(working_time, annotations.worker_ids)
     with showing(verbose):
         report(0, _STEPS, "scorecards")
         groups = find_groups(annotations)
@@ -109,16 +120,22 @@ def score_workers(
         if confusion is None:
             members, tempering_exponent = groups[0].members if groups else no_worker, 1.0
             confusion, posterior = derive_tables(annotations, posterior, members, codes)
+        else:
+            posterior = posterior_of_tables(annotations, posterior, confusion, tempering_exponent, members)
         loo = leave_one_out_posterior(annotations, posterior, confusion, tempering_exponent, members, codes)
         report(2, _STEPS, "scorecards")
         in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
         pairs = find_copying_pairs(loo, confusion, in_group)
         report(3, _STEPS, "scorecards")
-        return _make_cards(loo, tempering_exponent, groups, pairs)
+        return _make_cards(loo, tempering_exponent, groups, pairs, time)
 
 
 def _make_cards(
-    loo: LeaveOneOut, tempering_exponent: float, groups: list[CollusionGroups], pairs: CopyingPairs
+    loo: LeaveOneOut,
+    tempering_exponent: float,
+    groups: list[CollusionGroups],
+    pairs: CopyingPairs,
+    time: WorkingTime,
 ) -> Scorecards:
     """All columns of the reports, from the leave-one-out posterior."""
     annotations = loo.annotations
@@ -127,7 +144,9 @@ def _make_cards(
     copies = np.isin(np.arange(annotations.n_workers), [w for group in groups for w in np.flatnonzero(group.members)])
     found, crowd = assess_informativeness(loo, estimate.high, tempering_exponent, copies)
     flagged, partners = explain(loo, n_checked, found, crowd, groups, pairs)
-    confused = find_confusions(loo, estimate.mean)
+    explain_time(flagged, time)
+    counts = expected_counts(loo, estimate.mean)
+    confused, recall = find_confusions(counts), estimate_recall(counts, estimate.mean)
     agreement, by_chance = _agreement(loo)
     return Scorecards(
         worker_ids=annotations.worker_ids,
@@ -145,6 +164,13 @@ def _make_cards(
         confused_label=confused.label,
         confused_count=confused.n_labels,
         confused_rate=confused.rate,
+        recall=recall.mean,
+        recall_low=recall.low,
+        recall_high=recall.high,
+        recall_items=recall.n_items,
+        n_timed=time.n_timed,
+        median_seconds=time.median,
+        crowd_median_seconds=time.crowd_median,
         flags=tuple(tuple(reasons) for reasons in flagged),
         reasons=tuple(tuple(reasons.values()) for reasons in flagged),
         partners=tuple(partners),
@@ -170,7 +196,7 @@ def _check_shapes(annotations: Annotations, posterior: Array, confusion: Array |
             f"the annotations. Got {np.shape(confusion)}."
         )
     check_memory(
-        8.0 * (_ARRAYS * annotations.n_annotations * n_classes + 3 * n_workers * n_classes**2),
+        8.0 * (_ARRAYS * annotations.n_annotations * n_classes + 5 * n_workers * n_classes**2),
         f"Scorecards of {annotations.n_annotations} labels and {n_classes} classes",
         "Score a part of the items at a time.",
     )

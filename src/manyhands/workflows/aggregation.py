@@ -18,9 +18,10 @@ from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.pseudonyms import pseudonymise
 from manyhands.io.write.result_files import check_kinds, check_outputs, file_names, kinds_of, result_files
-from manyhands.io.write.results import label_frame, summary, to_csv, worker_frame
+from manyhands.io.write.results import label_frame, summary, to_csv
 from manyhands.io.write.spreadsheet import guard_table
 from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
+from manyhands.io.write.worker_tables import worker_frame
 from manyhands.trust.answers import Answers
 from manyhands.workflows.answered_fit import NO_PROMISES, Promises, fit_with_answers
 from manyhands.workflows.comparison import compare_aggregators
@@ -259,7 +260,7 @@ def fit_reading(
     if reading.annotations.is_ordered:
         figures |= describe_order(reading.annotations)
     labels = label_frame(model).with_columns(pl.Series(name, values) for name, values in fitted.columns.items())
-    tables = {"labels.csv": labels, "workers.csv": worker_frame(model)}
+    tables = {"labels.csv": labels, "workers.csv": worker_frame(model, working_time=reading.working_time)}
     figures["workers"] = tables["workers.csv"].to_dicts()
     if compare:
         methods, differences = compare_aggregators(model, method, gold=gold, random_state=random_state)

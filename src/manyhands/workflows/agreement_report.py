@@ -118,7 +118,7 @@ def measure_agreement(
         If the export cannot be read, or has no labels or no worker ids.
     """
     level = "ordinal" if level == "nominal" and export.is_ordinal else level
-    check_level(level, order)
+    check_level(level, (export.order or None) if order is None else order)
     check_seed(random_state)
     if not Number(whole=True, least=0).allows(n_bootstrap):
         raise ParameterError(f"--bootstrap is {n_bootstrap}; it must be a whole number at least 0.")

@@ -108,7 +108,7 @@ def assess_replacement(
     kinds = KindOptions() if kinds is None else kinds
     kinds.check()
     level = "ordinal" if level == "nominal" and export.is_ordinal else level
-    check_level(level, order)
+    check_level(level, (export.order or None) if order is None else order)
     export.check()
     with claim_folder(out, _FILES, force=force) as output:
         reading = export.read(files)

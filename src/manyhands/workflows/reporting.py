@@ -19,7 +19,8 @@ from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.read.truth import read_truth
 from manyhands.io.write.pseudonyms import read_key
-from manyhands.io.write.results import label_frame, to_csv, worker_frame
+from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.worker_tables import worker_frame
 from manyhands.report.building import Report
 from manyhands.report.page.embedding import labels_fit
 from manyhands.report.run import ComparedMethods, Run, make_run

@@ -38,6 +38,7 @@ def test_the_full_report():
         "label": "sentiment",
         "time": "_created_at",
         "gold": "sentiment_gold",
+        "working_time": "_started_at to _created_at",
     }
 
 

@@ -66,7 +66,8 @@ def test_the_sample():
     assert list(reading.annotations.item_ids) == ["101", "102", "103"]
     assert list(reading.annotations.worker_ids) == ["11", "bo@example.org", "cy@example.org"]
     assert reading.questions == {"sentiment": 6, "topic": 1}
-    assert reading.columns == {"item": "id", "worker": "completed_by", "label": "result[].value", "time": "updated_at"}
+    places = {"item": "id", "worker": "completed_by", "label": "result[].value", "time": "updated_at"}
+    assert reading.columns == places | {"working_time": "lead_time"}
 
 
 def test_several_questions_are_listed():

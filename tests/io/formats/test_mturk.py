@@ -34,6 +34,7 @@ def test_the_batch_keeps_the_later_of_two_answers_and_no_rejected_ones():
         "worker": "WorkerId",
         "label": "Answer.sentiment.label",
         "time": "SubmitTime",
+        "working_time": "WorkTimeInSeconds",
     }
     assert (result.question, result.gold, result.notes) == ("sentiment", {}, {})
 

@@ -45,6 +45,7 @@ def test_assignments():
         "label": "OUTPUT:result",
         "time": "ASSIGNMENT:submitted",
         "gold": "GOLDEN:result",
+        "working_time": "ASSIGNMENT:started to ASSIGNMENT:submitted",
     }
 
 

@@ -115,3 +115,58 @@ def test_a_note_on_several_questions_is_printed_once(write, capsys, tmp_path):
     text = "Votes of May\n" + csv(header=("item", "worker", "question", "label"), rows=rows)
     assert run(["aggregate", str(write(text)), "--all-questions", "-o", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err.count("note: header_line") == 1
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|"])
+def test_joined_files_repeat_the_header(write, separator):
+    """Otherwise there would be an item called item, with the class label."""
+    with pytest.warns(
+        CrowdWarning, match=r"1 line repeats the header \(.*x\.csv, line 10\), and counts as a blank line"
+    ):
+        reading = read_export(write(csv(separator) + csv(separator, rows=[("t9", "ann", "yes")])))
+    assert reading.ledger.as_dict() == {"rows_read": 10, "kept": 9, "excluded": {"blank": 1}}
+    assert reading.annotations.classes.tolist() == ["no", "yes"]
+
+
+def test_a_label_that_is_called_label_is_no_header(write):
+    assert read_export(write(csv(rows=[*VOTES, ("item", "ann", "label")]))).ledger.kept == 9
+
+
+def test_a_footer(write):
+    with pytest.warns(CrowdWarning, match=r"footer: The last line has one cell only \('Exported by X in May'\)"):
+        assert read_export(write(csv() + "Exported by X in May\n")).ledger.excluded == {"no_label": 1}
+    assert not read_export(write(csv() + "t9\n")).notes, "an item without a label"
+
+
+def test_bars_as_separators(write):
+    assert read_export(write(csv("|"))).ledger.kept == read_export(write(csv("|"), "x.txt")).ledger.kept == 8
+
+
+def test_an_extra_separator_at_the_end_of_lines(write):
+    text = csv(";").replace("yes\n", "yes;\n").replace("no\n", "no;\n")
+    with pytest.raises(
+        AnnotationError, match="line 2: ends with an extra ';': 4 cells where the header names 3 columns"
+    ):
+        read_export(write(text))
+
+
+def test_names_of_columns_with_invisible_characters(write):
+    assert read_export(write(csv(header=("\u200bItem\u00a0", "worker ", "label")))).ledger.kept == 8
+
+
+@pytest.mark.parametrize("page", ["<!DOCTYPE html><p>Sign in", "\n<html lang='en'>"])
+def test_a_web_page_is_no_export(write, page):
+    for name in ("x.csv", "x.json"):
+        with pytest.raises(AnnotationError, match="is a web page, perhaps one to sign in"):
+            read_export(write(page, name))
+
+
+@pytest.mark.parametrize("label", ["02. Jan", "Jan 02", "1-Mrz", "3 Mai"])
+def test_labels_that_became_dates(write, label):
+    with pytest.warns(CrowdWarning, match="class_like_date"):
+        read_export(write(csv(rows=[*VOTES, ("t1", "cy", label)])))
+
+
+@pytest.mark.parametrize("label", ["March", "1-2", "sun 1", "january", "mar"])
+def test_labels_that_are_no_dates(write, label):
+    assert not read_export(write(csv(rows=[*VOTES, ("t1", "cy", label)]))).notes

@@ -11,7 +11,8 @@ import pytest
 
 from manyhands import Annotations, DawidSkene, MajorityVote
 from manyhands.exceptions import AnnotationError, MissingExtraError, NotFittedError, ParameterError
-from manyhands.io.write.results import count_components, label_frame, summary, to_csv, training_frame, worker_frame
+from manyhands.io.write.results import count_components, label_frame, summary, to_csv, training_frame
+from manyhands.io.write.worker_tables import worker_frame
 
 HOSTILE = [
     "007",
@@ -52,7 +53,7 @@ def test_workers_have_volume_accuracy_and_recalls():
     model, _ = fitted()
     table = worker_frame(model)
     assert table.columns[:6] == ["worker", "n_labels", "n_checked", "accuracy", "accuracy_low", "accuracy_high"]
-    assert table.columns[-2:] == ["recall_NA", "recall_None"]
+    assert table.columns[-3:] == ["items_NA", "recall_None", "items_None"]
     assert table["n_labels"].to_list() == [len(HOSTILE)] * 3
     assert (table["accuracy_low"] < table["accuracy"]).all() and (table["accuracy"] < table["accuracy_high"]).all()
 

@@ -17,6 +17,7 @@ from typing import Protocol, cast
 
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.formats import wide
+from manyhands.io.formats.repeated_headers import blank_repeated_headers
 from manyhands.io.read.documents import READABLE, Document, Folder, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.spelling import suggest
@@ -100,6 +101,7 @@ def read_document(document: Document, options: ColumnOptions, format_name: str |
     ParameterError
         If there is no format of this name.
     """
+    document = blank_repeated_headers(document) if isinstance(document, Table) else document
     judgements = _read(document, options, format_name)
     if isinstance(document, Table) and document.notes:
         judgements.notes = document.notes | judgements.notes

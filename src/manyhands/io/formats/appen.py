@@ -14,9 +14,12 @@ from manyhands.io.formats.long import as_table
 from manyhands.io.messages import listed, split_question
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Table
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import ROLE
 
+_BEGUN = "_started_at"
 _UNIT, _WORKER, _TAINTED, _GOLDEN, _TIME = "_unit_id", "_worker_id", "_tainted", "_golden", "_created_at"
 _OF_JUDGEMENTS = (_WORKER, "_trust", _TAINTED, "_started_at", "_id")
 _OF_UNITS = ("_unit_state", "_trusted_judgments", "_last_judgment_at")
@@ -83,6 +86,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     item = blank_as_null(table.column(at_item))
     fields = _find_fields(table, unit, {at_item, worker}, options)
     time, notes = parse_times(table.column(table.header.index(_TIME))) if _TIME in table.header else (None, {})
+    seconds = _seconds(table, worker)
     label = listed([table.header[at] for at in fields])
     mapping = {"item": table.header[at_item], "worker": table.header[worker], "label": label}
     mapping |= {"time": _TIME} if time is not None else {}
@@ -97,10 +101,19 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         answers={table.header[at]: _choices(table.column(at)) for at in fields},
         reason=_tainted(table),
         time=time,
-        mapping=mapping,
+        seconds=seconds,
+        mapping=mapping | ({} if seconds is None else {ROLE: f"{_BEGUN} to {_TIME}"}),
         gold=gold,
         notes=notes | _privacy(table),
     )
+
+
+def _seconds(table: Table, worker: int) -> pl.Series | None:
+    """Return the working time of each judgement; the rows of one page share its time."""
+    if _BEGUN not in table.header or _TIME not in table.header:
+        return None
+    begun, created = (table.column(table.header.index(name)) for name in (_BEGUN, _TIME))
+    return divide_by_task(seconds_between(begun, created), table.column(worker), begun, created)
 
 
 def _find_fields(table: Table, unit: int, taken: set[int], options: ColumnOptions) -> list[int]:

@@ -23,6 +23,7 @@ from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.other_kinds import OTHERS
 from manyhands.io.read.times import parse_time
+from manyhands.io.read.working_time import ROLE, seconds_of
 
 FORMAT = "ground-truth"
 _RESPONSES, _REQUESTS = "worker-response", "consolidation-request"
@@ -48,6 +49,8 @@ class Response(NamedTuple):
         Content of the answer; None if there is none.
     time : object
         Time of submission.
+    seconds : object
+        Seconds that the worker spent on it.
     """
 
     place: str
@@ -55,6 +58,7 @@ class Response(NamedTuple):
     worker: str | None
     content: Any
     time: Any = None
+    seconds: Any = None
 
 
 def recognise(document: Document) -> str | None:
@@ -161,8 +165,8 @@ def _responses(document: Records) -> Iterator[Response]:
             place = f"{document.name}, answer {at}"
             if not isinstance(answer, dict):
                 raise AnnotationError(f"{place}: not an object but {type(answer).__name__}. Fetch the file again.")
-            time = answer.get("submissionTime")
-            yield Response(place, index, worker_of(answer), answer.get("answerContent"), time)
+            time, seconds = answer.get("submissionTime"), answer.get("timeSpentInSeconds")
+            yield Response(place, index, worker_of(answer), answer.get("answerContent"), time, seconds)
         return
     for at, entry in enumerate(document.value, start=1):
         yield from _requested(entry, f"{document.name}, object {at}")
@@ -226,7 +230,11 @@ def _judgements(
     if unread:
         notes["unparsed_times"] = f"{unread} time(s) could not be read; those answers count as the older ones."
     refusal = rows.others.refusal(source) if rows.others and not rows.answers else None
-    return rows.judgements(source, FORMAT, mapping=mapping, notes=notes, refusal=refusal)
+    unanswered = [None] * (len(rows.item) - len(given))
+    seconds, unread_seconds = seconds_of([*(response.seconds for response, _, _ in given), *unanswered])
+    mapping |= {} if seconds is None else {ROLE: "timeSpentInSeconds"}
+    notes |= unread_seconds
+    return rows.judgements(source, FORMAT, mapping=mapping, notes=notes, refusal=refusal, seconds=seconds)
 
 
 def worker_of(answer: Mapping[str, Any]) -> str | None:

@@ -31,6 +31,7 @@ from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import ROLE, seconds_of
 
 _LISTS = ("annotations", "completions", "predictions")
 _MAPPING = {"item": "id", "worker": "completed_by", "label": "result[].value", "time": "updated_at"}
@@ -99,6 +100,7 @@ class _Rows:
         self.source = source
         self.collected = Collector()
         self.times: list[str | None] = []
+        self.seconds: list[Any] = []
         self.users = Users()
         self.authors: dict[bool, set[str]] = {False: set(), True: set()}  # of annotations; of drafts
         self.rejected = self.anchored = self.nameless = self.named = 0
@@ -156,6 +158,7 @@ class _Rows:
         """Add a row with its time."""
         time = entry.get("updated_at") or entry.get("created_at")
         self.times.append(time if type(time) is str else scalar_text(time))
+        self.seconds.append(entry.get("lead_time"))
         self.collected.add(item, worker, answers, reason)
 
     def _add_gold(self, item: str | None, answers: dict[str, Any]) -> None:
@@ -173,10 +176,13 @@ class _Rows:
         if names:
             self.collected.worker = [names.get(name, name) if name is not None else None for name in worker]
         time, time_notes = parse_times(pl.Series(self.times, dtype=pl.String))
-        notes = notes | time_notes | self._notes()
+        seconds, seconds_notes = seconds_of(self.seconds)
+        notes = notes | time_notes | seconds_notes | self._notes()
         found = self.collected.judgements(
             self.source, "label-studio", mapping=mapping, notes=notes, refusal=self._refusal()
         )
+        if seconds is not None:
+            found = replace(found, seconds=seconds, mapping=mapping | {ROLE: "lead_time"})
         return replace(found, time=time)
 
     def _notes(self) -> dict[str, str]:

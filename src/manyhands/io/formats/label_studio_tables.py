@@ -22,6 +22,7 @@ from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.other_kinds import OTHERS, OtherKinds, kind_of_mark
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import find_seconds
 
 _MARKS = {"id", "annotator", "annotation_id"}
 _TIMES = ("updated_at", "created_at")
@@ -94,6 +95,7 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
     answers, regional = _find_questions(table.name, cells, options)
     time_column = next((name for name in _TIMES if name in cells), None)
     time, notes = parse_times(cells[time_column]) if time_column else (None, {})
+    seconds, seconds_mapping, unread = find_seconds(table, ())
     reason = _reasons(cells, answers, regional)
     others = _other_kinds(cells, regional)
     return Judgements(
@@ -104,9 +106,11 @@ def read_flat(document: Document, format_name: str, options: ColumnOptions) -> J
         answers=answers,
         reason=reason,
         time=time,
-        mapping=_mapping(item_column, list(answers), time_column),
+        seconds=seconds,
+        mapping=_mapping(item_column, list(answers), time_column) | seconds_mapping,
         notes=(document.notes if isinstance(document, Records) else {})
         | notes
+        | unread
         | _notes(cells["annotator"])
         | (others.notes(table.name) if answers else {}),
         refusal=others.refusal(table.name) if others and not answers else None,

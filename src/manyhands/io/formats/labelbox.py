@@ -20,6 +20,7 @@ from manyhands.io.read import exact_json
 from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.other_kinds import OTHERS, RELATIONS, kind_of_mark
+from manyhands.io.read.working_time import ROLE, seconds_of
 
 _V1 = {"Labeled Data", "Label", "Created By"}
 _ITEM_KEYS = ("global_key", "external_id", "id")
@@ -37,6 +38,7 @@ class _Label:
     reason: str | None = None
     time: Any = None
     others: tuple[tuple[str, str | None], ...] = ()
+    seconds: Any = None
 
 
 def recognise(document: Document) -> str | None:
@@ -103,11 +105,14 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
                 rows.gold[question][label.item] = (answer,) if isinstance(answer, str) else tuple(answer)
     notes = set_times(rows, [label.time for label in labels])
     only_question(rows, options, name)
+    seconds, unread = seconds_of([label.seconds for label in labels])
+    where = {} if seconds is None else {ROLE: "Seconds to Label" if v1 else "performance_details.seconds_to_create"}
     return rows.judgements(
         name,
         format_name,
-        mapping=_mapping(v1, options.item),
-        notes=getattr(document, "notes", {}) | notes | (_NOTE_V1 if v1 else {}),
+        seconds=seconds,
+        mapping=_mapping(v1, options.item) | where,
+        notes=getattr(document, "notes", {}) | notes | unread | (_NOTE_V1 if v1 else {}),
         refusal=_refusal(name, rows),
     )
 
@@ -159,7 +164,9 @@ def _label_v2(label: Mapping[str, Any], project: str, item: str, place: Place) -
     parts = _marks(annotations)
     skipped = performance.get("skipped") is True
     reason = _reason(worker, answers, skipped, bool(parts), details.get("is_benchmark_reference") is True)
-    return _Label(project, item, worker, answers, reason, details.get("created_at"), parts)
+    return _Label(
+        project, item, worker, answers, reason, details.get("created_at"), parts, performance.get("seconds_to_create")
+    )
 
 
 def _labels_v1(
@@ -180,7 +187,7 @@ def _labels_v1(
     parts = _marks(content)
     reason = _reason(worker, answers, skipped, bool(parts), False)
     item = _item(entry, entry, item_field, _ITEM_KEYS_V1, place)
-    yield _Label(project, item, worker, answers, reason, entry.get("Created At"), parts)
+    yield _Label(project, item, worker, answers, reason, entry.get("Created At"), parts, entry.get("Seconds to Label"))
 
 
 def _marks(annotations: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:

@@ -23,6 +23,7 @@ from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import find_seconds
 
 _STRONG = {  # unambiguous names of columns, the most usual first
     "item": "item task item_id task_id unit unit_id example example_id post_id comment_id document_id doc_id text_id "
@@ -125,6 +126,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     refusal = refuse_parts(table, place["item"], place["worker"])
     mapping = {role: table.header[at] for role, at in place.items() if role != "question"}
     time, notes = parse_times(table.column(place["time"])) if "time" in place else (None, {})
+    seconds, seconds_mapping, unread = find_seconds(table, place.values())
     return Judgements(
         table.name,
         format_name,
@@ -133,9 +135,10 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         answers={} if refusal else {question: label},
         reason=pl.Series(["region"], dtype=pl.String).new_from_index(0, len(table)) if refusal else None,
         time=time,
-        mapping=mapping,
+        seconds=seconds,
+        mapping=mapping | seconds_mapping,
         gold={question: gold_of(table.column(place["item"]), table.column(place["gold"]))} if "gold" in place else {},
-        notes=notes | (document.notes if isinstance(document, Records) else {}),
+        notes=notes | unread | (document.notes if isinstance(document, Records) else {}),
         refusal=refusal,
         other_columns=table.frame,
         questions=questions,

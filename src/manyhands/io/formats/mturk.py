@@ -23,6 +23,7 @@ from manyhands.io.read.documents import Document, Records, Table
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.text_tables import Locate
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import find_seconds
 
 _INPUT, _ANSWER = "Input.", "Answer."
 _HIT, _ASSIGNMENT, _WORKER, _STATUS, _TIME = "HITId", "AssignmentId", "WorkerId", "AssignmentStatus", "SubmitTime"
@@ -98,6 +99,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     answers = keep_wanted(rows.answers, options.label, _ANSWER, table.name)
     gold = find_gold(rows.inputs, list(answers))
     time, unread = _time(table)
+    seconds, seconds_mapping, unread_seconds = find_seconds(table, ())
     mapping = {"item": item_location, "worker": table.header[worker], "label": _label_location(answers, rows)}
     mapping |= {"time": _TIME} if time is not None else {}
     mapping |= {"gold": listed([rows.input_locations[name] for name in dict.fromkeys(gold.values())])} if gold else {}
@@ -109,9 +111,10 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         answers=answers,
         reason=_reasons(table, rows),
         time=None if time is None else rows.repeat(time),
-        mapping=mapping,
+        seconds=None if seconds is None else rows.repeat(seconds / max(len(item) // max(len(table), 1), 1)),
+        mapping=mapping | seconds_mapping,
         gold={question: gold_of(item, rows.inputs[name]) for question, name in gold.items()},
-        notes=rows.notes | notes | unread,
+        notes=rows.notes | notes | unread | unread_seconds,
         files=((table.name, len(item), _assignments(table, len(item) // max(len(table), 1))),),
     )
 

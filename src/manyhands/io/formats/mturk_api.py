@@ -14,9 +14,11 @@ from manyhands.io.formats.item_columns import keep_wanted
 from manyhands.io.formats.mturk_answers import Answer, as_column, read_answers
 from manyhands.io.messages import listed, shorten
 from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.durations import seconds_between
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import ROLE
 
 HIT_AS_ITEM = "The HIT was taken for the item, as its content is not in the file; one item may be in several HITs."
 _MARKS = ("AssignmentId", "WorkerId")
@@ -89,6 +91,7 @@ def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
     answers, locations = _read_all(assignments, document.name)
     answers = keep_wanted(answers, options.label, "", document.name)
     time, notes = parse_times(_column(assignments, "SubmitTime"))
+    seconds = seconds_between(_column(assignments, "AcceptTime"), _column(assignments, "SubmitTime"))
     status = _column(assignments, "AssignmentStatus").str.to_lowercase()
     rejected = status == "rejected"
     label = next(locations[question] for question in answers) if len(answers) == 1 else "each QuestionIdentifier"
@@ -100,7 +103,9 @@ def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
         answers=answers,
         reason=pl.Series([None], dtype=pl.String).new_from_index(0, len(rejected)).set(rejected, "rejected"),
         time=time,
-        mapping={"item": key, "worker": "WorkerId", "label": f"Answer: {label}", "time": "SubmitTime"},
+        seconds=seconds,
+        mapping={"item": key, "worker": "WorkerId", "label": f"Answer: {label}", "time": "SubmitTime"}
+        | ({} if seconds is None else {ROLE: "AcceptTime to SubmitTime"}),
         notes=notes
         | ({} if options.item else {"item_is_hit": HIT_AS_ITEM})
         | (document.notes if isinstance(document, Records) else {}),

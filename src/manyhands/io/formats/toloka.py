@@ -14,11 +14,15 @@ from manyhands.io.formats.toloka_api import assignments_in, read_assignments
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.read.column_lookup import find_column
 from manyhands.io.read.documents import Document, Records, Table
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.judgements import ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import ROLE
 
 _INPUT, _OUTPUT, _GOLDEN, _CONFIDENCE, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "CONFIDENCE:", "ASSIGNMENT:"
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
+_ASSIGNMENT_ID = "ASSIGNMENT:assignment_id"
+_WORK = ("ASSIGNMENT:started", "ASSIGNMENT:submitted")  # begin and end of the work on an assignment
 _TIMES = ("ASSIGNMENT:submitted", "ASSIGNMENT:accepted", "ASSIGNMENT:started")  # the first that is there
 
 _AGGREGATED = (
@@ -91,6 +95,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     reason, unknown = _reasons(table)
     at_time = next((name for name in _TIMES if name in table.header), None)
     time, unread = parse_times(table.column(table.header.index(at_time))) if at_time is not None else (None, {})
+    seconds = _seconds(table)
     label = _OUTPUT + (next(iter(answers)) if len(answers) == 1 else "*")
     mapping = {"item": item_location, "worker": table.header[worker], "label": label}
     mapping |= {"time": at_time} if at_time is not None else {}
@@ -103,10 +108,19 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         answers=answers,
         reason=reason,
         time=time,
-        mapping=mapping,
+        seconds=seconds,
+        mapping=mapping | ({} if seconds is None else {ROLE: " to ".join(_WORK)}),
         gold={question: gold_of(item, column) for question, column in known.items()},
         notes=notes | unknown | unread,
     )
+
+
+def _seconds(table: Table) -> pl.Series | None:
+    """Return the working time of each task: that of its assignment, divided by the number of its tasks."""
+    if not set(table.header) >= {*_WORK, _ASSIGNMENT_ID}:
+        return None
+    begun, submitted, assignment = (table.column(table.header.index(name)) for name in (*_WORK, _ASSIGNMENT_ID))
+    return divide_by_task(seconds_between(begun, submitted), assignment)
 
 
 def _find_item(table: Table, options: ColumnOptions) -> tuple[pl.Series, str, dict[str, str]]:

@@ -14,9 +14,11 @@ from manyhands.io.formats.long import objects_as_table
 from manyhands.io.formats.toloka_status import reason_of, status_notes
 from manyhands.io.messages import shorten
 from manyhands.io.read.documents import Document, Records
+from manyhands.io.read.durations import divide_by_task, seconds_between
 from manyhands.io.read.json_files import as_text
 from manyhands.io.read.judgements import Collector, ColumnOptions, Judgements
 from manyhands.io.read.times import parse_times
+from manyhands.io.read.working_time import ROLE
 
 _INPUT, _OUTPUT, _TASK = "input_values.", "output_values.", "task_id"
 
@@ -95,6 +97,11 @@ def read_assignments(document: Document, options: ColumnOptions) -> Judgements:
         mapping=mapping | ({"gold": "tasks[].known_solutions"} if tasks.known else {}),
         notes=(document.notes if isinstance(document, Records) else {}) | notes | unread | status_notes(tasks.statuses),
     )
+    submitted = pl.Series(tasks.times, dtype=pl.String)
+    seconds = seconds_between(pl.Series(tasks.begun, dtype=pl.String), submitted)
+    seconds = divide_by_task(seconds, pl.Series(tasks.assignments, dtype=pl.Int64))
+    if seconds is not None:
+        judgements = replace(judgements, seconds=seconds, mapping=judgements.mapping | {ROLE: "created to submitted"})
     return replace(judgements, answers=keep_wanted(judgements.answers, options.label, _OUTPUT, document.name))
 
 
@@ -107,6 +114,8 @@ class _Tasks:
         self.rows = Collector()  # its items and times are set at the end
         self.ids: list[str | None] = []
         self.times: list[str | None] = []
+        self.begun: list[str | None] = []
+        self.assignments: list[int] = []
         self.inputs: list[dict[str, Any]] = []
         self.known: list[tuple[int, str, str]] = []  # row, question, an answer that is right
         self.statuses: set[str] = set()
@@ -127,6 +136,8 @@ class _Tasks:
             self.rows.add(None, worker, {key: _answer(value, where) for key, value in given.items()}, reason)
             self.ids.append(_text(task.get("id"), where))
             self.times.append(time)
+            self.begun.append(_text(assignment.get("created"), where))
+            self.assignments.append(at)
             shown = _object(task.get("input_values") or {}, f"{where}, input_values")
             self.inputs.append({key: _as_json(value, where) for key, value in shown.items()})
 

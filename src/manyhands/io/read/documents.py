@@ -26,6 +26,7 @@ FRAME = "the data frame"  # name of a table that no file holds
 TABLE_SUFFIXES = (".csv", ".tsv")
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".manifest", "")
 _PACKED_SUFFIXES = (".xlsx", ".parquet", ".zip", ".gz")  # recognised by their first bytes
+_WEB_PAGE = (b"<!doctype html", b"<html")
 READABLE = ".csv, .tsv, .txt, .json, .jsonl, .ndjson, .parquet and .xlsx files, gzipped or in a folder or zip"
 
 
@@ -202,6 +203,8 @@ def parse(source: Source, encoding: str | None = None) -> Document:
         raise AnnotationError(f"{source.name} ends in {source.suffix!r}. manyhands reads {READABLE}.")
     loaded = source.loaded()
     text = as_utf8(loaded, encoding)
+    if text.head.lstrip()[:15].lower().startswith(_WEB_PAGE):
+        raise AnnotationError(f"{source.name} is a web page, perhaps one to sign in. Download the export again.")
     if source.suffix not in TABLE_SUFFIXES and looks_like_json(text):
         return Records(source.name, *parse_json(text))
     if source.suffix not in TABLE_SUFFIXES and not _has_separators(text):
@@ -213,7 +216,7 @@ def parse(source: Source, encoding: str | None = None) -> Document:
 def _has_separators(source: Source) -> bool:
     """Whether the first line has cells rather than words; blank lines are skipped."""
     line = source.head.lstrip().split(b"\n", 1)[0]
-    return any(separator in line for separator in (b"\t", b",", b";"))
+    return any(separator in line for separator in (b"\t", b",", b";", b"|"))
 
 
 def _word_rows(source: Source) -> list[list[str]]:

@@ -99,6 +99,8 @@ class Judgements:
         Why a row does not count (one of `REASONS`), null for an ordinary judgement; None if all rows are ordinary.
     time : polars.Series of int or None
         Microseconds since 1970, null where unknown; decides which of two answers is the later one.
+    seconds : polars.Series of float or None
+        Seconds that the worker spent on the item, null where unknown.
     mapping : dict of str to str
         Where item, worker, label, time and gold were found, in the terms of the file.
     gold : dict of str to dict
@@ -128,6 +130,7 @@ class Judgements:
     answers: dict[str, pl.Series]
     reason: pl.Series | None = None
     time: pl.Series | None = None
+    seconds: pl.Series | None = None
     mapping: dict[str, str] = field(default_factory=dict)
     gold: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from manyhands.io.messages import find_look_alikes, listed, look_alike_note
 
 _MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "nil", "-", "?")  # texts that often mean a missing label
 _SHEET_ERRORS = ("#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#num!", "#null!")  # errors of a spreadsheet
+_MONTH = "jan|feb|m[aä]r|mrz|apr|may|mai|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
+_DATE = re.compile(rf"\d{{1,2}}[.\- ]+({_MONTH})\.?|({_MONTH})[.\- ]+\d{{1,2}}", re.IGNORECASE)
 _FORMULA = re.compile(r"=\s*[A-Za-z$+(-].*[()$0-9]")
 
 
@@ -29,8 +31,8 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        ``look_alike_ids``, ``look_alike_numbers``, ``class_like_formula`` and ``class_like_missing``, each if there
-        are such names.
+        ``look_alike_ids``, ``look_alike_numbers``, ``class_like_formula``, ``class_like_date`` and
+        ``class_like_missing``, each if there are such names.
     """
     notes = {}
     items, classes = _texts(annotations.item_ids.tolist()), _texts(annotations.classes.tolist())
@@ -53,6 +55,12 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
         notes["class_like_formula"] = (
             f"{_kept_as_classes(formulas[:3])}: formulas of a spreadsheet instead of their results. "
             f"Save the table with values."
+        )
+    dates = [name for name in classes if _DATE.fullmatch(name.strip())]
+    if dates:
+        notes["class_like_date"] = (
+            f"{_kept_as_classes(dates[:3])}. A spreadsheet turns labels such as 1-2 into dates; if it did so here, "
+            f"--map FILE with columns from,to renames them."
         )
     missing_words = [name for name in classes if name.strip().casefold() in _MISSING_WORDS + _SHEET_ERRORS]
     if missing_words:

@@ -132,6 +132,7 @@ def _filtered(judgements: Judgements, keep: pl.Series) -> Judgements:
         answers={name: column.filter(keep) for name, column in judgements.answers.items()},
         reason=None if judgements.reason is None else judgements.reason.filter(keep),
         time=None if judgements.time is None else judgements.time.filter(keep),
+        seconds=None if judgements.seconds is None else judgements.seconds.filter(keep),
         other_columns=None if judgements.other_columns is None else judgements.other_columns.filter(keep),
         files=(),
     )

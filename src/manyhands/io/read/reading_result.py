@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from manyhands.annotations import Annotations
 from manyhands.io.read.item_fields import ItemFields
 from manyhands.io.read.ledger import Ledger
@@ -49,6 +52,8 @@ class Reading:
         What the file says of workers: people or machines; worker as text -> kind.
     item_fields : ItemFields or None, default=None
         What the file says about each item; None unless it was asked for.
+    working_time : dict of object to ndarray, default={}
+        Worker id -> seconds that they spent on each of their labels, where the file tells.
     """
 
     annotations: Annotations
@@ -66,3 +71,4 @@ class Reading:
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
     kinds: dict[str, WorkerKind] = field(default_factory=dict)
     item_fields: ItemFields | None = None
+    working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, order_of_texts
+from manyhands.io.read.working_time import time_by_worker
 from manyhands.repeated_pairs import DUPLICATES as DUPLICATES
 from manyhands.repeated_pairs import keep_one
 
@@ -133,7 +134,7 @@ def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -
 
 def filter_rows(
     judgements: Judgements, rows: Rows, options: ReadOptions, known_classes: Collection[str] = ()
-) -> tuple[Annotations, Ledger, dict[str, str]]:
+) -> tuple[Annotations, Ledger, dict[str, str], dict[Any, npt.NDArray[np.float64]]]:
     """Return the judgements that count as Annotations, and what became of every row.
 
     A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
@@ -159,6 +160,8 @@ def filter_rows(
         Number of rows read, kept, and excluded by reason.
     notes : dict of str to str
         ``stray_classes``, if there are some.
+    working_time : dict of object to ndarray
+        Worker id -> seconds of their labels that count, where known.
 
     Raises
     ------
@@ -179,9 +182,10 @@ def filter_rows(
         known["worker"] &= ~np.isin(reason, [_CODE[name] for name in NON_WORKER_REASONS])
     kept = known["label"] if ledger.kept < len(reason) else slice(None)
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
+    working_time = time_by_worker(judgements.seconds, kept, *parts[ROLES.index("worker")])
     order = _known_order(coded["item"], parts[0][1], options)
     annotations = Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts], **order)
-    return annotations, ledger, notes
+    return annotations, ledger, notes, working_time
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")

@@ -13,14 +13,15 @@ from typing import NamedTuple
 import polars as pl
 
 from manyhands.exceptions import AnnotationError
-from manyhands.io.messages import listed
+from manyhands.io.messages import listed, shorten
 from manyhands.io.read.sources import Source
 from manyhands.io.read.text import utf8_error
 from manyhands.io.read.title_lines import LOOKED_AT, count_title_rows, title_note
 
-_SEPARATORS = {".csv": ",;\t", ".tsv": "\t,;"}  # the first that splits the header is used
+_SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}  # the first that splits the header is used
 _ANNOUNCED = re.compile(rb'"?sep=([,;\t|])"?\r?\n')  # first line by which a file names its separator to Excel
 _FEWEST = 3  # columns of a table whose rows are checked for another separator
+_WORDS = 3  # words of a sentence
 _MAX_CELL = 10 << 20  # characters
 _MAX_KEPT = 64 << 20  # bytes of a file that is not on disk, kept so that a line can be found later
 
@@ -85,7 +86,16 @@ def read_text_table(source: Source, again: Source | None = None) -> TextTable:
     names = header if header and len(header) == frame.width else frame.columns
     locate = _lines(again or source, separator, len(frame), line)
     _refuse_two_separators(source.name, frame, separator, locate)
-    return TextTable(frame, names, locate, title_note(line, names) if line > 1 else {})
+    notes = (title_note(line, names) if line > 1 else {}) | _footer_note(frame)
+    return TextTable(frame, names, locate, notes)
+
+
+def _footer_note(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the note on a last line that has one cell with a sentence: it would count as an item."""
+    last = [cell for cell in frame.row(-1)] if len(frame) and frame.width >= _FEWEST else []
+    if not last or not last[0] or any(last[1:]) or len(last[0].split()) < _WORDS:
+        return {}
+    return {"footer": f"The last line has one cell only ({shorten(last[0])!r}); remove it if it is not an item."}
 
 
 def _refuse_two_separators(name: str, frame: pl.DataFrame, separator: str, locate: Locate | None) -> None:
@@ -131,7 +141,7 @@ def _lines(source: Source, separator: str, n_rows: int, header_line: int) -> Loc
 def _separators(source: Source) -> str:
     """Return the characters that may separate cells, the likeliest first; Excel's ``sep=`` line names the one."""
     announced = _ANNOUNCED.match(source.head)
-    return announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;")
+    return announced[1].decode() if announced else _SEPARATORS.get(source.suffix, "\t,;|")
 
 
 def _read_header(source: Source, separators: str) -> tuple[str, list[str] | None, int]:
@@ -206,6 +216,11 @@ def _explain(source: Source, separator: str, error: Exception) -> str:
         width = len(next(rows, (1, []))[1])
         for line, row in rows:
             begun = line
+            if len(row) > width and not any(cell.strip() for cell in row[width:]):
+                return (
+                    f"{source.name}, line {line}: ends with an extra {separator!r}: {len(row)} cells where the header "
+                    f"names {width} columns. Remove it, or end the header with {separator!r} too."
+                )
             if len(row) > width:
                 return (
                     f"{source.name}, line {line}: {len(row)} cells where the header names {width} columns. "

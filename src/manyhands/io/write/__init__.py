@@ -1,6 +1,7 @@
 """Results as tables and files.
 
-results        labels, worker scorecards and training weights as data frames; the summary of a run
+results        labels and training weights as data frames; the summary of a run
+worker_tables  worker scorecards as a data frame
 result_files   all files of one run: labels.csv, workers.csv, summary.json, and further formats
 item_flags     flags of items in labels.csv
 write_back     labels for other tools: Label Studio predictions, JSON lines and Parquet for Hugging Face `datasets`

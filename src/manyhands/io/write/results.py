@@ -11,14 +11,12 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError, LimitError
+from manyhands.exceptions import AnnotationError
 from manyhands.io.messages import shorten
-from manyhands.io.write.frame_libraries import as_table, convert_frame
-from manyhands.io.write.grade_columns import item_grades, worker_grades
+from manyhands.io.write.frame_libraries import convert_frame
+from manyhands.io.write.grade_columns import item_grades
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
-from manyhands.scorecards import Scorecards, score_workers
-from manyhands.scorecards.card_tables import card_columns
 
 _DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
@@ -49,79 +47,14 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
     ['cat', 'dog']
     """
     columns = {
-        "item": _values(model.item_ids_.tolist()),
-        "label": _values(model.labels_.tolist()),
+        "item": id_column(model.item_ids_.tolist()),
+        "label": id_column(model.labels_.tolist()),
         "confidence": _confidence(model),
-        **{name: _values(values) if name == "median" else values for name, values in item_grades(model).items()},
+        **{name: id_column(values) if name == "median" else values for name, values in item_grades(model).items()},
         "n_labels": model.annotations_.n_voters,
         "flags": item_flags(model),
     }
-    return _as_frame(model, pl.DataFrame(columns | _probabilities(model)), "item", library)
-
-
-def worker_frame(model: Aggregator, library: str | None = None) -> Any:
-    """Return one row per worker: the scorecard and, if the model has confusion matrices, the recall of each class.
-
-    Parameters
-    ----------
-    model : Aggregator
-        A fitted aggregator.
-    library : {"pandas", "polars", "pyarrow"} or None, default=None
-        Kind of data frame; None for that of the frame which the labels were read from, and polars for other labels.
-
-    Returns
-    -------
-    polars.DataFrame, pandas.DataFrame or pyarrow.Table
-        ``worker``, the columns of the scorecard (docs/scorecards.md), ``recall_<class>`` and, for ordered classes,
-        those of `worker_grades`. Where there are too many classes for scorecards to fit into memory, only ``n_labels``
-        and ``accuracy``.
-
-    Examples
-    --------
-    >>> from manyhands import Annotations, MajorityVote
-    >>> votes = Annotations.from_triples(["a", "a", "b"], ["w1", "w2", "w1"], ["cat", "cat", "dog"])
-    >>> worker_frame(MajorityVote().fit(votes)).columns[:3]
-    ['worker', 'n_labels', 'n_checked']
-    """
-    names = class_names(model.classes_)
-    columns: dict[str, Any] = {"worker": _values(model.worker_ids_.tolist())}
-    try:
-        columns |= as_table(card_columns(worker_cards(model))).drop("worker").to_dict()
-    except LimitError:
-        volume = np.bincount(model.annotations_.worker, minlength=len(model.worker_ids_))
-        columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}
-    confusion = getattr(model, "confusion_", None)
-    if confusion is not None:
-        columns |= {f"recall_{name}": confusion[:, k, k] for k, name in enumerate(names)}
-    return _as_frame(model, pl.DataFrame(columns | worker_grades(model)), "worker", library)
-
-
-def worker_cards(model: Aggregator) -> Scorecards:
-    """Return the scorecards of a fitted model's workers.
-
-    Parameters
-    ----------
-    model : Aggregator
-        A fitted aggregator.
-
-    Returns
-    -------
-    Scorecards
-        One card per worker.
-
-    Raises
-    ------
-    LimitError
-        If they do not fit into memory.
-    """
-    return score_workers(
-        model.annotations_,
-        model.posterior_,
-        confusion=getattr(model, "confusion_", None),
-        tempering_exponent=getattr(model, "tempering_exponent_", 1.0),
-        collusion_group=getattr(model, "collusion_group_", None),
-        gold=model._gold or None,
-    )
+    return as_frame(model, pl.DataFrame(columns | _probabilities(model)), "item", library)
 
 
 def training_frame(model: Aggregator, *, soft: bool = False, library: str | None = None) -> Any:
@@ -155,15 +88,15 @@ def training_frame(model: Aggregator, *, soft: bool = False, library: str | None
     items = model.item_ids_[labelled].tolist()
     if not soft:
         labels = [model.labels_[row] for row in labelled]
-        table = pl.DataFrame({"item": _values(items), "label": _values(labels), "weight": posterior.max(axis=1)})
-        return _as_frame(model, table, "item", library)
+        table = pl.DataFrame({"item": id_column(items), "label": id_column(labels), "weight": posterior.max(axis=1)})
+        return as_frame(model, table, "item", library)
     row, code = np.nonzero(posterior)
     weighted = {
-        "item": _values([items[at] for at in row]),
-        "label": _values([model.classes_[k] for k in code]),
+        "item": id_column([items[at] for at in row]),
+        "label": id_column([model.classes_[k] for k in code]),
         "weight": posterior[row, code],
     }
-    return _as_frame(model, pl.DataFrame(weighted), "item", library)
+    return as_frame(model, pl.DataFrame(weighted), "item", library)
 
 
 def summary(model: Aggregator, method: str) -> dict[str, Any]:
@@ -259,8 +192,19 @@ def _confidence(model: Aggregator) -> pl.Series:
     return pl.Series(confidence).fill_nan(None)
 
 
-def _values(values: list[Any]) -> pl.Series:
-    """Return ids or labels as a column of integers if all are, otherwise as text."""
+def id_column(values: list[Any]) -> pl.Series:
+    """Return ids or labels as a column of integers if all are, otherwise as text.
+
+    Parameters
+    ----------
+    values : list of object
+        The values; None for none.
+
+    Returns
+    -------
+    polars.Series
+        The column.
+    """
     kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values if value is not None}
     if kinds in ({int}, {bool}):
         return pl.Series([None if value is None else int(value) for value in values])
@@ -301,6 +245,23 @@ def _probabilities(model: Aggregator) -> dict[str, Any]:
     return {f"p_{name}": model.posterior_[:, k] for k, name in enumerate(class_names(model.classes_))}
 
 
-def _as_frame(model: Aggregator, table: pl.DataFrame, index: str, library: str | None) -> Any:
-    """Return a table in the library that was asked for, or in that of the frame which the labels came from."""
+def as_frame(model: Aggregator, table: pl.DataFrame, index: str, library: str | None) -> Any:
+    """Return a table in the library that was asked for, or in that of the frame which the labels came from.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted aggregator.
+    table : polars.DataFrame
+        The table.
+    index : str
+        Column that is the index in pandas.
+    library : {"pandas", "polars", "pyarrow"} or None
+        Kind of data frame.
+
+    Returns
+    -------
+    polars.DataFrame, pandas.DataFrame or pyarrow.Table
+        The table.
+    """
     return convert_frame(table, library or model.annotations_.frame_library, index)
