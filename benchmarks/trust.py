@@ -401,15 +401,21 @@ def draw(crowds: list[Fitted], draws: int) -> None:
             points.append(np.stack([q.max(axis=1), q.argmax(axis=1) == crowd.truth[rest], weight]))
         x, y = _reliability(np.concatenate(points, axis=1))
         left.plot(x, y, marker=marker, markersize=4, label=name)
-    left.set(xlabel="confidence", ylabel="share of right labels", xlim=(0.2, 1.01), ylim=(0.2, 1.01))
+    left.set(
+        title="Confidence and share of right labels",
+        xlabel="confidence",
+        ylabel="share of right labels",
+        xlim=(0.2, 1.01),
+        ylim=(0.2, 1.01),
+    )
     left.legend(frameon=False)
     numbers = [0, 5, 10, 20, 40]
     shipped = THRESHOLDS.index(MIN_PROBABILITY)
     for kind, marker in [("contested", "o"), ("random", "s")]:
-        values = [_mean_accuracy(crowds, n, kind, draws, shipped) for n in numbers]
+        values = [_mean_accuracy(crowds, n, kind, 20, shipped) for n in numbers]
         right.plot(numbers, values, marker=marker, markersize=4, label=f"{kind} answers")
     right.axhline(np.mean([crowd.vote for crowd in crowds]), color="0.5", linewidth=1, linestyle="--", label="vote")
-    right.set(xlabel="number of answers", ylabel="mean accuracy")
+    right.set(title="Accuracy of the method that is followed", xlabel="number of answers", ylabel="mean accuracy")
     right.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(DOCUMENT.with_suffix(".svg"), metadata={"Date": None})

@@ -97,3 +97,18 @@ def test_a_mapping_will_do_and_bad_answers_will_not(crowd):
     assert mh.select_by_answers(crowd.annotations, some).selection_.n_answers == 15
     with pytest.raises(AnnotationError, match="do not have"):
         mh.select_by_answers(crowd.annotations, {"nobody": 0})
+
+
+def test_answers_of_an_inverted_crowd_are_shown_to_the_fit():
+    """Where no candidate is right on half of the answers, they enter the fit, which inverts the solution."""
+    crowd = make_crowd(n_items=150, n_workers=15, n_classes=2, bad="inverted", bad_share=0.8, random_state=0)
+    truth = truth_of(crowd)
+    answers = dict(list(truth.items())[:30])
+    model = mh.select_by_answers(crowd.annotations, answers)
+    assert max(model.selection_.right.values()) <= 0.5 and model.hidden == ()
+    rest = list(truth)[30:]
+    found = dict(zip(model.item_ids_.tolist(), model.labels_.tolist()))
+    assert sum(found[item] == truth[item] for item in rest) > 0.7 * len(rest)
+    contested = mh.contested(crowd.annotations, n=10, methods=["wawa"])
+    answers = contested.answer({item: truth[item] for item in contested})
+    assert set(mh.select_by_answers(crowd.annotations, answers, methods=["wawa"]).hidden) == set(contested)

@@ -20,6 +20,8 @@ VOTE = "majority-vote"
 CANDIDATES = (  # all that need nothing but labels; more candidates would need more answers
     DEFAULT, VOTE, "dawid-skene", "glad", "ibcc", "kos", "mace", "one-coin", "vote-difficulty-em", "wawa",
 )  # fmt: skip
+ALWAYS, NEVER = f"{DEFAULT}-always", f"{DEFAULT}-never"
+VARIANTS = {ALWAYS: {"overrule": "always"}, NEVER: {"overrule": "never"}}  # of the default: answers decide its rule
 _TWO_CLASSES = ("kos",)  # methods that are defined for two classes only
 
 
@@ -31,7 +33,8 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
     annotations : Annotations
         The crowd's labels.
     methods : sequence of str or None, default=None
-        Registry names of aggregators; None takes the ten of `CANDIDATES`, "kos" for two classes only.
+        Registry names of aggregators; None takes the ten of `CANDIDATES`, "kos" for two classes only, and the two
+        `VARIANTS` of the default.
 
     Returns
     -------
@@ -44,16 +47,59 @@ def candidate_names(annotations: Annotations, methods: Sequence[str] | None = No
         If a name is not that of an aggregator.
     """
     for name in methods or ():
-        registry.check_name(name, "aggregator")
+        registry.check_name(name if name not in VARIANTS else DEFAULT, "aggregator")
     usable = [name for name in CANDIDATES if name not in _TWO_CLASSES or annotations.n_classes == 2]
-    chosen = usable if methods is None else list(methods)
+    chosen = [*usable, *VARIANTS] if methods is None else list(methods)
     return list(dict.fromkeys([DEFAULT, VOTE, *sorted(chosen)]))
 
 
+def create_candidate(name: str, random_state: int = 0) -> Aggregator:
+    """Create a candidate.
+
+    Parameters
+    ----------
+    name : str
+        Registry name of an aggregator, or a variant of the default.
+    random_state : int, default=0
+        Seed.
+
+    Returns
+    -------
+    Aggregator
+        Not fitted.
+    """
+    model: Aggregator = registry.create_seeded(registry_name(name), random_state)
+    return model.set_params(**VARIANTS.get(name, {}))
+
+
+def registry_name(name: str) -> str:
+    """Return the name under which a candidate is registered.
+
+    Parameters
+    ----------
+    name : str
+        Name of a candidate.
+
+    Returns
+    -------
+    str
+        That of the default for its variants.
+
+    Examples
+    --------
+    >>> registry_name("wawa"), registry_name("pooled-dawid-skene-never")
+    ('wawa', 'pooled-dawid-skene')
+    """
+    return DEFAULT if name in VARIANTS else name
+
+
 def fit_candidates(
-    annotations: Annotations, methods: Sequence[str] | None = None, random_state: int = 0
+    annotations: Annotations,
+    methods: Sequence[str] | None = None,
+    random_state: int = 0,
+    gold: Mapping[Any, Any] | None = None,
 ) -> dict[str, Aggregator]:
-    """Fit every candidate to the annotations, without gold.
+    """Fit every candidate to the annotations, without the answers.
 
     Parameters
     ----------
@@ -63,6 +109,8 @@ def fit_candidates(
         Registry names of aggregators; None takes the ten of `CANDIDATES`.
     random_state : int, default=0
         Seed of the methods that use random numbers.
+    gold : mapping of item to class or None, default=None
+        Known classes that are no answers.
 
     Returns
     -------
@@ -73,34 +121,31 @@ def fit_candidates(
     fitted: dict[str, Aggregator] = {}
     for done, name in enumerate(names):
         report(done, len(names), "Fitting the candidates")
-        fitted[name] = fit_one(name, annotations, None, random_state)
+        fitted[name] = fit_one(create_candidate(name, random_state), annotations, gold)
     report(len(names), len(names), "Fitting the candidates")
     return fitted
 
 
-def fit_one(name: str, annotations: Annotations, gold: Mapping[Any, Any] | None, random_state: int) -> Aggregator:
+def fit_one(model: Aggregator, annotations: Annotations, gold: Mapping[Any, Any] | None = None) -> Aggregator:
     """Fit one method without its notes, which are about the labels and the same for every candidate.
 
     Parameters
     ----------
-    name : str
-        Registry name.
+    model : Aggregator
+        The method.
     annotations : Annotations
         The crowd's labels.
-    gold : mapping of item to class or None
+    gold : mapping of item to class or None, default=None
         Known classes.
-    random_state : int
-        Seed.
 
     Returns
     -------
     Aggregator
         The fitted method.
     """
-    model: Aggregator = registry.create_seeded(name, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdWarning)
-        return model.fit(annotations, gold=gold or None)
+        return model.fit(annotations, gold=dict(gold or {}) or None)
 
 
 def label_codes(model: Aggregator) -> npt.NDArray[np.int64]:

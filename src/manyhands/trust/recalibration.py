@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import CrowdWarning
 from manyhands.trust.answer_map import CROWD_SCALE, KINDS, Consensus, MapParameters, fit_map
 from manyhands.trust.answers import Answers, as_answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
-from manyhands.trust.candidates import gold_of
-from manyhands.trust.representative import shares_of, usable_answers, without_answers
+from manyhands.trust.candidates import fit_one, gold_of
+from manyhands.trust.representative import power_of, shares_of, usable_answers, without_answers
 from manyhands.validation import Constraint, NoneOr, Number, OneOf, check_parameters
 
 MIN_FOR_KINDS = 20  # answers from which on a kind other than plain may be chosen
@@ -153,7 +151,7 @@ def calibrate(
     weight = np.array([weights[item] for item in annotations.item_ids[rows].tolist()])
     weight *= weight.sum() / (weight @ weight)  # as many answers as have the same precision (Kish)
     reference = without_answers(model, given)
-    prior_scale = CROWD_SCALE / float(getattr(reference, "crowd_power_", 1.0))
+    prior_scale = CROWD_SCALE / power_of(reference)
     everything = Consensus.of(reference.posterior_, shares_of(annotations))
     seen = everything[rows]
     fitted, heldout, loss = choose_map(seen, truth, weight, prior_scale, None if kind is None else [kind])
@@ -166,12 +164,11 @@ def calibrate(
 
 def _refit(model: Aggregator, answers: Answers, calibration: Calibration) -> CalibratedAggregator:
     """The calibrated model, fitted like the given one, with the answers known afterwards."""
-    gold = gold_of(model) | dict(answers.values)
-    method = model.model if isinstance(model, CalibratedAggregator) else model
-    calibrated = CalibratedAggregator(method, calibration.parameters, hidden=tuple(answers.values))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)  # the given model has issued them
-        calibrated.fit(model.annotations_, gold)
+    hidden, method = tuple(answers.values), model
+    if isinstance(model, CalibratedAggregator):
+        hidden, method = (*model.hidden, *hidden), model.model
+    calibrated = CalibratedAggregator(method, calibration.parameters, hidden)
+    fit_one(calibrated, model.annotations_, gold_of(model) | dict(answers.values))
     calibrated.calibration_ = calibration
     return calibrated
 

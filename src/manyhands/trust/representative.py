@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import numpy.typing as npt
 from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.em.kernels import vote_share
-from manyhands.exceptions import AnnotationError, CrowdWarning
+from manyhands.exceptions import AnnotationError
 from manyhands.trust.answers import CONTESTED, RANDOM, UNKNOWN, Answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
-from manyhands.trust.candidates import gold_of
+from manyhands.trust.candidates import fit_one, gold_of
 
 Array = npt.NDArray[np.float64]
 
@@ -78,17 +77,17 @@ def without_answers(model: Aggregator, answers: Answers) -> Aggregator:
     -------
     Aggregator
         The model itself if none of the answers was gold of its fit, else one that was fitted without them; of a
-        calibrated model, the method that it is made of.
+        calibrated model, the method that it is made of, with the posterior as it is.
     """
     gold = gold_of(model)
     kept = {item: label for item, label in gold.items() if item not in answers.values}
-    if len(kept) == len(gold) and not isinstance(model, CalibratedAggregator):
+    if isinstance(model, CalibratedAggregator):
+        fresh: Aggregator = CalibratedAggregator(model.model, None, model.hidden)
+    elif len(kept) == len(gold):
         return model
-    method = model.model if isinstance(model, CalibratedAggregator) else model
-    fresh = type(method)(**method.get_params(deep=False))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        return fresh.fit(model.annotations_, kept or None)
+    else:
+        fresh = type(model)(**model.get_params(deep=False))
+    return fit_one(fresh, model.annotations_, kept)
 
 
 def shares_of(annotations: Annotations) -> Array:
@@ -107,3 +106,20 @@ def shares_of(annotations: Annotations) -> Array:
     share = np.array(vote_share(annotations))
     share[annotations.n_labels == 0] = 1.0 / annotations.n_classes
     return share
+
+
+def power_of(model: Aggregator) -> float:
+    """Return the power that was learnt across crowds, as far as a model has applied it to its posterior.
+
+    Parameters
+    ----------
+    model : Aggregator
+        A fitted model.
+
+    Returns
+    -------
+    float
+        1 for methods that do not temper their posterior.
+    """
+    method = model.model_ if isinstance(model, CalibratedAggregator) else model
+    return float(getattr(method, "crowd_power_", 1.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import registry
-from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
-from manyhands.exceptions import CrowdWarning
 from manyhands.trust.answer_map import tempered
-from manyhands.trust.answers import Answers, as_answers
+from manyhands.trust.answers import CONTESTED, Answers, as_answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
-from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes
+from manyhands.trust.candidates import (
+    DEFAULT,
+    create_candidate,
+    fit_candidates,
+    fit_one,
+    label_codes,
+    registry_name,
+)
 from manyhands.validation import RandomState, check_annotations, check_parameters
 
 MIN_PROBABILITY = 0.8  # chosen on simulated crowds (docs/results/notes/trust-tried.md)
@@ -111,14 +114,20 @@ def select_by_answers(
     answers: Answers | Mapping[Any, Any],
     *,
     methods: Sequence[str] | None = None,
+    gold: Mapping[Any, Any] | None = None,
     random_state: int = 0,
-) -> Aggregator:
+) -> CalibratedAggregator:
     """Fit the method that is right most often on the answers; the default where the evidence is thin.
 
     Every candidate is fitted without the answers and compared with them. Answers of a stratified draw are weighted by
     stratum. The evidence for the best candidate is thin if the probability that it is right more often than the
     default is below 0.8: with b answers on which only the candidate is right and w on which only the default is, that
     is P(p > 1/2) for p ~ Beta(1 + b, 1 + w). Two answers to none are enough, one is not, nor are three to two.
+
+    The default is then fitted with the answers as gold. Other methods do not see them, although they are certain in
+    the result: on contested items the vote errs more often than elsewhere, from which Dawid-Skene can conclude that
+    all workers invert the classes. They see answers that were not drawn as contested if no candidate is right on more
+    than half of them, as in a crowd that is inverted as a whole.
 
     Parameters
     ----------
@@ -128,15 +137,17 @@ def select_by_answers(
         Known classes; those of `contested` items decide most per answer.
     methods : sequence of str or None, default=None
         Registry names of the methods to compare with the default; None takes ten (`manyhands.trust.CANDIDATES`).
+    gold : mapping of item to class or None, default=None
+        Known classes that are no answers; they enter every fit.
     random_state : int, default=0
         Seed of the methods that use random numbers.
 
     Returns
     -------
-    Aggregator
-        The chosen method, fitted with the answers as gold; a method other than the default is tempered by the power
-        .64 that was learnt across crowds (`CalibratedAggregator`). Its attribute ``selection_`` is a `Selection`,
-        which says as text what was chosen and how close it was.
+    CalibratedAggregator
+        The chosen method, fitted, in whose posterior the answers are certain; a method other than the default is
+        tempered by the power .64 that was learnt across crowds. Its attribute ``selection_`` is a `Selection`, which
+        says as text what was chosen and how close it was.
 
     Raises
     ------
@@ -158,20 +169,23 @@ def select_by_answers(
     annotations = check_annotations(annotations)
     given = as_answers(answers)
     rows, truth = given.codes(annotations)
-    fitted = fit_candidates(annotations, methods, random_state)
+    fitted = fit_candidates(annotations, methods, random_state, gold)
     weights = given.weights()
     weight = np.array([weights[item] for item in annotations.item_ids[rows].tolist()])
     said = {name: label_codes(model)[rows] for name, model in fitted.items()}
     selection = choose_method(said, truth, weight)
-    model = create_selected(selection.method, annotations.n_classes, random_state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdWarning)
-        model.fit(annotations, dict(given.values))
-    model.selection_ = selection  # type: ignore[attr-defined]
+    is_inverted = CONTESTED not in given.kinds and max(selection.right.values()) <= 0.5
+    shown = is_inverted or registry_name(selection.method) == DEFAULT
+    hidden = () if shown else tuple(given.values)
+    model = create_selected(selection.method, annotations.n_classes, random_state, hidden)
+    fit_one(model, annotations, {**(gold or {}), **given.values})
+    model.selection_ = selection
     return model
 
 
-def create_selected(method: str, n_classes: int, random_state: int = 0) -> Aggregator:
+def create_selected(
+    method: str, n_classes: int, random_state: int = 0, hidden: tuple[Any, ...] = ()
+) -> CalibratedAggregator:
     """Create a method; one other than the default is tempered by the power that was learnt across crowds.
 
     The default tempers its posterior itself. The posteriors of the others are too certain, since workers err on the
@@ -180,19 +194,21 @@ def create_selected(method: str, n_classes: int, random_state: int = 0) -> Aggre
     Parameters
     ----------
     method : str
-        Registry name.
+        Name of a candidate.
     n_classes : int
         Number of classes.
     random_state : int, default=0
         Seed.
+    hidden : tuple of items, default=()
+        Items whose gold is certain in the result and not shown to the method.
 
     Returns
     -------
-    Aggregator
+    CalibratedAggregator
         The method, not fitted; tempering changes no label.
     """
-    model: Aggregator = registry.create_seeded(method, random_state)
-    return model if method == DEFAULT else CalibratedAggregator(model, tempered(n_classes))
+    parameters = None if registry_name(method) == DEFAULT else tempered(n_classes)
+    return CalibratedAggregator(create_candidate(method, random_state), parameters, hidden)
 
 
 def choose_method(

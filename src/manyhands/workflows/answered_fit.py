@@ -1,8 +1,7 @@
 """A fit with an expert's answers, and the block ``trust`` of summary.json.
 
-Contested answers decide which method is followed and enter the fit as gold. Random answers stay outside of the fit:
-they calibrate its posterior, estimate its accuracy, and carry guarantees, all of which need a fit that has not seen
-them. In the result every answered item is certain.
+Contested answers decide which method is followed. Random answers calibrate its posterior, estimate its accuracy, and
+carry guarantees. All of this needs a fit that has not seen the answers; in the result every answered item is certain.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ from manyhands.io.read.answer_files import describe_answers
 from manyhands.trust.accuracy_estimate import estimate_accuracy
 from manyhands.trust.answers import RANDOM, Answers
 from manyhands.trust.calibrated_model import CalibratedAggregator
+from manyhands.trust.candidates import registry_name
 from manyhands.trust.guarantee import guarantee, parse_promise
 from manyhands.trust.label_sets import label_sets, parse_sets
 from manyhands.trust.recalibration import calibrate
-from manyhands.trust.selection import Selection, create_selected, select_by_answers
+from manyhands.trust.selection import Selection, select_by_answers
 
 
 @dataclass(frozen=True)
@@ -131,41 +131,37 @@ def fit_with_answers(
     AnnotationError
         If an answer contradicts the gold, or a promise has no random answers.
     """
+    known = dict(gold)
     if answers is None:
-        model: Aggregator = registry.create_seeded(method, random_state)
-        model.fit(annotations, gold=dict(gold) or None)
-        return AnsweredFit(model, method, dict(gold), _block(model, None, accuracy=estimate_accuracy(model)))
-    _refuse_contradiction(gold, answers)
+        plain: Aggregator = registry.create_seeded(method, random_state)
+        plain.fit(annotations, gold=known or None)
+        return AnsweredFit(plain, method, known, _block(plain, None, accuracy=estimate_accuracy(plain)))
+    _refuse_contradiction(known, answers)
     random = answers.of_kind(RANDOM)
     decisive = answers.part(item for item in answers.values if item not in random.values)
     selection: Selection | None = None
     if method == registry.DEFAULT and len(decisive):
-        selection = select_by_answers(annotations, decisive, random_state=random_state).selection_  # type: ignore[attr-defined]
-        method = selection.method
-        model = create_selected(method, annotations.n_classes, random_state)
+        model = select_by_answers(annotations, decisive, gold=known, random_state=random_state)
+        selection = model.selection_
+        method = registry_name(selection.method)
     else:
-        model = registry.create_seeded(method, random_state)
-    known = dict(gold) | dict(answers.values)
-    model.fit(annotations, {item: label for item, label in known.items() if item not in random.values} or None)
+        created: Aggregator = registry.create_seeded(method, random_state)
+        gold = known | dict(decisive.values)
+        model = CalibratedAggregator(created, None, tuple(decisive.values)).fit(annotations, gold or None)
+    every = known | dict(answers.values)
     promised, columns = _promise(model, random, promises)
     figures: dict[str, Any] = {"selection": selection} | promised
     if not len(random):
         figures["accuracy"] = estimate_accuracy(model)
-        return AnsweredFit(model, method, known, _block(model, answers, **figures), columns)
+        return AnsweredFit(model, method, every, _block(model, answers, **figures), columns)
     calibrated = calibrate(model, random)
     figures["calibration"] = calibrated.calibration_
     figures["accuracy"] = estimate_accuracy(model if promises else calibrated, random)
-    result = _as_it_is(model, tuple(random.values)).fit(annotations, known) if promises else calibrated
+    as_it_is = CalibratedAggregator(model.model, model.parameters, (*model.hidden, *random.values))
+    result = as_it_is.fit(annotations, every) if promises else calibrated
     block = _block(result, answers, **figures)
     block["calibration"]["applied"] = not promises
-    return AnsweredFit(result, method, known, block, columns)
-
-
-def _as_it_is(model: Aggregator, hidden: tuple[Any, ...]) -> CalibratedAggregator:
-    """The same method, to which some answers are not shown although they are certain in the result."""
-    if isinstance(model, CalibratedAggregator):
-        return CalibratedAggregator(model.model, model.parameters, hidden)
-    return CalibratedAggregator(model, None, hidden)
+    return AnsweredFit(result, method, every, block, columns)
 
 
 def _promise(model: Aggregator, random: Answers, promises: Promises) -> tuple[dict[str, Any], dict[str, list[Any]]]:
