@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from manyhands.crowd_triples import CrowdTriples
 from manyhands.encoding import Values, as_column, as_ids, encode
-from manyhands.exceptions import AlignmentError, AnnotationError, CrowdWarning
+from manyhands.exceptions import CrowdWarning
 from manyhands.item_order import Order
 from manyhands.label_matrix import encode_matrix
-from manyhands.label_weights import check_weights, one_weight_each, share_votes, sort_weighted
+from manyhands.label_probabilities import check_probabilities
+from manyhands.label_weights import check_weights, sort_weighted
 from manyhands.repeated_pairs import check_policy, drop_repeats, has_repeats
+from manyhands.repeated_weights import one_weight_each, share_votes
 from manyhands.sorting import sort_triples
 from manyhands.validation import check_same_length
 
@@ -261,47 +263,3 @@ class CrowdBuilder(CrowdTriples):
         """
         codes, ids = encode_matrix(matrix, missing, item_ids, worker_ids, classes)
         return cls._from_codes(codes, ids)
-
-
-def check_probabilities(probs: Any, shape: tuple[int, int]) -> Array:
-    """Return probabilities of judges, rows scaled to sum to 1.
-
-    Parameters
-    ----------
-    probs : array-like of shape (n_rows, n_classes)
-        Probability of each class.
-    shape : tuple of two int
-        Number of rows and of classes.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-
-    Raises
-    ------
-    AlignmentError
-        Where the shape is another one.
-    AnnotationError
-        Where probabilities are negative, not finite, or do not sum to 1.
-    """
-    try:
-        table = np.array(probs, np.float64)
-    except (TypeError, ValueError):
-        raise AnnotationError("Probabilities must be a table of numbers: a column for each class.") from None
-    if table.shape != shape:
-        raise AlignmentError(
-            f"Probabilities of shape {table.shape} do not fit {shape[0]} rows and {shape[1]} classes: give one row for "
-            f"each item and worker, and one column for each class."
-        )
-    total = table.sum(axis=1)
-    wrong = np.flatnonzero(~(np.isfinite(total) & (table >= 0).all(axis=1) & (np.abs(total - 1.0) <= _ROUNDING)))
-    if len(wrong):
-        row = ", ".join(f"{p:g}" for p in table[wrong[0]][:8])
-        raise AnnotationError(
-            f"Row {wrong[0]}: the probabilities are {row}; they must be at least 0 and sum to 1. {len(wrong)} such "
-            f"row(s)."
-        )
-    return np.asarray(table / total[:, None])
-
-
-_ROUNDING = 0.02  # by which rounded probabilities may differ from a sum of 1
