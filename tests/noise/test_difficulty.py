@@ -60,7 +60,9 @@ def test_e_step_is_that_of_the_plain_loops(n_classes, free):
 def test_rows_of_every_confusion_sum_to_one(n_classes):
     """Over the labels that a worker might give, whatever the item."""
     _, ability, wrong, d, _ = small(n_classes, n_items=5)
-    one_each = Annotations.from_triples(np.repeat(range(5), n_classes), [0] * (5 * n_classes), [*range(n_classes)] * 5)
+    one_each = Annotations.from_triples(
+        np.repeat(range(5), n_classes), [0] * (5 * n_classes), [*range(n_classes)] * 5, duplicates="all"
+    )
     with np.errstate(divide="ignore"):
         workers = Abilities(ability[:1], np.log(wrong[:1]))
     total = np.zeros((5, n_classes))

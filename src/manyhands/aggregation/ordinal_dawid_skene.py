@@ -17,7 +17,6 @@ A. Agresti (1988), A model for agreement between ratings on an ordinal scale, Bi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,19 +25,18 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.tempering import choose_exponent
+from manyhands.aggregation.ordinal_fit import OrdinalFit, fit_ordinal
+from manyhands.aggregation.safeguards import RULES, TEMPER, chosen_power, release
+from manyhands.aggregation.tempering import Tempering, choose_exponent
 from manyhands.annotations import Annotations
 from manyhands.class_order import grade_values, order_codes
-from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
 from manyhands.em.e_step import posterior_given
 from manyhands.em.grades import bias_and_spread, expected_grades, median_grades
 from manyhands.em.kernels import Array
-from manyhands.em.priors import EstimatedPrior
+from manyhands.em.starts import gold_contradicts_vote
 from manyhands.em.table_sizes import check_tables
-from manyhands.noise.ordinal import OrdinalNoise, OrdinalParams, mixed
+from manyhands.noise.ordinal import OrdinalParams, mixed
 from manyhands.validation import Constraint, NoneOr, Number, OneOf, ValueList
-
-PRIOR_ITEMS = 1.0  # pseudo-count of every class
 
 
 class OrdinalDawidSkene(Aggregator):
@@ -68,6 +66,11 @@ class OrdinalDawidSkene(Aggregator):
         Standard deviation of the prior of the tilts; small values keep workers close to the crowd.
     smoothing : float, default=100.0
         Pseudo-labels of each grade, near the true grade, for the confusion matrix of the crowd.
+    overrule : {"never", "supported", "always"}, default="always"
+        When a label other than the plurality of an item's labels may be named, as in `PooledDawidSkene`. The default
+        lets biases be corrected; "supported" is safer where all workers may share an error.
+    temper : {"crowds", "none"} or float, default="crowds"
+        Power to which the posterior is raised, as in `PooledDawidSkene`.
     calibrate : bool, default=True
         Temper the posterior by held-out labels.
     n_folds : int, default=5
@@ -100,6 +103,10 @@ class OrdinalDawidSkene(Aggregator):
         Class frequencies.
     tempering_exponent_ : float
         Exponent of the posterior: 1 where labels are independent given the truth, less where errors are correlated.
+    crowd_power_ : float
+        Power to which the posterior was raised after that (`temper`).
+    withheld_ : ndarray of shape (n_items,) of bool
+        Items on which the label of the model had no support, and the plurality is named instead.
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of `posterior_`.
     item_ids_ : ndarray of shape (n_items,)
@@ -147,17 +154,28 @@ class OrdinalDawidSkene(Aggregator):
     True
     """
 
-    _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "expected_", "median_")
+    _of_items: ClassVar[tuple[str, ...]] = (
+        *Aggregator._of_items,
+        "expected_",
+        "median_",
+        "withheld_",
+        "_model_posterior",
+    )
     _constraints: ClassVar[dict[str, Constraint]] = {
         "order": NoneOr(ValueList()),
         "prior_sd": Number(above=0),
         "smoothing": Number(above=0),
+        "overrule": OneOf(RULES),
+        "temper": TEMPER,
         "calibrate": OneOf((True, False)),
         "n_folds": Number(whole=True, least=2),
         "max_iter": Number(whole=True, least=1),
         "tol": Number(least=0),
     }
 
+    _model_posterior: Array  # before overruling and the power of the crowds
+    confusion_: Array
+    tempering_exponent_: float
     expected_: Array
     median_: npt.NDArray[Any]
     bias_: Array
@@ -170,6 +188,8 @@ class OrdinalDawidSkene(Aggregator):
         order: Sequence[Any] | None = None,
         prior_sd: float = 2.0,
         smoothing: float = 100.0,
+        overrule: str = "always",
+        temper: str | float = "crowds",
         calibrate: bool = True,
         n_folds: int = 5,
         max_iter: int = 1000,
@@ -178,6 +198,8 @@ class OrdinalDawidSkene(Aggregator):
         self.order = order
         self.prior_sd = prior_sd
         self.smoothing = smoothing
+        self.overrule = overrule
+        self.temper = temper
         self.calibrate = calibrate
         self.n_folds = n_folds
         self.max_iter = max_iter
@@ -189,14 +211,19 @@ class OrdinalDawidSkene(Aggregator):
         rank = np.argsort(order).astype(float)
         fitter = partial(fit_ordinal, rank=rank, prior_sd=self.prior_sd, smoothing=self.smoothing)
         fit = fitter(annotations, gold, self.max_iter, self.tol)
-        exponent: float | None = 1.0
+        tempering = Tempering(1.0)
         if self.calibrate and not fit.em.no_redundancy:
-            exponent = choose_exponent(annotations, gold, fitter, self.n_folds).exponent
-        results = _tempered(fit, 1.0 if exponent is None else exponent)
+            tempering = choose_exponent(annotations, gold, fitter, self.n_folds)
+        results = _tempered(fit, 1.0 if tempering.exponent is None else tempering.exponent)
         table, log_prior = results["_log_confusion"], results["_log_prior"]
         posterior, final = posterior_given(annotations, table[:-1], log_prior, gold)
         unlabelled = _without_evidence(annotations, gold)
         posterior[unlabelled] = results["class_prior_"]
+        is_vote = fit.em.no_redundancy or gold_contradicts_vote(annotations, gold)
+        results["_used_rule"] = "always" if is_vote else self.overrule
+        results["crowd_power_"] = 1.0 if fit.em.no_redundancy else chosen_power(self.temper, tempering)
+        results["_model_posterior"] = posterior
+        posterior, results["withheld_"] = _released(annotations, posterior, gold, results)
         results |= _grades(annotations.classes, posterior, order, unlabelled)
         results["bias_"], results["spread_"] = bias_and_spread(fit.confusion, results["class_prior_"], rank)
         em = fit.em
@@ -206,7 +233,13 @@ class OrdinalDawidSkene(Aggregator):
         """An E step; an item without labels has the class prior, which is not tempered."""
         posterior = super()._posterior(annotations, gold)
         posterior[_without_evidence(annotations, gold)] = self.class_prior_
-        return posterior
+        unseen = elementary.exp(self._log_confusion[-1:] / self.tempering_exponent_)
+        confusion = {"confusion_": np.concatenate([self.confusion_, unseen])}
+        return _released(annotations, posterior, gold, vars(self) | confusion)[0]
+
+    def _scoring_posterior(self) -> Array:
+        """The posterior of the model itself: the power of the crowds is no part of the likelihood of labels."""
+        return self._model_posterior
 
     def _order(self, annotations: Annotations) -> npt.NDArray[np.int64]:
         """Codes of the classes from low to high; two classes need no order, because it does not change the result."""
@@ -216,67 +249,12 @@ class OrdinalDawidSkene(Aggregator):
         return order_codes(classes, self.order)
 
 
-@dataclass(frozen=True)
-class OrdinalFit:
-    """A fitted crowd.
-
-    Attributes
-    ----------
-    em : ConfusionEMFit
-        Outcome of EM.
-    """
-
-    em: ConfusionEMFit[OrdinalParams]
-
-    @property
-    def confusion(self) -> Array:
-        """Confusion matrices, shape (n_workers, n_classes, n_classes)."""
-        confusion: Array = elementary.exp(self.em.log_confusion)
-        return confusion
-
-    @property
-    def log_prior(self) -> Array:
-        """Log class prior, shape (n_classes,)."""
-        return self.em.params.log_prior
-
-
-def fit_ordinal(
-    annotations: Annotations,
-    gold: Gold,
-    max_iter: int,
-    tol: float,
-    *,
-    rank: Array,
-    prior_sd: float,
-    smoothing: float,
-) -> OrdinalFit:
-    """EM with the ordinal noise model.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-    gold : ndarray of shape (n_items,) of int32 or None
-        Class code of each item whose truth is known, -1 elsewhere.
-    max_iter : int
-        Maximum number of passes.
-    tol : float
-        Relative tolerance of the objective.
-    rank : ndarray of shape (n_classes,)
-        Rank of each class on the scale, from 0.
-    prior_sd : float
-        Standard deviation of the prior of the tilts.
-    smoothing : float
-        Pseudo-labels of each grade for the base.
-
-    Returns
-    -------
-    OrdinalFit
-    """
-    n_labels = np.bincount(annotations.label, minlength=annotations.n_classes) + 1.0
-    noise = OrdinalNoise(rank, n_labels / n_labels.sum(), prior_sd, smoothing)
-    prior = EstimatedPrior(PRIOR_ITEMS)
-    return OrdinalFit(fit_confusion_em(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol))
+def _released(
+    annotations: Annotations, posterior: Array, gold: Gold, results: dict[str, Any]
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """`release` without a colluding group, which the model does not search for."""
+    no_group = {"collusion_group_": np.zeros(annotations.n_workers, bool), "_is_sybil_group": False}
+    return release(annotations, posterior, gold, results | no_group)
 
 
 def _without_evidence(annotations: Annotations, gold: Gold) -> npt.NDArray[np.bool_]:

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
-from manyhands.aggregation.crowd_power import CROWD_POWER, blended_power, raise_to
-from manyhands.aggregation.overruling import limit_overruling
 from manyhands.aggregation.pooled_fit import Fitter, PooledFit, fit_one_accuracy, fit_pooled
+from manyhands.aggregation.safeguards import RULES, TEMPER, chosen_power, release
 from manyhands.aggregation.tempering import Tempering, choose_exponent
 from manyhands.aggregation.vote_departure import FEW_LABELS, MIN_LOW_VOLUME_SHARE, Departure, departure_from_vote
 from manyhands.annotations import Annotations
@@ -31,7 +30,7 @@ from manyhands.em.kernels import Array
 from manyhands.em.starts import gold_contradicts_vote
 from manyhands.em.table_sizes import check_tables
 from manyhands.noise import safe_log
-from manyhands.validation import Constraint, NameOrNumber, Number, OneOf
+from manyhands.validation import Constraint, Number, OneOf
 
 CORRELATED_ERRORS_BELOW = 0.5  # exponent below which a note reports that workers err on the same items
 
@@ -139,8 +138,8 @@ class PooledDawidSkene(Aggregator):
     _constraints: ClassVar[dict[str, Constraint]] = {
         "prior_strength": Number(least=0),
         "detect_collusion": OneOf((True, False)),
-        "overrule": OneOf(("never", "supported", "always")),
-        "temper": NameOrNumber(("crowds", "none"), Number(above=0, most=10)),
+        "overrule": OneOf(RULES),
+        "temper": TEMPER,
         "calibrate": OneOf((True, False)),
         "n_folds": Number(whole=True, least=2),
         "max_iter": Number(whole=True, least=1),
@@ -195,9 +194,9 @@ class PooledDawidSkene(Aggregator):
         results["_unseen_worker"] = fit.unseen_worker
         results["_model_posterior"] = posterior
         results["_used_rule"] = self._rule(annotations, gold, fit, departure)
-        results["crowd_power_"] = 1.0 if fit.no_redundancy else self._power(tempering)
+        results["crowd_power_"] = 1.0 if fit.no_redundancy else chosen_power(self.temper, tempering)
         results["_is_sybil_group"] = group is not None and group.max_labels is not None
-        posterior, results["withheld_"] = _released(annotations, posterior, gold, results)
+        posterior, results["withheld_"] = release(annotations, posterior, gold, results)
         counts = final.counts if group is None else None  # collapsed members have no counts of their own
         notes = _notes(annotations, tempering.exponent, group, departure)
         em = fit.table
@@ -208,12 +207,6 @@ class PooledDawidSkene(Aggregator):
         is_vote = fit.no_redundancy or departure.is_doubtful
         return "always" if is_vote or gold_contradicts_vote(annotations, gold) else self.overrule
 
-    def _power(self, tempering: Tempering) -> float:
-        """The power of the posterior by `temper`."""
-        if isinstance(self.temper, str):
-            return blended_power(CROWD_POWER, tempering.independence) if self.temper == "crowds" else 1.0
-        return float(self.temper)
-
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step after collapsing the colluding group of `fit`; overruling and power as in `fit`."""
         posterior = self._model_posterior_of(annotations, gold)
@@ -221,7 +214,7 @@ class PooledDawidSkene(Aggregator):
             "confusion_": np.concatenate([self.confusion_, self._unseen_worker[None]]),
             "collusion_group_": np.append(self.collusion_group_, False),
         }
-        return _released(annotations, posterior, gold, vars(self) | results)[0]
+        return release(annotations, posterior, gold, vars(self) | results)[0]
 
     def _scoring_posterior(self) -> Array:
         """The posterior of the model itself: the power of the crowds is no part of the likelihood of labels."""
@@ -238,30 +231,6 @@ def _worker_results(fit: PooledFit, members: npt.NDArray[np.bool_], n_labels: np
         representative = int(np.argmax(np.where(members, n_labels, -1)))
         confusion[members], p_type[members] = confusion[representative], p_type[representative]
     return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "collusion_group_": members}
-
-
-def _released(
-    annotations: Annotations, posterior: Array, gold: Gold, results: dict[str, Any]
-) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The posterior after overruling and the power of the crowds, and which items are withheld."""
-    fixed = annotations.n_labels == 0
-    fixed = fixed if gold is None else fixed | (gold >= 0)
-    withheld = np.zeros(annotations.n_items, bool)
-    if results["_used_rule"] != "always":
-        posterior, withheld = limit_overruling(
-            annotations,
-            posterior,
-            results["confusion_"],
-            results["collusion_group_"],
-            results["_used_rule"],
-            fixed,
-            always_collapse=results["_is_sybil_group"],
-        )
-    if results["crowd_power_"] == 1.0:
-        return posterior, withheld
-    raised = raise_to(posterior, results["crowd_power_"])
-    raised[fixed] = posterior[fixed]  # known classes stay certain, unlabelled items keep the class shares
-    return raised, withheld
 
 
 def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, Any]:

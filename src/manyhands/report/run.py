@@ -15,7 +15,7 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import LimitError
 from manyhands.io.read.reading import Reading
-from manyhands.io.write.pseudonyms import pseudonyms_of
+from manyhands.io.write.pseudonyms import pseudonyms_of, rename_workers
 from manyhands.io.write.worker_tables import worker_cards
 from manyhands.report.wording import names
 from manyhands.scorecards import Scorecards
@@ -214,7 +214,7 @@ def make_run(model: Aggregator, *, reveal: bool = False, key: bytes | None = Non
         if reading is not None:
             reading = _hidden(reading, model.annotations_, hide)
     try:
-        cards = worker_cards(model)
+        cards = worker_cards(model, None if reading is None else reading.working_time)
     except LimitError:
         cards = None
     return Run(model=model, reading=reading, cards=cards, **parts)
@@ -240,6 +240,6 @@ def _hidden(reading: Reading, annotations: Annotations, hide: Callable[[str], st
     notes = {code: hide(text) for code, text in reading.notes.items()}
     new_name = dict(zip(map(str, reading.annotations.worker_ids.tolist()), annotations.worker_ids.tolist()))
     kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
-    return replace(
-        reading, annotations=annotations, notes=notes, source=hide(reading.source), item_fields=fields, kinds=kinds
-    )
+    time = rename_workers(reading.working_time, reading.annotations, annotations)
+    shown = replace(reading, annotations=annotations, notes=notes, source=hide(reading.source), item_fields=fields)
+    return replace(shown, kinds=kinds, working_time=time)

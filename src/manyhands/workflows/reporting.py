@@ -164,7 +164,8 @@ def report(
         if run.full_labels is not None:
             contents[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
         if run.full_workers is not None:
-            contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars"))
+            time = None if run.reading is None else run.reading.working_time
+            contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
         written = write_all(output, contents)
         _protect(path.parent, contents)
     return ReportRun(*made, written)

@@ -9,6 +9,8 @@ import pytest
 from manyhands.exceptions import CrowdWarning
 from manyhands.io import read_export
 from manyhands.io.read.durations import divide_by_task, parse_seconds, seconds_between
+from manyhands.io.write.pseudonyms import pseudonymise
+from manyhands.workflows.aggregation import aggregate
 
 
 def test_texts_of_durations():
@@ -113,3 +115,15 @@ def test_assignments_of_toloka_and_pages_of_appen(tmp_path):
     times = read_export(appen).working_time
     np.testing.assert_allclose(times["w1"], [10, 10])
     np.testing.assert_allclose(times["w2"], [8])
+
+
+@pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
+def test_pseudonyms_keep_the_times(tmp_path):
+    """The times of a worker stay with them under another name, in the tables too."""
+    reading = read_export(label_studio(tmp_path, [2, 3, 4, 5]))
+    hidden, _ = pseudonymise(reading)
+    assert set(hidden.working_time) == set(hidden.annotations.worker_ids.tolist()) != set(reading.working_time)
+    by_labels = sorted(seconds.tolist() for seconds in hidden.working_time.values())
+    assert by_labels == [[2.0, 4.0], [3.0, 5.0]]
+    run = aggregate([str(label_studio(tmp_path, [2, 3, 4, 5]))], pseudonyms=True)
+    assert sorted(run.tables["workers.csv"]["median_seconds"].to_list()) == [3.0, 4.0]

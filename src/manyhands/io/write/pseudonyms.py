@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +66,30 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
     if reading.item_fields is not None:
         reading.item_fields.drop_values(set(map(str, annotations.worker_ids.tolist())))
     source = hide(reading.source)
-    return replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds), hide
+    time = rename_workers(reading.working_time, reading.annotations, renamed)
+    shown = replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds)
+    return replace(shown, working_time=time), hide
+
+
+def rename_workers(values: Mapping[Any, Any], old: Annotations, new: Annotations) -> dict[Any, Any]:
+    """Return a mapping by worker with the ids of other annotations of the same workers.
+
+    Parameters
+    ----------
+    values : mapping
+        Worker id -> anything.
+    old : Annotations
+        Annotations with these ids.
+    new : Annotations
+        The same with other ids.
+
+    Returns
+    -------
+    dict
+        New id -> the same value.
+    """
+    new_name = dict(zip(old.worker_ids.tolist(), new.worker_ids.tolist()))
+    return {new_name[worker]: value for worker, value in values.items() if worker in new_name}
 
 
 def pseudonyms_of(annotations: Annotations, key: bytes | None = None) -> tuple[list[str], Callable[[str], str]]:

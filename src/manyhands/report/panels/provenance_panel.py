@@ -8,6 +8,7 @@ from typing import Any
 from manyhands.report.panel import Panel, Table
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, percent, visible
+from manyhands.scorecards import ACCUSATIONS
 
 
 def provenance(run: Run) -> Panel | None:
@@ -74,7 +75,7 @@ def methods_paragraph(run: Run) -> str:
     a, known = run.annotations, run.provenance
     assert known is not None
     alpha = metrics.krippendorff_alpha(a, n_bootstrap=0)
-    flagged = 0 if run.cards is None else sum(bool(set(f) - {"undecided", "too-few-labels"}) for f in run.cards.flags)
+    flagged = 0 if run.cards is None else sum(bool(set(f) & set(ACCUSATIONS)) for f in run.cards.flags)
     sure = (run.confidence[run.labelled] >= 0.9).mean() if run.labelled.any() else math.nan
     sentences = [
         f"{counted(a.n_workers, 'worker')} gave {counted(a.n_annotations, 'label')} of "
