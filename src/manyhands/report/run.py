@@ -231,7 +231,7 @@ def _renamed(model: Aggregator, shown: list[str], hide: Callable[[str], str]) ->
     """Return a copy of a model whose workers have other ids."""
     a, new = model.annotations_, copy.copy(model)
     renamed = Annotations(
-        a.item, a.worker, a.label, item_ids=a.item_ids, worker_ids=shown, classes=a.classes
+        a.item, a.worker, a.label, item_ids=a.item_ids, worker_ids=shown, classes=a.classes, weight=a.weight
     ).marked_like(a)
     new._training, new.worker_ids_ = renamed, renamed.worker_ids
     new.notes_ = {code: hide(sentence) for code, sentence in model.notes_.items()}

@@ -37,7 +37,7 @@ class ExportOptions:
         choice question as yes or no.
     format : str or None, default=None
         Name of the format; None recognises it.
-    duplicates : {"last", "first", "all", "error"}, default="last"
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
         Which answer counts if a worker labelled an item more than once; "error" refuses the export.
     missing : sequence of str, default=()
         Labels that mean "no label", in addition to empty cells.

@@ -109,7 +109,7 @@ def test_the_caller_decides_the_order():
 
 def test_policies_are_checked():
     """A policy nobody knows is named with those there are."""
-    with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, error"):
+    with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, share, error"):
         ReadOptions(duplicates="newest")
 
 

@@ -75,8 +75,9 @@ def read_export(
         multiple-choice question was selected.
     format : str, default=None
         Name of the format; None to recognise it (docs/formats.md lists the names).
-    duplicates : {"last", "first", "all", "error"}, default="last"
-        Which label counts if a worker labelled an item several times; "error" refuses such files.
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
+        Which label counts if a worker labelled an item several times; "share" makes the labels one vote with a share
+        for each class, "error" refuses such files.
     missing : str or sequence of str, default=()
         Labels that mean "no label", beside blank cells.
     combinations : bool, default=False
@@ -199,8 +200,9 @@ def read_annotations(
         multiple-choice question was selected.
     format : str, default=None
         Name of the format; None to recognise it (docs/formats.md lists the names).
-    duplicates : {"last", "first", "all", "error"}, default="last"
-        Which label counts if a worker labelled an item several times; "error" refuses such files.
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
+        Which label counts if a worker labelled an item several times; "share" makes the labels one vote with a share
+        for each class, "error" refuses such files.
     missing : str or sequence of str, default=()
         Labels that mean "no label", beside blank cells.
     combinations : bool, default=False

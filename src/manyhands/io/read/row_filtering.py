@@ -20,6 +20,7 @@ from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, order_of_texts
+from manyhands.io.read.weighted_rows import build_annotations
 from manyhands.io.read.working_time import time_by_worker, times_of_labels
 from manyhands.repeated_pairs import DUPLICATES as DUPLICATES
 from manyhands.repeated_pairs import keep_one
@@ -35,7 +36,7 @@ class ReadOptions:
 
     Parameters
     ----------
-    duplicates : {"last", "first", "all", "error"}, default="last"
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
         Which label counts if a worker labelled an item several times.
     missing : tuple of str, default=()
         Labels that mean "no label", beside blank cells.
@@ -188,7 +189,9 @@ def filter_rows(
     working_time = time_by_worker(judgements.seconds, kept, *parts[ROLES.index("worker")])
     order = _known_order(coded["item"], parts[0][1], options)
     times = times_of_labels(judgements.time if options.times else None, kept, [part[0] for part in parts], _LONG_AGO)
-    annotations = Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts], **order)
+    policy = options.duplicates if judgements.workers_known else "all"
+    weight = None if judgements.weight is None else judgements.weight.to_numpy()[kept]
+    annotations = build_annotations(parts, order, weight, policy)
     return annotations, ledger, notes, times, working_time
 
 
@@ -256,7 +259,8 @@ def _drop_repeats(
     judgements: Judgements, coded: Mapping[str, Coded], reason: npt.NDArray[np.int8], policy: str
 ) -> None:
     """Mark all but one answer of a worker to an item as duplicates, in place; rows without a time are the oldest."""
-    if policy == "all" or not judgements.workers_known:  # votes without workers have no duplicates
+    later = judgements.weight is not None or policy == "share"  # left to `build_annotations`
+    if policy == "all" or later or not judgements.workers_known:  # votes without workers have no duplicates
         return
     rows = None if not reason.any() else np.flatnonzero(reason == 0)  # all count in most tables: nothing is copied
     chosen: Any = slice(None) if rows is None else rows
@@ -271,7 +275,7 @@ def _drop_repeats(
         who, what = (str(coded[role].values[int(coded[role].codes[at])]) for role in ("worker", "item"))
         raise AnnotationError(
             f"{judgements.place(int(at))}: worker {shorten(who)!r} labels item {shorten(what)!r} again; "
-            f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first or all."
+            f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first, share or all."
         )
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
 
