@@ -28,6 +28,7 @@ from manyhands.repeated_pairs import keep_one
 ROLES = ("item", "worker", "label")
 Mask = npt.NDArray[np.bool_]
 Types = Mapping[str, Callable[[str], Any]]
+_LONG_AGO = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,7 @@ def filter_rows(
     times = times_of_labels(judgements.time if options.times else None, kept, [part[0] for part in parts], _LONG_AGO)
     policy = options.duplicates if judgements.workers_known else "all"
     weight = None if judgements.weight is None else judgements.weight.to_numpy()[kept]
-    annotations = build_annotations(parts, order, weight, policy)
-    return annotations, ledger, notes, times, working_time
+    return build_annotations(parts, order, weight, policy), ledger, notes, times, working_time
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")
@@ -280,9 +280,6 @@ def _drop_repeats(
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
 
 
-_LONG_AGO = -(2**62)
-
-
 def _treat_strays(
     coded: dict[str, Coded], reason: npt.NDArray[np.int8], options: ReadOptions, known: Collection[str]
 ) -> dict[str, str]:
@@ -342,8 +339,8 @@ def _converted(text: str, convert: Callable[[str], Any], role: str) -> Any:
     try:
         return convert(text)
     except (TypeError, ValueError) as error:
-        wanted = getattr(convert, "__name__", str(convert))
-        raise AnnotationError(f"The {role} {shorten(text)!r} is not {wanted}: {error}. Read it as text.") from None
+        name = f"The {role} {shorten(text)!r} is not {getattr(convert, '__name__', str(convert))}"
+        raise AnnotationError(f"{name}: {error}. Read it as text.") from None
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:
