@@ -140,7 +140,7 @@ def test_repeated_labels_follow_one_rule():
         assert Annotations.from_triples(*map(iter, columns), item_ids=iter("cab")).item_ids.tolist() == list("cab")
     with pytest.raises(AnnotationError, match=r"Row 2: worker 'u' labels item 'a' again; 1 such row"):
         Annotations.from_triples(*columns, duplicates="error")
-    with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, error"):
+    with pytest.raises(ParameterError, match="duplicates is 'newest'; allowed are last, first, all, share, error"):
         Annotations.from_triples(*columns, duplicates="newest")
 
 

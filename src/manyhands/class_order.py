@@ -163,6 +163,7 @@ def order_annotations(annotations: Annotations, order: Sequence[Any] | None = No
         item_ids=annotations.item_ids,
         worker_ids=annotations.worker_ids,
         classes=grades,
+        weight=annotations.weight,
     )
     return recoded.marked_like(annotations).with_ordered_classes()
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from manyhands.grouping import Groups, starts, starts_of_sorted, unlabelled_pairs
 from manyhands.immutable import ImmutableArrays, frozen
 from manyhands.item_order import Order, sorting_order
+from manyhands.label_weights import pair_of_label
 from manyhands.model_html import annotations_html
 from manyhands.sorting import Codes
 
@@ -33,6 +34,8 @@ class CrowdTriples(ImmutableArrays):
         The workers; read-only.
     classes : ndarray of shape (n_classes,)
         The classes; read-only.
+    weight : ndarray of shape (n_annotations,) or None
+        Weight of each label; None where all are 1. Read-only.
     """
 
     _fields = ("item", "worker", "label", "item_ids", "worker_ids", "classes")
@@ -43,6 +46,19 @@ class CrowdTriples(ImmutableArrays):
     item_ids: npt.NDArray[Any]
     worker_ids: npt.NDArray[Any]
     classes: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        if same is not True:
+            return same
+        mine, others = self.weight, getattr(other, "weight", None)
+        return mine is None and others is None if mine is None or others is None else np.array_equal(mine, others)
+
+    __hash__ = None  # as of all immutable arrays
+
+    def __getstate__(self) -> dict[str, npt.NDArray[Any]]:
+        return super().__getstate__() | ({} if self.weight is None else {"weight": self.weight})
 
     @property
     def n_items(self) -> int:
@@ -102,6 +118,19 @@ class CrowdTriples(ImmutableArrays):
     def n_labels(self) -> npt.NDArray[np.int64]:
         """Number of labels of each item, shape (n_items,)."""
         return frozen(np.diff(self.start))
+
+    @cached_property
+    def n_voters(self) -> npt.NDArray[np.int64]:
+        """Number of votes of each item, shape (n_items,): its labels, or its workers where labels have weights."""
+        if self.weight is None:
+            return self.n_labels
+        first = np.flatnonzero(np.diff(pair_of_label(self.item, self.worker), prepend=-1))
+        return frozen(np.bincount(self.item[first], minlength=self.n_items))
+
+    @cached_property
+    def worker_volume(self) -> npt.NDArray[Any]:
+        """Number of labels of each worker, shape (n_workers,); the sum of their weights where they have some."""
+        return frozen(np.bincount(self.worker, weights=self.weight, minlength=self.n_workers))
 
     @cached_property
     def _sorting_order(self) -> Order | None:

@@ -22,6 +22,7 @@ from manyhands.label_splits import hold_out as hold_out
 from manyhands.label_splits import scatter_bits as scatter_bits
 from manyhands.label_splits import split_items as split_items
 from manyhands.label_splits import split_labels as split_labels
+from manyhands.label_weights import pair_of_label
 from manyhands.validation import check_known
 
 Array = npt.NDArray[np.float64]
@@ -110,24 +111,43 @@ def leave_one_out_log_likelihoods(
         confusion = worker_confusions(training, posterior)
         label_given_truth = elementary.log(confusion)[heldout.worker, :, heldout.label]  # (n_annotations, n_classes)
     evidence = elementary.log(known)
+    if heldout.weight is not None:
+        return _weighted_log_likelihoods(evidence, heldout, label_given_truth)
     np.add.at(evidence, heldout.item, label_given_truth)
     others = evidence[heldout.item] - label_given_truth  # (n_annotations, n_classes), unnormalised
     log_total = np.logaddexp.reduce(others, axis=1)
     return np.asarray(np.logaddexp.reduce(others + label_given_truth, axis=1) - log_total)
 
 
-def mean_score(log_likelihoods: Array) -> float:
+def _weighted_log_likelihoods(evidence: Array, heldout: Annotations, label_given_truth: Array) -> Array:
+    """The same for labels with weights; no label of the same worker on the item is evidence."""
+    assert heldout.weight is not None
+    weighted = heldout.weight[:, None] * label_given_truth
+    np.add.at(evidence, heldout.item, weighted)
+    pair = pair_of_label(heldout.item, heldout.worker)
+    own = np.zeros((int(pair.max(initial=-1)) + 1, evidence.shape[1]))
+    np.add.at(own, pair, weighted)
+    others = evidence[heldout.item] - own[pair]
+    log_total = np.logaddexp.reduce(others, axis=1)
+    return np.asarray(np.logaddexp.reduce(others + label_given_truth, axis=1) - log_total)
+
+
+def mean_score(log_likelihoods: Array, weight: Array | None = None) -> float:
     """Mean of the log-likelihoods of labels; NaN without any.
 
     Parameters
     ----------
     log_likelihoods : ndarray of shape (n_annotations,)
         Log-likelihood of each label.
+    weight : ndarray of shape (n_annotations,) or None, default=None
+        Weight of each label; None is 1 each.
 
     Returns
     -------
     float
     """
+    if weight is not None and len(log_likelihoods):
+        return float(np.average(log_likelihoods, weights=weight))
     return float(np.mean(log_likelihoods)) if len(log_likelihoods) else float("nan")
 
 
@@ -269,4 +289,5 @@ def align(annotations: Annotations, worker_ids: npt.NDArray[Any], classes: npt.N
         item_ids=annotations.item_ids,
         worker_ids=np.arange(len(worker_of) + 1),
         classes=classes,
+        weight=annotations.weight,
     )

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands.annotations import Annotations
+from manyhands.label_weights import pair_of_label
 
 _MIN_HELDOUT = 10  # labels; with fewer the held-out log-likelihood is mostly noise
 
@@ -84,6 +85,9 @@ def split_labels(annotations: Annotations, n_folds: int) -> npt.NDArray[np.int64
     ndarray of shape (n_annotations,) of int
         Fold of each label.
     """
+    if annotations.weight is not None:  # all labels of one worker on one item are one vote
+        votes = split_labels(annotations.strongest_labels(), n_folds)
+        return votes[pair_of_label(annotations.item, annotations.worker)]
     mark = _fingerprints(annotations)
     order = np.lexsort((mark, annotations.item))
     rank = np.arange(len(order)) - np.repeat(annotations.start[:-1], annotations.n_labels)

@@ -14,7 +14,7 @@ from manyhands.sorting import Codes
 Rows = npt.NDArray[np.int64]
 
 # Which label counts if a worker labelled an item several times.
-DUPLICATES = ("last", "first", "all", "error")
+DUPLICATES = ("last", "first", "all", "share", "error")
 
 _CHUNK = 1 << 16  # keys compared at a time: few enough to stay in the cache
 
@@ -92,11 +92,11 @@ def drop_repeats(
         who, what = ids[1][worker[row]], ids[0][item[row]]
         raise AnnotationError(
             f"Row {row}: worker {who!r} labels item {what!r} again; {n_left_out} such row(s). Remove them, or choose "
-            f"with duplicates='last', 'first' or 'all'."
+            f"with duplicates='last', 'first', 'share' or 'all'."
         )
     note = (
         f"{n_left_out} label(s) on items that the same worker labelled more than once were left out; the {duplicates} "
-        f"of each counts. Choose otherwise with duplicates='all', 'first', 'last' or 'error'."
+        f"of each counts. Choose otherwise with duplicates='all', 'first', 'last', 'share' or 'error'."
     )
     return [column[keep] for column in codes], note
 

@@ -179,5 +179,5 @@ def _with_items(annotations: Annotations, more: npt.NDArray[Any]) -> Annotations
     """Return the annotations with further items, which have no labels."""
     ids = as_ids([*annotations.item_ids.tolist(), *more.tolist()], "item")
     codes = annotations.item, annotations.worker, annotations.label
-    made = Annotations._from_codes(codes, (ids, annotations.worker_ids, annotations.classes))
+    made = Annotations._from_codes(codes, (ids, annotations.worker_ids, annotations.classes), weight=annotations.weight)
     return made.marked_like(annotations)

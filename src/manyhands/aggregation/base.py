@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
 from manyhands.aggregation.em_fit import Inference as Inference
+from manyhands.aggregation.em_fit import worker_accuracy
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import has_no_redundancy, n_labels_with_gold
+from manyhands.em.confusion_em import has_no_redundancy
 from manyhands.em.decisions import class_totals, overall, pick_classes
 from manyhands.em.e_step import Gold as Gold
 from manyhands.em.e_step import posterior_given
@@ -67,6 +68,8 @@ class Aggregator(BaseEstimator, ABC):
     # Attributes with a row per item; a method with more of them adds their names.
     _of_items: ClassVar[tuple[str, ...]] = ("item_ids_", "posterior_", "labels_", "tied_", "unlabelled_", "_training")
 
+    _takes_weights: ClassVar[bool] = False  # whether labels may have weights (`Annotations.weight`)
+
     classes_: npt.NDArray[Any]
     item_ids_: npt.NDArray[Any]
     worker_ids_: npt.NDArray[Any]
@@ -108,7 +111,7 @@ class Aggregator(BaseEstimator, ABC):
             Where the annotations are empty, or gold names unknown items or classes.
         """
         self._check_parameters()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         in_order = annotations._with_sorted_items()
         codes = gold_codes(gold, in_order.item_ids, in_order.classes)
         with showing(verbose):
@@ -153,7 +156,7 @@ class Aggregator(BaseEstimator, ABC):
             Rows sum to 1. Items that had gold in `fit` are certain.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         gold = self._known_gold(annotations)
         posterior = self._posterior(self._align(annotations), gold)
         if not hasattr(self, "_log_prior"):  # a voting method: unlabelled items get the class shares of `fit`
@@ -174,7 +177,7 @@ class Aggregator(BaseEstimator, ABC):
             Classes in the caller's own values; None for an item without labels.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         posterior = self.predict_proba(annotations)
         unlabelled = _without_label(annotations, self._known_gold(annotations))
         code, _ = pick_classes(posterior, unlabelled, self._class_totals)
@@ -201,7 +204,8 @@ class Aggregator(BaseEstimator, ABC):
         float
             Higher is better; NaN without labels.
         """
-        return mean_score(self.score_labels(check_annotations(annotations)._with_sorted_items()))
+        annotations = self._checked(annotations)._with_sorted_items()
+        return mean_score(self.score_labels(annotations), annotations.weight)
 
     def score_labels(self, annotations: Annotations | Any) -> Array:
         """Held-out log-likelihood of each label: log sum_k p(k | the other labels of the item) p(label | k, ...).
@@ -221,7 +225,7 @@ class Aggregator(BaseEstimator, ABC):
             In the order of the annotations.
         """
         self._check_fitted()
-        annotations = check_annotations(annotations)
+        annotations = self._checked(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)
         order, posterior = self._training._sorting_order, self._scoring_posterior()
@@ -256,6 +260,13 @@ class Aggregator(BaseEstimator, ABC):
         """The posterior of the training items from which `score` estimates confusion matrices."""
         return self.posterior_
 
+    def _checked(self, annotations: Any) -> Annotations:
+        """Return checked annotations; weights of labels are refused by methods that do not take them."""
+        checked: Annotations = check_annotations(
+            annotations, takes_weights=self._takes_weights, who=type(self).__name__
+        )
+        return checked
+
     def _label_given_truth(self, annotations: Annotations) -> Array | None:
         """Return log p(label | truth) of aligned labels, (n_annotations, n_classes), by the method; None has none."""
         return None
@@ -289,7 +300,7 @@ class Aggregator(BaseEstimator, ABC):
         self._class_totals = class_totals(found.posterior, self.unlabelled_)
         code, self.tied_ = pick_classes(found.posterior, self.unlabelled_, self._class_totals)
         self.labels_ = _label_values(code, annotations.classes)
-        self.worker_accuracy_ = _worker_accuracy(annotations, codes, found)
+        self.worker_accuracy_ = worker_accuracy(annotations, codes, found)
         self.n_iter_, self.converged_, self.history_ = int(found.n_iter), bool(found.converged), found.history
         for name, value in found.results.items():
             setattr(self, name, value)
@@ -311,19 +322,6 @@ def _label_values(code: npt.NDArray[np.int32], classes: npt.NDArray[Any]) -> npt
     values = np.empty(len(code), object)
     values[code >= 0] = classes[code[code >= 0]].tolist()
     return values
-
-
-def _worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
-    """Expected share of right labels, shape (n_workers,), on items that have gold or labels of other workers too."""
-    n_workers = annotations.n_workers
-    checked = n_labels_with_gold(annotations, gold) >= 2
-    if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
-        right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
-        return (right + PRIOR_ACCURACY) / (total + 1.0)
-    weight = checked[annotations.item].astype(float)
-    p_right = found.posterior[annotations.item, annotations.label]
-    right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
-    return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
 
 
 def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, str]:

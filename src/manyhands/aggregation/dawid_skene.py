@@ -105,6 +105,8 @@ class DawidSkene(Aggregator):
         "smoothing": Number(least=0),
     }
 
+    _takes_weights: ClassVar[bool] = True
+
     def __init__(
         self,
         smoothing: float = 0.01,

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyhands import elementary
 from manyhands.annotations import Annotations
-from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em
+from manyhands.em.confusion_em import ConfusionEMFit, fit_confusion_em, n_labels_with_gold
 from manyhands.em.e_step import Gold
 from manyhands.em.kernels import Array
 from manyhands.em.priors import ClassPrior
@@ -129,6 +129,36 @@ class Inference:
             "restarts_": fit.restarts,
         } | table
         return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
+
+
+def worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:
+    """Expected share of right labels of each worker, on items that have gold or labels of other workers too.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+    found : Inference
+        Outcome of the method.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        With one pseudo-count of accuracy 0.7.
+    """
+    n_workers = annotations.n_workers
+    checked = n_labels_with_gold(annotations, gold) >= 2
+    if found.counts is not None and np.all(checked | (annotations.n_labels == 0)):
+        right, total = np.trace(found.counts, axis1=1, axis2=2), found.counts.sum(axis=(1, 2))
+        return (right + PRIOR_ACCURACY) / (total + 1.0)
+    weight = checked[annotations.item].astype(float)
+    if annotations.weight is not None:
+        weight *= annotations.weight
+    p_right = found.posterior[annotations.item, annotations.label]
+    right = np.bincount(annotations.worker, weights=weight * p_right, minlength=n_workers)
+    return (right + PRIOR_ACCURACY) / (np.bincount(annotations.worker, weights=weight, minlength=n_workers) + 1.0)
 
 
 def _with_unseen_worker(fit: ConfusionEMFit[Any]) -> Array:

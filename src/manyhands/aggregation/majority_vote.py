@@ -5,6 +5,8 @@ p(k | item) = share of the item's labels that name k
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.vote_shares import with_gold_and_default
 from manyhands.annotations import Annotations
@@ -55,6 +57,8 @@ class MajorityVote(Aggregator):
     >>> MajorityVote().fit_predict(votes).tolist()
     ['cat', 'dog']
     """
+
+    _takes_weights: ClassVar[bool] = True
 
     def __init__(self) -> None:  # explicit, so that the signature is empty
         pass

@@ -99,6 +99,8 @@ class OneCoin(Aggregator):
         "prior_accuracy": Number(above=0, most=1),
     }
 
+    _takes_weights: ClassVar[bool] = True
+
     def __init__(
         self,
         smoothing: float = 1.0,

@@ -88,6 +88,8 @@ def discounted_votes(annotations: Annotations, weight: Array, confusion: Array) 
         meaning = confusion[worker, :, label].copy()  # (n_rows, n_classes)
         meaning[np.arange(len(rows)), label] = 0.0
         size = np.minimum(-weight[worker] / MIN_LOG_ODDS, 1.0) / np.maximum(meaning.sum(axis=1), _LEAST)
+        if annotations.weight is not None:
+            size *= annotations.weight[rows]
         meaning *= size[:, None]
         for k in range(annotations.n_classes):
             counts[:, k] += sums_by(annotations.item[rows], meaning[:, k], annotations.n_items)

@@ -148,6 +148,8 @@ class PooledDawidSkene(Aggregator):
 
     _of_items: ClassVar[tuple[str, ...]] = (*Aggregator._of_items, "withheld_", "_model_posterior")
 
+    _takes_weights: ClassVar[bool] = True
+
     collusion_group_: npt.NDArray[np.bool_]
     crowd_power_: float
     confusion_: Array
@@ -257,7 +259,7 @@ def _notes(
             f"{who} agree with one another on {group.agreement:.0%} of their common items, where {group.expected:.0%} "
             f"is expected of independent workers; they count as one."
         )
-    n_labels = np.bincount(annotations.worker)
+    n_labels = annotations.worker_volume
     if np.median(n_labels[n_labels > 0]) < 2 * annotations.n_classes:
         differs = 0.0 if departure.is_doubtful else departure.share
         notes["few_labels_per_worker"] = (

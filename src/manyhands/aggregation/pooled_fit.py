@@ -87,7 +87,7 @@ def fit_pooled(annotations: Annotations, gold: Gold, max_iter: int, tol: float, 
     -------
     PooledFit
     """
-    n_labels = np.bincount(annotations.worker, minlength=annotations.n_workers).astype(float)
+    n_labels = annotations.worker_volume.astype(float)
     single_class = bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
     few_items = bool(
         np.count_nonzero(annotations.n_labels) < annotations.n_classes

@@ -22,6 +22,7 @@ from manyhands.em.e_step import Gold, posterior_given
 from manyhands.em.exchangeable import merge_workers
 from manyhands.em.kernels import Array
 from manyhands.heldout import split_labels
+from manyhands.label_weights import pair_of_label
 from manyhands.noise import safe_log
 
 EXPONENTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -136,7 +137,15 @@ def _heldout_scores(annotations: Annotations, gold: Gold, fitter: Fitter, out: n
     for exponent in EXPONENTS:
         p = elementary.exp(exponent * (log_p - log_p.max(axis=1, keepdims=True)))
         scores.append(safe_log((p * p_label).sum(axis=1) / p.sum(axis=1)))
-    return np.stack(scores, axis=1)
+    found = np.stack(scores, axis=1)
+    return found if held.weight is None else _mean_by_vote(found, held, held.weight)
+
+
+def _mean_by_vote(scores: Array, held: Annotations, weight: Array) -> Array:
+    """Weighted means of the scores of all labels that one worker gave to one item, which are one vote."""
+    pair = pair_of_label(held.item, held.worker)
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    return np.add.reduceat(weight[:, None] * scores, first) / np.add.reduceat(weight, first)[:, None]
 
 
 def is_low_volume(annotations: Annotations) -> bool:
@@ -153,5 +162,6 @@ def is_low_volume(annotations: Annotations) -> bool:
     -------
     bool
     """
-    n_active = np.count_nonzero(np.bincount(annotations.worker))
-    return any(n_active >= least and annotations.n_annotations <= most * n_active for least, most in LOW_VOLUME_CROWDS)
+    volume = annotations.worker_volume
+    n_active, n_labels = np.count_nonzero(volume), volume.sum()
+    return any(n_active >= least and n_labels <= most * n_active for least, most in LOW_VOLUME_CROWDS)

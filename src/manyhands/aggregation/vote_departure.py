@@ -80,5 +80,7 @@ def low_volume_share(annotations: Annotations) -> float:
     -------
     float
     """
-    n_labels = np.bincount(annotations.worker)
-    return float(np.mean(n_labels[annotations.worker] <= FEW_LABELS))
+    is_low_volume = annotations.worker_volume[annotations.worker] <= FEW_LABELS
+    if annotations.weight is not None:
+        return float(np.average(is_low_volume, weights=annotations.weight))
+    return float(np.mean(is_low_volume))

@@ -111,7 +111,7 @@ def check_training_data(
         The same as arrays and codes.
     """
     method._check_parameters()
-    annotations = check_annotations(annotations)
+    annotations = check_annotations(annotations, who=type(method).__name__)
     matched = match_rows(X, annotations, ids)
     names, rows = feature_names_of(matched.X), matched.rows()
     in_order = matched.annotations._with_sorted_items()

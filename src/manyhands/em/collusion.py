@@ -22,7 +22,7 @@ from manyhands.em.collusion_group import (
     shrunk_confusion,
     truth_from_others,
 )
-from manyhands.em.kernels import sums_by
+from manyhands.em.kernels import sums_by, weighted_votes
 from manyhands.em.label_pairs import MIN_LABELS, LabelPairs, Mask, label_pairs
 from manyhands.em.triads import find_low_volume_group, is_unexplained
 
@@ -36,6 +36,7 @@ _MIN_CHECKED = 50  # pairs of labels of outsiders
 _MIN_WORKERS = 5  # two members and three outsiders
 
 
+_TIE = 1e-9  # weights of two classes closer than this are equal
 _GROUP_PRIOR_STRENGTH = 0.1  # pseudo-counts per row of the confusion matrix of a group, which has many labels
 
 
@@ -76,7 +77,8 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
     three, five or ten labels, against all others.
 
     Up to 200,000 pairs of labels (fewer from 16 classes on) all are used, and the result does not depend on names or on
-    the order of workers, items and classes. Beyond that a sample of evenly spaced items is used, with at most 30 labels
+    the order of workers, items and classes. Of labels with weights, the strongest one of each worker and item counts.
+    Beyond that a sample of evenly spaced items is used, with at most 30 labels
     of each; a worker with few labels in the sample is then easily missed.
 
     Parameters
@@ -97,6 +99,7 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
     >>> bool(np.all(group.members == crowd.is_bad)), group.agreement
     (True, 1.0)
     """
+    annotations = annotations.strongest_labels()
     if annotations.n_workers < _MIN_WORKERS or annotations.n_labels.max(initial=0) < MIN_LABELS:
         return None
     pairs = label_pairs(annotations)
@@ -133,7 +136,8 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
     The member with the most labels gets the most frequent label of the group on each item, and the labels of all other
     members are removed. An item on which two labels are equally frequent in the group gets none from it. All items,
     workers and classes stay. Among members with equally many labels the first is taken, which changes nothing but the
-    name on the labels.
+    name on the labels. Where labels have weights, they are summed, and the label of the group gets the mean weight of
+    the members who labelled the item.
 
     Parameters
     ----------
@@ -157,6 +161,8 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
     if not inside.any():
         return annotations
     n_given = np.bincount(annotations.worker[inside], minlength=annotations.n_workers)
+    if annotations.weight is not None:
+        return _collapse_weighted(annotations, inside, int(n_given.argmax()))
     cell = annotations.item[inside] * np.int64(annotations.n_classes) + annotations.label[inside]
     cell, votes = np.unique(cell, return_counts=True)  # by item, and within it by label
     item, label = np.divmod(cell, annotations.n_classes)
@@ -165,6 +171,18 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
     chosen = is_top & np.repeat(np.add.reduceat(is_top.astype(int), first) == 1, size)
     representative = np.full(np.sum(chosen), n_given.argmax())
     return annotations.keep(~inside).with_more(item[chosen], representative, label[chosen])
+
+
+def _collapse_weighted(annotations: Annotations, inside: Mask, representative: int) -> Annotations:
+    """The same for labels with weights."""
+    group = annotations.keep(inside)
+    votes = weighted_votes(group, np.ones(group.n_annotations))  # (n_items, n_classes)
+    is_top = votes >= votes.max(axis=1, keepdims=True) - _TIE
+    chosen = np.flatnonzero((group.n_labels > 0) & (is_top.sum(axis=1) == 1))
+    weight = votes[chosen].sum(axis=1) / group.n_voters[chosen]
+    return annotations.keep(~inside).with_more(
+        chosen, np.full(len(chosen), representative), votes[chosen].argmax(axis=1), weight
+    )
 
 
 def _agreement_inside(

@@ -244,7 +244,7 @@ def fit_confusion_em(
 
 
 def n_labels_with_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
-    """Number of sources of information on each item: its labels, and gold where it is known.
+    """Number of sources of information on each item: its votes, and gold where it is known.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def n_labels_with_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | N
     -------
     ndarray of shape (n_items,) of int
     """
-    return annotations.n_labels if gold is None else annotations.n_labels + (gold >= 0)
+    return annotations.n_voters if gold is None else annotations.n_voters + (gold >= 0)
 
 
 def has_no_redundancy(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> bool:

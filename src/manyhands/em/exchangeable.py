@@ -49,6 +49,8 @@ def exchangeable_workers(
     >>> exchangeable_workers(votes).tolist()  # w and z disagree with the two others on their item
     [0, 0, 1, 0, 0, 1]
     """
+    if annotations.weight is not None:  # the colours do not know weights, so no two workers are merged
+        return None
     item, worker = annotations.item, annotations.worker
     n_labels = np.bincount(worker, minlength=annotations.n_workers)
     if annotations.n_annotations > _MAX_LABELS * np.count_nonzero(n_labels):
@@ -114,4 +116,5 @@ def merge_workers(annotations: Annotations, group: npt.NDArray[np.int64]) -> Ann
         item_ids=annotations.item_ids,
         worker_ids=np.arange(group.max(initial=-1) + 1),
         classes=annotations.classes,
+        weight=annotations.weight,
     )

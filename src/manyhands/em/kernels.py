@@ -2,6 +2,7 @@
 
 `em_pass` has a compiled form (`_fused.c`) and a plain one (NumPy and SciPy's sparse product), chosen once at import,
 which give the same bits; both process shards of items that depend on the data alone, never on the number of threads.
+Labels with weights always take the plain form.
 Set MANYHANDS_PLAIN=1 to do without the compiled form, MANYHANDS_SIMD to avx512f, avx2 or default for its instruction
 set, and MANYHANDS_THREADS to bound the threads.
 """
@@ -33,7 +34,7 @@ _CACHE_LINE = 64  # bytes; a row of eight numbers that begins elsewhere touches 
 
 
 def vote_share(annotations: Annotations) -> Array:
-    """Share of each item's labels that name each class.
+    """Share of each item's labels, or of their weights, that name each class.
 
     Parameters
     ----------
@@ -46,7 +47,11 @@ def vote_share(annotations: Annotations) -> Array:
         Rows sum to 1; they are 0 for items without labels.
     """
     share = np.empty((annotations.n_items, annotations.n_classes))
-    if _fused is not None:
+    if annotations.weight is not None:
+        votes = weighted_votes(annotations, np.ones(annotations.n_annotations))
+        total = sums_by(annotations.item, annotations.weight, annotations.n_items)
+        np.multiply(votes, (1.0 / np.where(total > 0, total, 1.0))[:, None], out=share)
+    elif _fused is not None:
         arrays = (annotations.label, annotations.start, None, None, np.zeros(annotations.n_classes), share)
         _fused.vote_pass(annotations.n_classes, 0, annotations.n_items, *arrays)
     else:
@@ -75,7 +80,7 @@ def sums_by(group: npt.NDArray[Any], value: Array, n_groups: int) -> Array:
 
 
 def weighted_votes(annotations: Annotations, weight: Array) -> Array:
-    """Weighted vote counts of each item.
+    """Weighted vote counts of each item; the weights that the annotations carry multiply the given ones.
 
     Parameters
     ----------
@@ -92,6 +97,8 @@ def weighted_votes(annotations: Annotations, weight: Array) -> Array:
     n_items, n_classes = annotations.n_items, annotations.n_classes
     cell = annotations.item * np.int64(n_classes)
     cell += annotations.label
+    if annotations.weight is not None:
+        weight = weight * annotations.weight
     return sums_by(cell, weight, n_items * n_classes).reshape(n_items, n_classes)
 
 
@@ -146,7 +153,7 @@ def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
     """
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
-        if _fused is None:
+        if _fused is None or packed.weight is not None:
             plain_pass.vote_shard(packed, first, last, counts, totals, posterior)
         else:
             arrays = (packed.label, packed.start, packed.code, counts, totals, posterior)
@@ -163,6 +170,7 @@ def em_pass(
 
         p(truth_i = k | labels of i)  ~  exp(offset[i, k] + log_prior[k] + sum_w log_confusion[w, k, label_iw])
 
+    A label of weight v adds v times its logarithm to the sum, and v times the posterior to the counts.
     Items without labels add nothing to counts, totals and evidence; their posterior is the prior.
 
     Parameters
@@ -193,7 +201,7 @@ def em_pass(
         offset = np.ascontiguousarray(offset, np.float64)
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
-        run = plain_pass.em_shard if _fused is None else _compiled_shard
+        run = plain_pass.em_shard if _fused is None or packed.weight is not None else _compiled_shard
         return run(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
 
     return _over_shards(packed, shard, want_posterior)

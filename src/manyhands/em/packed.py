@@ -37,6 +37,8 @@ class Packed:
         Number of workers.
     n_classes : int
         Number of classes.
+    weight : ndarray of shape (n_annotations,) or None, default=None
+        Weight of each annotation; None where all are 1.
     spare : list of ndarray
         Count tables of the shards, which the next pass reuses: new memory would have to be cleared by the system.
     """
@@ -46,6 +48,7 @@ class Packed:
     start: npt.NDArray[np.int64]
     n_workers: int
     n_classes: int
+    weight: Array | None = None
     spare: list[npt.NDArray[np.float64]] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -112,4 +115,4 @@ def pack(annotations: Annotations) -> Packed:
         )
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
-    return Packed(code, annotations.label, annotations.start, n_workers, n_classes)
+    return Packed(code, annotations.label, annotations.start, n_workers, n_classes, annotations.weight)

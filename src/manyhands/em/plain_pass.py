@@ -1,4 +1,6 @@
-"""The passes of `_fused.c` in NumPy and SciPy, for machines without a C compiler: the same steps, the same bits.
+"""The passes of `_fused.c` in NumPy and SciPy, for labels with weights and for machines without a C compiler.
+
+Without weights they take the same steps and give the same bits.
 
 Every sum is taken in the order of the compiled pass: scores over an item's labels, normalisers in four partial sums,
 totals and counts item after item, the evidence in blocks of 64 items. `np.cumsum` and SciPy's sparse products add one
@@ -103,8 +105,11 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
     n_labels = np.diff(packed.start[first : last + 1])
     item = np.repeat(np.arange(last - first), n_labels)
     cell = item * np.int64(packed.n_classes) + packed.label[a:b]
-    votes = np.bincount(cell, minlength=(last - first) * packed.n_classes).reshape(last - first, packed.n_classes)
-    share = votes * (1.0 / np.maximum(n_labels, 1))[:, None]
+    weight = None if packed.weight is None else packed.weight[a:b]
+    votes = np.bincount(cell, weights=weight, minlength=(last - first) * packed.n_classes)
+    votes = votes.reshape(last - first, packed.n_classes)
+    total = n_labels if weight is None else np.bincount(item, weights=weight, minlength=last - first)
+    share = votes * (1.0 / np.where(n_labels > 0, total, 1))[:, None]
     counts += _indicators(packed, first, last, len(counts)).T @ share
     totals += _in_turn(share[n_labels > 0])
     if posterior is not None:
@@ -112,12 +117,13 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
 
 
 def _indicators(packed: Packed, first: int, last: int, n_rows: int) -> Any:
-    """Sparse matrix (items, worker and label): 1 where the worker gave the item this label."""
+    """Sparse matrix (items, worker and label): 1, or the weight, where the worker gave the item this label."""
     from scipy.sparse import csr_array
 
     a, b = packed.start[[first, last]]
     start = packed.start[first : last + 1] - a
-    return csr_array((np.ones(b - a), packed.code[a:b], start), shape=(last - first, n_rows))
+    weight = np.ones(b - a) if packed.weight is None else packed.weight[a:b]
+    return csr_array((weight, packed.code[a:b], start), shape=(last - first, n_rows))
 
 
 def _in_turn(values: Array) -> Array:

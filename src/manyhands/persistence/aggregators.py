@@ -63,6 +63,8 @@ def to_json(model: Any) -> tuple[dict[str, Any], Arrays]:
     """
     annotations = model.annotations_
     arrays: Arrays = {f"codes/{name}": getattr(annotations, name) for name in _CODES}
+    if annotations.weight is not None:
+        arrays["codes/weight"] = annotations.weight
     ids = {name: parts.values(getattr(annotations, name), name.removesuffix("_ids")) for name in _IDS}
     gold = [[parts.plain(value, "gold item or class") for value in pair] for pair in model._gold.items()]
     parameters = parameters_to_json(model, arrays)
@@ -95,7 +97,7 @@ def from_json(description: dict[str, Any], arrays: Arrays) -> Any:
     model = registry.create(description["method"], **parameters_from_json(description["parameters"], arrays))
     model._check_parameters()
     ids = {name: parts.array(description["ids"][name], repeats=name == "item_ids") for name in _IDS}
-    annotations = Annotations(*(arrays[f"codes/{name}"] for name in _CODES), **ids)
+    annotations = Annotations(*(arrays[f"codes/{name}"] for name in _CODES), **ids, weight=arrays.get("codes/weight"))
     model._training, model._gold = annotations, {item: label for item, label in description["gold"]}
     model.item_ids_, model.worker_ids_, model.classes_ = (getattr(annotations, name) for name in _IDS)
     for name, tree in description["results"].items():

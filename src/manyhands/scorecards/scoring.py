@@ -55,7 +55,7 @@ def score_workers(
     Parameters
     ----------
     annotations : Annotations or data frame
-        The crowd's labels.
+        The crowd's labels; of labels with weights, the strongest one of each worker and item.
     posterior : ndarray of shape (n_items, n_classes)
         Posterior of the truth of each item, of any method (``posterior_``).
     confusion : ndarray of shape (n_workers, n_classes, n_classes), default=None
@@ -102,7 +102,7 @@ def score_workers(
     >>> cards[int(crowd.is_bad.argmax())].flags
     ('one-class',)
     """
-    annotations = check_annotations(annotations)
+    annotations = check_annotations(annotations, takes_weights=True).strongest_labels()
     check_parameters(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )

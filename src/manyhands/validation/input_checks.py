@@ -13,6 +13,9 @@ from manyhands.exceptions import AlignmentError, AnnotationError, ParameterError
 from manyhands.spelling import closest_match, did_you_mean
 from manyhands.validation.constraints import Constraint
 
+# Methods that take weights of labels; their classes have `_takes_weights`.
+TAKE_WEIGHTS = ("majority-vote", "one-coin", "dawid-skene", "pooled-dawid-skene")
+
 _MAX_REPR = 1000  # characters of a value in a message
 _MAX_SHOWN = 5  # unknown values in a message
 _MAX_COMPARED = 5000  # known values that an unknown one is compared with
@@ -112,13 +115,17 @@ def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.in
     return array.astype(np.int32, copy=False)
 
 
-def check_annotations(annotations: Any) -> Any:
+def check_annotations(annotations: Any, *, takes_weights: bool = False, who: str = "This function") -> Any:
     """Return `Annotations` with at least one label; a data frame is read.
 
     Parameters
     ----------
     annotations : object
         What a caller passed.
+    takes_weights : bool, default=False
+        Whether labels may have weights.
+    who : str, default="This function"
+        Name of the method, for the message.
 
     Returns
     -------
@@ -128,21 +135,26 @@ def check_annotations(annotations: Any) -> Any:
     Raises
     ------
     AnnotationError
-        Where it is something else, has no label, or is a data frame whose columns are not recognised.
+        Where it is something else, has no label, has weights where they are not taken, or is a data frame whose columns
+        are not recognised.
     """
-    annotations = as_annotations(annotations)
+    annotations = as_annotations(annotations, takes_weights=takes_weights, who=who)
     if annotations.n_annotations == 0:
         raise AnnotationError("There is not a single label, so there is nothing to infer.")
     return annotations
 
 
-def as_annotations(annotations: Any) -> Any:
+def as_annotations(annotations: Any, *, takes_weights: bool = False, who: str = "This function") -> Any:
     """Return `Annotations`, which may be without labels; a data frame is read.
 
     Parameters
     ----------
     annotations : object
         What a caller passed.
+    takes_weights : bool, default=False
+        Whether labels may have weights.
+    who : str, default="This function"
+        Name of the method, for the message.
 
     Returns
     -------
@@ -152,9 +164,15 @@ def as_annotations(annotations: Any) -> Any:
     Raises
     ------
     AnnotationError
-        Where it is something else, or a data frame whose columns are not recognised.
+        Where it is something else, has weights where they are not taken, or is a data frame whose columns are not
+        recognised.
     """
     if hasattr(type(annotations), "by_item"):  # the type, since the attribute of an instance would be computed
+        if annotations.weight is not None and not takes_weights:
+            raise AnnotationError(
+                f"{who} does not take labels with weights (probabilities, shares of repeated answers). Pass "
+                f"annotations.strongest_labels(), or use one of these methods: {', '.join(TAKE_WEIGHTS)}."
+            )
         return annotations
     if is_frame(annotations):
         return read_frame(annotations)

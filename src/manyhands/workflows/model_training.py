@@ -271,7 +271,9 @@ def _with_gold_items(annotations: Annotations, gold: Mapping[Any, Any], found: F
     alone = [item for item in gold if item not in items and item in rows]
     item_ids = [*annotations.item_ids.tolist(), *alone]
     ids: dict[str, Any] = {"item_ids": item_ids, "worker_ids": annotations.worker_ids, "classes": annotations.classes}
-    return Annotations(annotations.item, annotations.worker, annotations.label, **ids), len(alone)
+    return Annotations(annotations.item, annotations.worker, annotations.label, **ids, weight=annotations.weight), len(
+        alone
+    )
 
 
 def _match_items(found: Features, annotations: Annotations) -> tuple[Annotations, Features, dict[str, Any]]:

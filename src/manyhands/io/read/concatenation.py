@@ -45,6 +45,7 @@ def concatenate(parts: Sequence[Judgements]) -> Judgements:
         answers={name: _concatenate_answers(parts, name) for name in questions},
         reason=_concatenate_column([part.reason for part in parts], parts, pl.String),
         time=_concatenate_column([part.time for part in parts], parts, pl.Int64),
+        weight=_concatenate_column([part.weight for part in parts], parts, pl.Float64),
         seconds=_concatenate_column([part.seconds for part in parts], parts, pl.Float64),
         mapping=first.mapping,
         gold=_concatenate_gold(parts),

@@ -121,6 +121,8 @@ class Judgements:
         The files that were read together: name, number of rows, and a function that finds a row in the file.
     kinds : dict of str to WorkerKind
         What the file says of workers: people or machines.
+    weight : polars.Series of float or None
+        Weight of each row, such as the probability that a judge gives to its label; None for rows without weights.
     """
 
     source: str
@@ -141,6 +143,7 @@ class Judgements:
     questions: dict[str, int] | None = None
     files: tuple[FileRows, ...] = ()
     kinds: dict[str, WorkerKind] = field(default_factory=dict)
+    weight: pl.Series | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""

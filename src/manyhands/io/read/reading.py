@@ -52,6 +52,7 @@ def read_export(
     rare_classes: str = "drop",
     verbose: int = 1,
     item_fields: bool = False,
+    times: bool = False,
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
 
@@ -74,8 +75,9 @@ def read_export(
         multiple-choice question was selected.
     format : str, default=None
         Name of the format; None to recognise it (docs/formats.md lists the names).
-    duplicates : {"last", "first", "all", "error"}, default="last"
-        Which label counts if a worker labelled an item several times; "error" refuses such files.
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
+        Which label counts if a worker labelled an item several times; "share" makes the labels one vote with a share
+        for each class, "error" refuses such files.
     missing : str or sequence of str, default=()
         Labels that mean "no label", beside blank cells.
     combinations : bool, default=False
@@ -106,6 +108,8 @@ def read_export(
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
     item_fields : bool, default=False
         Whether `Reading.item_fields` gets what the file says about each item: its text, its address, any column.
+    times : bool, default=False
+        Whether `Reading.times` gets the time of each label, where the file has times.
 
     Returns
     -------
@@ -139,7 +143,7 @@ def read_export(
         )
     column_options = ColumnOptions(item, worker, label, question, missing)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
-    read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
+    read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes, times)
     paths = path if isinstance(path, list | tuple) else [path]
     with showing(verbose):
         judgements, fields = read_parts(paths, column_options, format, encoding, item_fields)
@@ -196,8 +200,9 @@ def read_annotations(
         multiple-choice question was selected.
     format : str, default=None
         Name of the format; None to recognise it (docs/formats.md lists the names).
-    duplicates : {"last", "first", "all", "error"}, default="last"
-        Which label counts if a worker labelled an item several times; "error" refuses such files.
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
+        Which label counts if a worker labelled an item several times; "share" makes the labels one vote with a share
+        for each class, "error" refuses such files.
     missing : str or sequence of str, default=()
         Labels that mean "no label", beside blank cells.
     combinations : bool, default=False
@@ -294,7 +299,9 @@ def _make_reading(
     judgements.release()
     renamed_labels = rows.renamed.get("label", {})
     gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
-    annotations, ledger, stray_notes, working_time = filter_rows(judgements, rows, read_options, set(gold.values()))
+    annotations, ledger, stray_notes, label_times, working_time = filter_rows(
+        judgements, rows, read_options, set(gold.values())
+    )
     return Reading(
         annotations,
         judgements.mapping,
@@ -308,6 +315,7 @@ def _make_reading(
         judgements.workers_known,
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
+        times=label_times,
         working_time=working_time,
         kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
     )

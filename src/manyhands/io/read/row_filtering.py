@@ -20,13 +20,15 @@ from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, order_of_texts
-from manyhands.io.read.working_time import time_by_worker
+from manyhands.io.read.weighted_rows import build_annotations
+from manyhands.io.read.working_time import time_by_worker, times_of_labels
 from manyhands.repeated_pairs import DUPLICATES as DUPLICATES
 from manyhands.repeated_pairs import keep_one
 
 ROLES = ("item", "worker", "label")
 Mask = npt.NDArray[np.bool_]
 Types = Mapping[str, Callable[[str], Any]]
+_LONG_AGO = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ReadOptions:
 
     Parameters
     ----------
-    duplicates : {"last", "first", "all", "error"}, default="last"
+    duplicates : {"last", "first", "all", "share", "error"}, default="last"
         Which label counts if a worker labelled an item several times.
     missing : tuple of str, default=()
         Labels that mean "no label", beside blank cells.
@@ -49,6 +51,8 @@ class ReadOptions:
         Whether classes and worker ids that differ in spelling only become one.
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of stray classes (`manyhands.io.read.stray_classes`).
+    times : bool, default=False
+        Whether to return the time of each label.
 
     Raises
     ------
@@ -63,6 +67,7 @@ class ReadOptions:
     label_map: Mapping[str, str] | None = None
     merge_spellings: bool = False
     rare_classes: str = "drop"
+    times: bool = False
 
     def __post_init__(self) -> None:
         """Check `duplicates`, `rare_classes` and the roles of `types`."""
@@ -134,7 +139,7 @@ def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -
 
 def filter_rows(
     judgements: Judgements, rows: Rows, options: ReadOptions, known_classes: Collection[str] = ()
-) -> tuple[Annotations, Ledger, dict[str, str], dict[Any, npt.NDArray[np.float64]]]:
+) -> tuple[Annotations, Ledger, dict[str, str], npt.NDArray[np.int64] | None, dict[Any, npt.NDArray[np.float64]]]:
     """Return the judgements that count as Annotations, and what became of every row.
 
     A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
@@ -160,8 +165,8 @@ def filter_rows(
         Number of rows read, kept, and excluded by reason.
     notes : dict of str to str
         ``stray_classes``, if there are some.
-    working_time : dict of object to ndarray
-        Worker id -> seconds of their labels that count, where known.
+    times, working_time : ndarray or None, dict
+        As in `Reading`.
 
     Raises
     ------
@@ -184,8 +189,10 @@ def filter_rows(
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     working_time = time_by_worker(judgements.seconds, kept, *parts[ROLES.index("worker")])
     order = _known_order(coded["item"], parts[0][1], options)
-    annotations = Annotations._from_codes([codes for codes, _ in parts], [ids for _, ids in parts], **order)
-    return annotations, ledger, notes, working_time
+    times = times_of_labels(judgements.time if options.times else None, kept, [part[0] for part in parts], _LONG_AGO)
+    policy = options.duplicates if judgements.workers_known else "all"
+    weight = None if judgements.weight is None else judgements.weight.to_numpy()[kept]
+    return build_annotations(parts, order, weight, policy), ledger, notes, times, working_time
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")
@@ -252,7 +259,8 @@ def _drop_repeats(
     judgements: Judgements, coded: Mapping[str, Coded], reason: npt.NDArray[np.int8], policy: str
 ) -> None:
     """Mark all but one answer of a worker to an item as duplicates, in place; rows without a time are the oldest."""
-    if policy == "all" or not judgements.workers_known:  # votes without workers have no duplicates
+    later = judgements.weight is not None or policy == "share"  # left to `build_annotations`
+    if policy == "all" or later or not judgements.workers_known:  # votes without workers have no duplicates
         return
     rows = None if not reason.any() else np.flatnonzero(reason == 0)  # all count in most tables: nothing is copied
     chosen: Any = slice(None) if rows is None else rows
@@ -267,12 +275,9 @@ def _drop_repeats(
         who, what = (str(coded[role].values[int(coded[role].codes[at])]) for role in ("worker", "item"))
         raise AnnotationError(
             f"{judgements.place(int(at))}: worker {shorten(who)!r} labels item {shorten(what)!r} again; "
-            f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first or all."
+            f"{int((~keep).sum())} such row(s). Choose with --duplicates last, first, share or all."
         )
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
-
-
-_LONG_AGO = -(2**62)
 
 
 def _treat_strays(
@@ -334,8 +339,8 @@ def _converted(text: str, convert: Callable[[str], Any], role: str) -> Any:
     try:
         return convert(text)
     except (TypeError, ValueError) as error:
-        wanted = getattr(convert, "__name__", str(convert))
-        raise AnnotationError(f"The {role} {shorten(text)!r} is not {wanted}: {error}. Read it as text.") from None
+        name = f"The {role} {shorten(text)!r} is not {getattr(convert, '__name__', str(convert))}"
+        raise AnnotationError(f"{name}: {error}. Read it as text.") from None
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:

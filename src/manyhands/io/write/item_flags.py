@@ -9,6 +9,8 @@ import polars as pl
 
 from manyhands.aggregation.base import Aggregator
 
+_TIE = 1e-9  # sums of weights closer than this are equal
+
 
 def item_flags(model: Aggregator) -> pl.Series:
     """Return the flags of each item, joined by ";".
@@ -59,12 +61,14 @@ def contradicted_gold(model: Aggregator) -> list[Any]:
         Item ids.
     """
     votes = model.annotations_
+    weight = np.ones(votes.n_annotations) if votes.weight is None else votes.weight
     class_of = {value: k for k, value in enumerate(model.classes_.tolist())}
     row_of = {item: i for i, item in enumerate(model.item_ids_.tolist())}
     found = []
     for item, value in model._gold.items():
         i = row_of[item]
-        counts = np.bincount(votes.label[votes.start[i] : votes.start[i + 1]], minlength=votes.n_classes)
-        if counts.max() > counts[class_of[value]]:
+        own = slice(votes.start[i], votes.start[i + 1])
+        counts = np.bincount(votes.label[own], weights=weight[own], minlength=votes.n_classes)
+        if counts.max() > counts[class_of[value]] + _TIE:
             found.append(item)
     return found

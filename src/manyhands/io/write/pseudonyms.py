@@ -58,6 +58,7 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
         item_ids=annotations.item_ids,
         worker_ids=names,
         classes=annotations.classes,
+        weight=annotations.weight,
     ).marked_like(annotations)
     new_name = dict(zip(map(str, annotations.worker_ids.tolist()), names))
     kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}

@@ -51,7 +51,7 @@ def label_frame(model: Aggregator, library: str | None = None) -> Any:
         "label": id_column(model.labels_.tolist()),
         "confidence": _confidence(model),
         **{name: id_column(values) if name == "median" else values for name, values in item_grades(model).items()},
-        "n_labels": model.annotations_.n_labels,
+        "n_labels": model.annotations_.n_voters,
         "flags": item_flags(model),
     }
     return as_frame(model, pl.DataFrame(columns | _probabilities(model)), "item", library)
