@@ -3,6 +3,7 @@
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
 # make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
+# make test-browser  the report in a browser, in an environment of its own; installs Chromium where it may
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
 # make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
@@ -15,6 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
 CONTRACTS := .venv-contracts
+BROWSER := .venv-browser
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Real crowd data for the tests that need it; without it they are skipped, and counted as skipped.
@@ -37,9 +39,9 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 	io/write/test_write_back.py io/features/test_tfidf.py io/formats/test_long.py io/formats/test_wide.py \
 	persistence/test_models.py model_selection workflows cli/test_aggregate.py reproduce/test_verdicts.py \
 	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
-	representation/test_label_confidence.py testing)
+	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py)
 
-.PHONY: demo test test-fast test-all test-slow test-contracts test-machines mutants lint bench pages learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-machines mutants lint bench pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -66,7 +68,7 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow test-contracts mutants
+test-all: test test-slow test-contracts test-browser mutants
 
 test-slow: $(VENV)/ready
 	$(call within,15) $(PYTEST) -m slow
@@ -80,6 +82,22 @@ $(CONTRACTS)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyh
 test-contracts: $(CONTRACTS)/ready
 	$(call within,10) $(CONTRACTS)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
 		-W ignore -m contracts tests/contracts
+
+$(BROWSER)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+	test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python $(PIP) -e . pytest hypothesis playwright axe-playwright-python html5lib
+	touch $@
+
+# Where no browser can be installed, one line says so; in CI that is a failure.
+test-browser: $(BROWSER)/ready
+	@command -v chromium > /dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; } \
+		> /dev/null 2>&1 || true
+	@if ! command -v chromium > /dev/null; then \
+		echo "browser: 0 passed, $(if $(CI),1,0) failed, $(if $(CI),0,1) skipped (chromium cannot be installed here)"; \
+		exit $(if $(CI),1,0); \
+	fi; \
+	$(call within,10) $(BROWSER)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
+		-W ignore -m browser tests/browser
 
 mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2
@@ -106,4 +124,4 @@ learners: $(VENV)/ready
 	$(BIN)/python benchmarks/starts.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(CONTRACTS) build demo src/*.egg-info src/manyhands/*.so
+	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) build demo src/*.egg-info src/manyhands/*.so

@@ -27,7 +27,7 @@ from manyhands.trust.guarantee import random_audit, release
 from manyhands.trust.intervals import finite_interval
 from manyhands.trust.label_sets import pac_threshold
 from manyhands.trust.recalibration import choose_map, expected_accuracy
-from manyhands.trust.sampling import _allocate
+from manyhands.trust.sampling import _allocate, strata_of
 from manyhands.trust.selection import MIN_PROBABILITY, choose_method
 
 CROWDS = [
@@ -149,8 +149,6 @@ def fit(name: str) -> dict[str, np.ndarray]:
         models = fit_candidates(votes)
     counts = vote_counts(votes)
     labels = {key: label_codes(model) for key, model in models.items()}
-    differs = np.any([code != labels[DEFAULT] for code in labels.values()], axis=0)
-    most = counts[np.arange(len(counts)), np.maximum(labels[DEFAULT], 0)] == counts.max(axis=1)
     rows = np.flatnonzero((truth >= 0) & (votes.n_labels > 0))
     tied = (counts == counts.max(axis=1, keepdims=True))[rows]
     found = {f"label {key}": code[rows] for key, code in labels.items()}
@@ -158,7 +156,7 @@ def fit(name: str) -> dict[str, np.ndarray]:
         "posterior": models[DEFAULT].posterior_[rows],
         "power": np.array(getattr(models[DEFAULT], "crowd_power_", 1.0)),
         "share": (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[rows],
-        "stratum": np.where(most, np.where(differs, 1, 2), 0)[rows],
+        "stratum": strata_of(votes, models)[rows],
         "truth": truth[rows],
         "vote": np.array((tied[np.arange(len(rows)), truth[rows]] / tied.sum(axis=1)).mean()),
     }

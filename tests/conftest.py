@@ -30,7 +30,8 @@ def real_annotations():
             pytest.fail(f"MANYHANDS_DATA is set, but {path} is missing")
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        return Annotations.from_triples(*([row[column] for row in rows] for column in ("task", "worker", "label")))
+        columns = ([row[column] for row in rows] for column in ("task", "worker", "label"))
+        return Annotations.from_triples(*columns, duplicates="all")
 
     return read
 

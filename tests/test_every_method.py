@@ -76,6 +76,7 @@ def test_no_check_is_left_out():
         ),
     }
     scores = {name for name in vars(testing.score_checks) if name.startswith("check_scores")}  # one of each family
+    scores |= {name for name in vars(testing.item_order_checks) if name.startswith("check_item_order")}
     of_other_things = {"check_docstring", "check_function_docstring"}  # not checks of an estimator
     for checks, modules in families.items():
         listed = {function.__name__ for _, function in checks()}

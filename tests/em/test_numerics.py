@@ -116,7 +116,7 @@ def test_n8_an_unused_class_keeps_its_column(method):
     model = method.fit(wider)
     assert model.classes_.tolist() == ["a", "unused", "b"]
     assert set(model.labels_) <= {"a", "b"}
-    assert model.posterior_[:, 1].max() < 0.01
+    assert model.posterior_[:, 1].max() < 0.02  # the floor .001 of the default's power, raised to .64
 
 
 def test_n9_a_class_unseen_at_fit_is_listed(method):

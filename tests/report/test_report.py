@@ -2,13 +2,16 @@
 
 import json
 import re
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import manyhands as mh
+from browser.hostile import PAYLOADS, hostile_table
 from manyhands.cli.app import run as run_command
 from manyhands.exceptions import AnnotationError, OutputExistsError
+from manyhands.io.read.reading import read_export
 from manyhands.report import PANELS, build, make_run, read_page, render_page, run_data
 from manyhands.simulate import make_crowd
 
@@ -130,3 +133,124 @@ def test_page_is_the_same_each_time(model):
     """Nothing depends on the order of sets or on the clock but the time that is shown."""
     run = make_run(model)
     assert render_page(build(run), run_data(run, build(run))) == render_page(build(run), run_data(run, build(run)))
+
+
+EVERY = [key for key in PANELS]
+
+
+def test_a_crowd_with_every_column_yields_every_panel(tmp_path):
+    """Times, texts, groups of workers, answers and a comparison: no panel is missing."""
+    crowd = make_crowd(200, 12, 3, 5, bad="random", bad_share=0.2, random_state=1)
+    a = crowd.annotations
+    names = a.classes[crowd.truth].tolist()
+    rows = ["item,worker,label,text,timestamp"]
+    for at, (i, w, k) in enumerate(zip(a.item, a.worker, a.label)):
+        rows.append(f"{i:03d},w{w},{a.classes[k]},text {i},2026-03-{1 + at % 28:02d}T{at % 24:02d}:{at % 60:02d}:00Z")
+    path = tmp_path / "all.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    groups = "worker,region\n" + "".join(f"w{w},{'north' if w % 2 else 'south'}\n" for w in range(12))
+    (tmp_path / "groups.csv").write_text(groups)
+    answers = "item,answer,sampled\n" + "".join(f"{i:03d},{names[i]},random\n" for i in range(0, 200, 5))
+    (tmp_path / "answers.csv").write_text(answers)
+    options = ["--compare", "--answers", str(tmp_path / "answers.csv"), "--groups", str(tmp_path / "groups.csv")]
+    assert run_command(["report", str(path), *options, "-o", str(tmp_path / "report.html"), "-q"]) == 0
+    data = read_page(tmp_path / "report.html")
+    assert list(data["panels"]) == EVERY
+    assert data["panels"]["time"]["values"]["n"] == a.n_annotations
+    assert data["panels"]["calibration"]["values"]["n"] == 40
+    assert "text 1" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_times_follow_the_labels(tmp_path):
+    """Each label keeps its time, whatever the order of the rows; an unknown time is negative."""
+    path = tmp_path / "times.csv"
+    path.write_text("item,worker,label,timestamp\nb,x,1,1970-01-01T00:00:03Z\na,y,1,\na,x,0,1970-01-01T00:00:01Z\n")
+    reading = read_export(path, times=True)
+    a = reading.annotations
+    found = {(a.item_ids[i], a.worker_ids[w]): t for i, w, t in zip(a.item, a.worker, reading.times)}
+    assert found["b", "x"] == 3_000_000 and found["a", "x"] == 1_000_000 and found["a", "y"] < 0
+    assert read_export(path).times is None
+
+
+def test_change_between_two_reports(table, tmp_path, capsys):
+    """Labels that flipped are those that differ; new votes are named as the reason."""
+    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
+    early = tmp_path / "early.csv"
+    early.write_text("".join(lines[: len(lines) * 3 // 4]), encoding="utf-8")
+    pages = [str(tmp_path / name) for name in ("monday.html", "friday.html")]
+    for source, page in zip((early, table), pages):
+        assert run_command(["report", str(source), "-o", page, "-q"]) == 0
+    change = tmp_path / "change.html"
+    capsys.readouterr()
+    assert run_command(["report", *pages, "-o", str(change), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    old, new = (
+        {i: d["classes"][k] for i, k in zip(d["labels"]["item"], d["labels"]["label"])} for d in map(read_page, pages)
+    )
+    flipped = {item for item in old if item in new and old[item] != new[item]}
+    assert set(said["flipped"]) == flipped
+    assert said["panels"]["workers"]["values"]["n_shared"] == 12
+    assert run_command(["inspect", str(change)]) == 0 and run_command(["inspect", pages[0]]) == 0
+    assert "Findings" in capsys.readouterr().err
+    assert run_command(["inspect", pages[0], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "manyhands-report"
+    assert run_command(["report", pages[0], "-o", str(change), "--force"]) == 2
+    assert run_command(["report", str(change), pages[0], "-o", str(tmp_path / "x.html")]) == 3
+
+
+def test_aggregate_writes_the_page_with_the_other_files(table, tmp_path):
+    """The page, the key and the tables appear together; without --report there is no page."""
+    assert run_command(["aggregate", str(table), "-o", str(tmp_path / "a"), "--report", "-q"]) == 0
+    assert {"report.html", "manyhands.key", "labels.csv"} <= {path.name for path in (tmp_path / "a").iterdir()}
+    assert "example.org" not in (tmp_path / "a" / "report.html").read_text(encoding="utf-8")
+    assert run_command(["aggregate", str(table), "-o", str(tmp_path / "b"), "-q"]) == 0
+    assert not (tmp_path / "b" / "report.html").exists()
+    assert run_command(["aggregate", str(table), "--report", "-q"]) == 2
+
+
+class _Elements(HTMLParser):
+    """Counts elements and collects attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.names, self.links = [], set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.names |= {name for name, _ in attrs}
+        self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href", "action")]
+
+
+def test_hostile_texts_stay_text(tmp_path):
+    """Two scripts, both ours; no handlers, no inline styles, no link that leaves the page."""
+    path = tmp_path / "export.csv"
+    path.write_text(hostile_table(), encoding="utf-8")
+    page = tmp_path / "report.html"
+    assert run_command(["report", str(path), "--reveal", "-o", str(page), "-q", "--title", PAYLOADS[0]]) == 0
+    text = page.read_text(encoding="utf-8")
+    found = _Elements()
+    found.feed(text)
+    assert found.tags.count("script") == 2 and not {"img", "iframe", "link", "base", "object"} & set(found.tags)
+    assert not {name for name in found.names if name.startswith("on") or name == "style"}
+    assert all(link.startswith("#") for link in found.links)
+    assert "\u202e" not in text and "\x1b" not in text and "default-src 'none'" in text
+    data = read_page(page)  # the data hold the texts as they are
+    assert set(data["classes"]) == set(PAYLOADS[:3]) and data["title"] == PAYLOADS[0]
+
+
+def test_large_crowds_are_capped(tmp_path, model):
+    """Beyond the cap the labels are in a file beside the page, from which a change is read."""
+    n = 22_000
+    rows = "".join(f"a-rather-long-name-of-an-item-{i},w{w},{(i * 7 + w) % 2}\n" for i in range(n) for w in range(2))
+    path = tmp_path / "large.csv"
+    path.write_text("item,worker,label\n" + rows)
+    page = tmp_path / "large.html"
+    assert run_command(["report", str(path), "-m", "majority-vote", "-o", str(page), "-q"]) == 0
+    data = read_page(page)
+    assert data["labels"] is None and data["labels_file"] == "large-labels.csv"
+    assert page.stat().st_size < 500_000 and "large-labels.csv" in page.read_text(encoding="utf-8")
+    again = tmp_path / "change.html"
+    assert run_command(["report", str(page), str(page), "-o", str(again), "-q"]) == 0
+    assert read_page(again)["panels"]["labels"]["values"] == {"n_shared": n, "n_flipped": 0, "reasons": {}}
+    (tmp_path / "large-labels.csv").unlink()
+    assert run_command(["report", str(page), str(page), "-o", str(tmp_path / "b.html"), "-q"]) == 3

@@ -8,7 +8,8 @@ import manyhands as mh
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.metrics import log_loss
 from manyhands.simulate import make_crowd
-from manyhands.trust.recalibration import expected_accuracy
+from manyhands.trust.answer_map import Consensus
+from manyhands.trust.recalibration import expected_accuracy, heldout_probabilities
 from manyhands.trust.representative import shares_of, usable_answers
 from manyhands.trust.selection import create_selected
 
@@ -143,3 +144,16 @@ def test_the_interval_of_the_expected_accuracy():
     _, low, _ = expected_accuracy(np.ones(10), np.zeros(10), 0.9)
     assert low < 1
     assert expected_accuracy(np.ones(10), np.zeros(2), 0.9)[1:] == (0.0, 1.0)
+
+
+def test_a_heldout_probability_does_not_depend_on_its_own_answer():
+    rng = np.random.default_rng(0)
+    posterior = rng.dirichlet(np.ones(3), 25)
+    seen, truth, weight = Consensus.of(posterior, posterior), rng.integers(0, 3, 25), np.ones(25)
+    found = heldout_probabilities(seen, truth, "map", weight, 0.64)
+    for row in (0, 7, 24):
+        other = truth.copy()
+        other[row] = (truth[row] + 1) % 3
+        again = heldout_probabilities(seen, other, "map", weight, 0.64)
+        assert again[row] == pytest.approx(found[row], abs=1e-9)
+        assert abs(again - found).max() > 1e-3  # but others do

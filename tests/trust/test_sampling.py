@@ -7,7 +7,7 @@ import manyhands as mh
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.simulate import make_crowd
 from manyhands.trust.candidates import candidate_names, fit_candidates
-from manyhands.trust.sampling import _allocate
+from manyhands.trust.sampling import _allocate, not_failed
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +23,15 @@ def questions(crowd):
 def plain_strata(annotations):
     """The strata by plain loops over items, votes and methods."""
     fitted = fit_candidates(annotations)
+    near = {}
+    for name, model in fitted.items():
+        apart = [sum(model.labels_ != fitted[anchor].labels_) for anchor in ("pooled-dawid-skene", "majority-vote")]
+        if min(apart) <= annotations.n_items / 3:
+            near[name] = model
     strata = {}
     for row, item in enumerate(annotations.item_ids.tolist()):
         votes = [annotations.classes[k] for k in annotations.label[annotations.item == row]]
-        labels = [model.labels_[row] for model in fitted.values()]
+        labels = [model.labels_[row] for model in near.values()]
         most = max(votes.count(label) for label in set(votes))
         if votes.count(labels[0]) < most:
             strata[item] = "overruled"
@@ -74,6 +79,13 @@ def test_weights_add_up_to_the_stratum(questions):
     for name in ("overruled", "disputed"):
         total = sum(weight for item, weight in questions.weight.items() if questions.stratum[item] == name)
         assert total == pytest.approx(questions.sizes[name])
+
+
+def test_a_method_that_failed_makes_no_item_contested():
+    """It differs from default and vote on more than a third of the items."""
+    said = {"pooled-dawid-skene": np.zeros(9, int), "majority-vote": np.zeros(9, int)}
+    said |= {"near": np.r_[np.ones(3, int), np.zeros(6, int)], "failed": np.r_[np.ones(4, int), np.zeros(5, int)]}
+    assert len(not_failed(said)) == 3
 
 
 @pytest.mark.parametrize("sizes", [(0, 9), (9, 0), (1, 50), (50, 1), (30, 70), (3, 3)])

@@ -23,7 +23,7 @@ from manyhands.cli.options import (
     UseGold,
     takes_export,
 )
-from manyhands.cli.printing import echo_stale, print_data, print_json, require_stdout
+from manyhands.cli.printing import command_line, echo_stale, print_data, print_json, require_stdout
 from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import listed
@@ -85,6 +85,8 @@ _FailUnder = Annotated[
 ]
 
 
+_Report = Annotated[bool, typer.Option("--report", help="Also write report.html: one page that shows the result.")]
+_Reveal = Annotated[bool, typer.Option("--reveal", help="Show worker ids in report.html in place of pseudonyms.")]
 _AllQuestions = Annotated[
     bool, typer.Option("--all-questions", help="Aggregate every question of the export into a folder of its own.")
 ]
@@ -103,6 +105,8 @@ def aggregate(
     guarantee: _Guarantee = None,
     sets: _Sets = None,
     compare: _Compare = False,
+    report: _Report = False,
+    reveal: _Reveal = False,
     pseudonyms: Pseudonyms = False,
     key: Key = None,
     spreadsheet_safe: SpreadsheetSafe = False,
@@ -125,6 +129,7 @@ def aggregate(
       manyhands aggregate export.json -o out/ --write label-studio --pseudonymise
       manyhands aggregate export.json --question sentiment -o out/ --write training
       manyhands aggregate export.json --all-questions -o out/
+      manyhands aggregate export.json -o out/ --report
       manyhands aggregate stars.csv --ordinal -o out/
       manyhands aggregate export.json --answers questions.csv -o out/
       manyhands aggregate export.json --answers random.csv --guarantee "error<=5% at 95%" -o out/
@@ -141,6 +146,9 @@ def aggregate(
         guarantee=guarantee,
         sets=sets,
         compare=compare,
+        report=report,
+        reveal=reveal,
+        command=command_line(),
         pseudonyms=pseudonyms,
         key=key,
         spreadsheet_safe=spreadsheet_safe,

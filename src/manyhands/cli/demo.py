@@ -14,6 +14,7 @@ from manyhands.cli.show import echo
 
 _SHOWN = 3  # flagged workers
 _CONTENTS = {
+    "report.html": "labels, workers and what to do next, in a browser",
     "labels.csv": "one label per item, with its posterior",
     "workers.csv": "a quality report for each worker",
     "methods.csv": "all aggregators, compared with the ground truth",

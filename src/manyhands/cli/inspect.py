@@ -26,8 +26,12 @@ def inspect(files: list[str], export: ExportOptions, as_json: AsJson = False, qu
     Examples:
       manyhands inspect export.json
       manyhands inspect export.json --question sentiment --json
+      manyhands inspect report.html
       manyhands inspect batch1.csv batch2.csv --item Input.url
     """
+    if len(files) == 1 and workflows.is_page(files[0]):
+        _show_page(workflows.inspect_page(files[0]), as_json, quiet)
+        return
     try:
         reading, figures = workflows.inspect_export(files, export)
     except SeveralQuestionsError as several:
@@ -39,6 +43,28 @@ def inspect(files: list[str], export: ExportOptions, as_json: AsJson = False, qu
         print_json(figures)
     elif not quiet:
         _show(reading, figures)
+
+
+def _show_page(data: dict[str, Any], as_json: bool, quiet: bool) -> None:
+    """Print the data of a report: all of it as JSON, or its findings."""
+    if as_json:
+        print_json(data)
+        return
+    if quiet:
+        return
+    echo(f"{data['title']}: {data['verdict']}")
+    if data.get("created"):
+        echo(f"Made on {data['created']}; schema {data['schema']}")
+    findings = [{"panel": key, "finding": panel["title"]} for key, panel in data["panels"].items()]
+    show_table(pl.DataFrame(findings), "Findings")
+    if data.get("workers"):
+        workers = {
+            name: column
+            for name, column in data["workers"].items()
+            if name in ("worker", "n_labels", "accuracy", "flags")
+        }
+        show_table(pl.DataFrame(workers).sort("n_labels", descending=True).head(10), "Workers with the most labels")
+    echo("--json prints all data of the page, labels included.")
 
 
 def _show_questions(files: list[str], questions: list[dict[str, Any]], as_json: bool, quiet: bool) -> None:

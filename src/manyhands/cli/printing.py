@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from manyhands.workflows.outputs import Written
 
 STANDARD_OUTPUT = "Standard output"
+
+
+def command_line() -> str:
+    """Return the command line as the user typed it, for records.
+
+    Returns
+    -------
+    str
+        The name of the program and its arguments, quoted where necessary.
+    """
+    return shlex.join(["manyhands", *sys.argv[1:]])
 
 
 def require_stdout() -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manyhands import registry, workflows
+from manyhands import workflows
 from manyhands.cli.options import AsJson, Force, Gold, Quiet, Seed, UseGold, takes_export
-from manyhands.cli.printing import print_json
+from manyhands.cli.printing import command_line, print_json
 from manyhands.cli.show import echo, progress_bar, show_ledger
 from manyhands.workflows import ExportOptions
 
 _Out = Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The page to write.")]
-_Method = Annotated[str, typer.Option("-m", "--method", metavar="NAME", help="Aggregator, see: manyhands methods.")]
+_Method = Annotated[
+    str | None, typer.Option("-m", "--method", metavar="NAME", help="Aggregator, see: manyhands methods.")
+]
 _Answers = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help="Questions of manyhands ask that an expert answered; may be repeated."),
@@ -31,6 +31,9 @@ _Key = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Secret file of the pseudonyms; by default manyhands.key beside the page."),
 ]
+_Groups = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Table of workers and the group of each: worker, and one column.")
+]
 _Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Name of the data.")]
 
 
@@ -39,7 +42,7 @@ def report(
     files: list[str],
     export: ExportOptions,
     out: _Out = Path("report.html"),
-    method: _Method = registry.DEFAULT,
+    method: _Method = None,
     gold: Gold = None,
     use_gold: UseGold = False,
     answers: _Answers = None,
@@ -47,6 +50,7 @@ def report(
     compare: _Compare = False,
     reveal: _Reveal = False,
     key: _Key = None,
+    groups: _Groups = None,
     title: _Title = None,
     seed: Seed = 0,
     force: Force = False,
@@ -55,12 +59,18 @@ def report(
 ) -> None:
     r"""Write one HTML page that shows the labels, the workers and what to do next.
 
+    Of two reports, the page shows what changed from the first to the second.
+
     \b
     Examples:
       manyhands report export.json --question sentiment -o report.html
       manyhands report ratings.csv --truth known.csv --compare -o report.html
       manyhands report export.json --answers questions.csv -o report.html
+      manyhands report monday.html friday.html -o change.html
     """
+    if all(workflows.is_page(name) for name in files):
+        _compare_pages(files, out, force, as_json, quiet)
+        return
     with progress_bar(quiet or as_json):
         made = workflows.report(
             files,
@@ -74,8 +84,9 @@ def report(
             compare=compare,
             reveal=reveal,
             key=key,
+            groups=groups,
             title=title,
-            command=shlex.join(["manyhands", *sys.argv[1:]]),
+            command=command_line(),
             random_state=seed,
             force=force,
         )
@@ -86,6 +97,19 @@ def report(
         )
     elif not quiet:
         _show(made, out)
+
+
+def _compare_pages(pages: list[str], out: Path, force: bool, as_json: bool, quiet: bool) -> None:
+    """Write and print what changed between two reports."""
+    found, data, written = workflows.report_change(pages, out=out, force=force)
+    if as_json:
+        print_json(data | {"written": list(written.names)})
+    elif not quiet:
+        echo(found.summary.title)
+        for panel in found.panels:
+            for note in panel.notes:
+                echo(f"note: {note}")
+        echo(f"Written: {out}")
 
 
 def _show(made: workflows.ReportRun, out: Path) -> None:

@@ -8,8 +8,10 @@
     axes, charts, curves, heat_maps   pictures
     statistics    intervals that several panels need
     wording       numbers and names as the report shows them
+    label_times   days, weeks, and the seconds between two labels
     item_texts    which field of the export says what an item is
     page          the page: template, style, script, the run's data as JSON, and back
+    changes       what changed between two reports
     writing_page  `write_report`: a fitted model as a page on disk
 
 The package can be called: ``manyhands.report(model, "report.html")`` is `write_report`.

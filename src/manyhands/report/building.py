@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from manyhands.report.panel import Panel
 from manyhands.report.panels.agreement_panel import agreement
+from manyhands.report.panels.card_panels import worker_cards
 from manyhands.report.panels.certainty_panels import calibration, confidence
+from manyhands.report.panels.group_panel import subgroups
 from manyhands.report.panels.input_panels import class_balance, coverage, ledger
 from manyhands.report.panels.item_panels import confusable, hard_items
 from manyhands.report.panels.method_panel import methods
 from manyhands.report.panels.provenance_panel import provenance
+from manyhands.report.panels.time_panel import time_course
+from manyhands.report.panels.trust_panels import correlated_workers, trust
 from manyhands.report.panels.verdict import summary
 from manyhands.report.panels.worker_panel import worker_map
 from manyhands.report.run import Run
@@ -23,10 +27,15 @@ PANELS: dict[str, Callable[[Run], Panel | None]] = {
     "agreement": agreement,
     "confidence": confidence,
     "calibration": calibration,
-    "workers": worker_map,
-    "confusable-classes": confusable,
+    "trust": trust,
     "hard-items": hard_items,
+    "workers": worker_map,
+    "worker-cards": worker_cards,
+    "correlated-workers": correlated_workers,
+    "subgroups": subgroups,
+    "confusable-classes": confusable,
     "methods": methods,
+    "time": time_course,
     "provenance": provenance,
 }
 

@@ -24,6 +24,7 @@ def heat_map(
     y_title: str,
     x_title: str,
     most: float | None = None,
+    tips: bool = True,
 ) -> str:
     """Draw a matrix, the larger a cell the stronger its colour.
 
@@ -45,6 +46,8 @@ def heat_map(
         What the columns are.
     most : float or None, default=None
         Value of the strongest colour; None for the largest cell.
+    tips : bool, default=True
+        Whether a mouse shows the cells; tables have the same numbers.
 
     Returns
     -------
@@ -57,8 +60,10 @@ def heat_map(
     high = min(size, 30.0) if size >= 22 else size
     slanted = any(text_width(name) > size - 4 for name in heads)
     top = 22.0 + (min(max([text_width(name) for name in heads], default=0), 96) if slanted else 18)
-    draw = Drawing(top + high * len(rows) + 6, label)
-    draw.text(left, 12, f"{y_title} in rows, {x_title} in columns", "axis-title")
+    caption = f"{y_title} in rows, {x_title} in columns"
+    width = max(left + size * len(heads) + 4, min(left + text_width(caption), WIDTH))
+    draw = Drawing(top + high * len(rows) + 6, label, width)
+    draw.text(min(left, max(width - text_width(caption), 0)), 12, caption, "axis-title")
     for at, name in enumerate(heads):
         x = left + size * (at + 0.5)
         if slanted:
@@ -66,6 +71,8 @@ def heat_map(
         else:
             draw.text(x, top - 5, name, "tick", anchor="middle")
     strongest = most if most is not None else np.nanmax(matrix, initial=0.0) or 1.0
+    levels: dict[int, list[tuple[float, float]]] = {}
+    texts: list[tuple[float, float, str]] = []
     for r, name in enumerate(rows):
         y = top + high * r
         if high >= 11:
@@ -74,11 +81,15 @@ def heat_map(
             value = float(matrix[r, c])
             if not math.isfinite(value):
                 continue
-            tip = f"{name}, {head}: {format_cell(value)}"
-            draw.rect(
-                left + size * c, y, size - 1, high - 1, "heat", strength=max(value / strongest, 0) * _MOST_HEAT, tip=tip
-            )
-            text = format_cell(value)
+            strength, x, text = max(value / strongest, 0) * _MOST_HEAT, left + size * c, format_cell(value)
+            if tips:
+                draw.rect(x, y, size - 1, high - 1, "heat", strength=strength, tip=f"{name}, {head}: {text}")
+            else:
+                levels.setdefault(round(strength * 25), []).append((x, y))
             if text_width(text) < size - 3 and high >= 14:
-                draw.text(left + size * (c + 0.5), y + high / 2 + 4, text, "cell", anchor="middle")
+                texts.append((x + size / 2, y + high / 2 + 4, text))
+    for level, corners in sorted(levels.items()):
+        draw.cells(corners, size - 1, high - 1, "heat", strength=level / 25)
+    for x, y, text in texts:
+        draw.text(x, y, text, "cell", anchor="middle")
     return draw.svg()

@@ -95,6 +95,8 @@ class Run:
         The block ``trust`` of summary.json.
     truth : mapping of item to class or None, default=None
         Known classes that did not enter the fit; they only evaluate.
+    groups : mapping of worker to str or None, default=None
+        Group of each worker, by the id that is shown.
     plan : object or None, default=None
         What to label next.
     classifier : object or None, default=None
@@ -115,6 +117,7 @@ class Run:
     answers: Answers | None = None
     trust: Mapping[str, Any] | None = None
     truth: Mapping[Any, Any] | None = None
+    groups: Mapping[Any, str] | None = None
     plan: Any = None
     classifier: Any = None
     provenance: Provenance | None = None
@@ -208,16 +211,20 @@ def make_run(model: Aggregator, *, reveal: bool = False, key: bytes | None = Non
     """
     annotations = model.annotations_  # raises an error if the model is not fitted
     reading: Reading | None = parts.pop("reading", None)
+    groups: Mapping[Any, str] | None = parts.pop("groups", None)
     if not reveal:
         shown, hide = pseudonyms_of(annotations, key)
         model = _renamed(model, shown, hide)
+        if groups is not None:
+            new_name = dict(zip(annotations.worker_ids.tolist(), shown))
+            groups = {new_name[worker]: group for worker, group in groups.items() if worker in new_name}
         if reading is not None:
             reading = _hidden(reading, model.annotations_, hide)
     try:
         cards = worker_cards(model, None if reading is None else reading.working_time)
     except LimitError:
         cards = None
-    return Run(model=model, reading=reading, cards=cards, **parts)
+    return Run(model=model, reading=reading, cards=cards, groups=groups, **parts)
 
 
 def _renamed(model: Aggregator, shown: list[str], hide: Callable[[str], str]) -> Aggregator:

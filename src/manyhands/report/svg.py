@@ -17,7 +17,7 @@ _CORNERS: dict[str, list[tuple[float, float]]] = {
     "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
     "triangle": [(0, -1.2), (1.2, 1), (-1.2, 1)],
 }
-_SHAPES = ("circle", "square", "diamond", "triangle", "cross", "ring", "plus")
+_SHAPES = ("circle", "square", "diamond", "triangle", "cross", "ring", "plus", "dash")
 
 
 def coordinate(value: float) -> str:
@@ -119,6 +119,28 @@ class Drawing:
         size = f'width="{coordinate(max(width, 0))}" height="{coordinate(max(height, 0))}"'
         self._add(f'rect class="{kind}" x="{coordinate(x)}" y="{coordinate(y)}" {size}{opacity}', tip)
 
+    def cells(
+        self, corners: list[tuple[float, float]], width: float, height: float, kind: str, *, strength: float
+    ) -> None:
+        """Draw many equal rectangles as one element, which is a quarter of the size of single ones.
+
+        Parameters
+        ----------
+        corners : list of (float, float)
+            Upper left corners.
+        width : float
+            Width of each.
+        height : float
+            Height of each.
+        kind : str
+            Classes.
+        strength : float
+            Opacity of the fill.
+        """
+        wide, high = coordinate(width), coordinate(height)
+        moves = "".join(f"M{coordinate(x)} {coordinate(y)}h{wide}v{high}h-{wide}z" for x, y in corners)
+        self._add(f'path class="{kind}" d="{moves}" fill-opacity="{strength:.2f}"')
+
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         """Draw a line.
 
@@ -209,11 +231,13 @@ class Drawing:
             self._add(f'circle class="{kind}" cx="{cx}" cy="{cy}" r="{r}"', tip)
         elif shape == "ring":
             self._add(f'circle class="{kind} hollow" cx="{cx}" cy="{cy}" r="{r}"', tip)
-        elif shape in ("cross", "plus"):
+        elif shape in ("cross", "plus", "dash"):
             d = 2 * size
             moves = f"M{coordinate(x - size)},{coordinate(y - size)}l{d:g},{d:g}m0,{-d:g}l{-d:g},{d:g}"
             if shape == "plus":
                 moves = f"M{coordinate(x - size)},{cy}h{d:g}M{cx},{coordinate(y - size)}v{d:g}"
+            elif shape == "dash":
+                moves = f"M{coordinate(x - size)},{cy}h{d:g}"
             self._add(f'path class="{kind} stroke" d="{moves}"', tip)
         else:
             points = " ".join(f"{coordinate(x + a * size)},{coordinate(y + b * size)}" for a, b in _CORNERS[shape])

@@ -7,7 +7,7 @@ The data set is divided into three strata, by what the candidates say without an
 
     overruled    the default's label has fewer votes than another class
     disputed     it has the most votes, and another method differs
-    agreed       all methods agree
+    agreed       all methods agree, those aside that differ from default and vote on more than a third of the items
 
 Rows come in random order, so that whoever answers only the first ones has answered a random part.
 """
@@ -25,11 +25,12 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.trust.answers import CONTESTED, RANDOM, Answers, fingerprint_of
-from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes, vote_counts
+from manyhands.trust.candidates import DEFAULT, VOTE, fit_candidates, label_codes, vote_counts
 from manyhands.validation import Constraint, Number, RandomState, check_annotations, check_parameters
 
 OVERRULED, DISPUTED, AGREED = "overruled", "disputed", "agreed"
 STRATA = (OVERRULED, DISPUTED, AGREED)
+MAX_DISTANCE = 1 / 3  # share of items on which a method that has not failed may differ from default and vote
 _MIN_OF_STRATUM = 2  # items of a contested stratum that has them, however small its share
 _CONSTRAINTS: dict[str, Constraint] = {"n": Number(whole=True, least=1), "random_state": RandomState()}
 
@@ -227,13 +228,33 @@ def strata_of(annotations: Annotations, fitted: Mapping[str, Aggregator]) -> Cod
         The strata.
     """
     counts = vote_counts(annotations)
-    labels = np.stack([label_codes(model) for model in fitted.values()])
-    default = label_codes(fitted[DEFAULT])
+    said = {name: label_codes(model) for name, model in fitted.items()}
+    default = said[DEFAULT]
     has_most = counts[np.arange(len(counts)), np.maximum(default, 0)] == counts.max(axis=1)
-    differs = (labels != default).any(axis=0)
+    differs = np.any([labels != default for labels in not_failed(said)], axis=0)
     stratum = np.where(has_most, np.where(differs, 1, 2), 0)
     stratum[annotations.n_labels == 0] = -1
     return stratum
+
+
+def not_failed(said: Mapping[str, Codes]) -> list[Codes]:
+    """Return the labels of methods that are near the default or near the vote.
+
+    A method that differs from both on more than a third of the items has most likely collapsed, and would make nearly
+    all items contested. It stays a candidate.
+
+    Parameters
+    ----------
+    said : mapping of str to ndarray of shape (n_items,)
+        Class codes of every candidate.
+
+    Returns
+    -------
+    list of ndarray of shape (n_items,)
+        The labels of the others.
+    """
+    anchors = [said[DEFAULT], said[VOTE]]
+    return [one for one in said.values() if min(np.mean(one != anchor) for anchor in anchors) <= MAX_DISTANCE]
 
 
 def _by_name(annotations: Annotations) -> Codes:

@@ -19,6 +19,8 @@ prediction        `predict`: class probabilities of new features
 evaluation        `evaluate`: a trained classifier compared with ground truth
 simulation        `simulate`: a simulated crowd as files; `demonstrate`: one with a comparison of all aggregators
 reporting         `report`: an HTML page with labels, workers and what to do next
+report_pages      the page of a fitted method, and the key of its pseudonyms
+report_changes    `report_change`: what changed between two reports; `inspect_page`: the data of one
 diagnosis         `diagnose`: what is installed, compiled and found, and what to do
 
 Names are imported on first use, so that `diagnosis` loads where a required library is missing.
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     from manyhands.workflows.questions import describe_questions as describe_questions
     from manyhands.workflows.replacement import ReplacementRun as ReplacementRun
     from manyhands.workflows.replacement import assess_replacement as assess_replacement
+    from manyhands.workflows.report_changes import inspect_page as inspect_page
+    from manyhands.workflows.report_changes import is_page as is_page
+    from manyhands.workflows.report_changes import report_change as report_change
     from manyhands.workflows.reporting import KEY as KEY
     from manyhands.workflows.reporting import ReportRun as ReportRun
     from manyhands.workflows.reporting import report as report
@@ -95,9 +100,12 @@ _HOMES = {  # public name -> module of this package
     "diagnose": "diagnosis",
     "evaluate": "evaluation",
     "inspect_export": "inspection",
+    "inspect_page": "report_changes",
+    "is_page": "report_changes",
     "measure_agreement": "agreement_report",
     "predict": "prediction",
     "report": "reporting",
+    "report_change": "report_changes",
     "simulate": "simulation",
     "train": "model_training",
 }

@@ -29,6 +29,7 @@ from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
+from manyhands.workflows.report_pages import PAGE, find_secret, protect_secret, report_of
 
 _VOTE = "majority-vote"  # the one method that needs no worker ids
 _NO_WORKERS = (
@@ -88,6 +89,9 @@ def aggregate(
     random_state: int = 0,
     out: str | Path | None = None,
     write: Sequence[str] = (),
+    report: bool = False,
+    reveal: bool = False,
+    command: str | None = None,
     force: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> AggregationRun:
@@ -132,6 +136,13 @@ def aggregate(
         Further formats of the labels: "jsonl", "parquet"; for the tool that the export comes from: "label-studio",
         "label-studio-tasks", "argilla", "doccano", "labelbox", "prodigy"; a training set with the fields of the items:
         "training" (CSV), "training-jsonl", "training-parquet".
+    report : bool, default=False
+        Also write ``report.html`` (`manyhands.workflows.report`).
+    reveal : bool, default=False
+        Show worker ids in ``report.html``; otherwise they are replaced by pseudonyms there, derived from
+        ``manyhands.key`` of the folder, which is created.
+    command : str or None, default=None
+        The command line, for the record in ``report.html``.
     force : bool, default=False
         Replace files that exist.
     config : mapping or None, default=None
@@ -168,11 +179,14 @@ def aggregate(
     check_kinds(kinds)
     if kinds and out is None:
         raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
+    if report and out is None:
+        raise ParameterError("--report needs a folder to write to: add -o FOLDER.")
     promises = Promises(guarantee, sets)
     promises.check(bool(answers))
     export.check()
-    with claim_folder(out, file_names(kinds, compare), force=force) as output:
-        reading = export.read(files, item_fields=bool(TRAINING.keys() & set(kinds)))
+    with claim_folder(out, [*file_names(kinds, compare), *([PAGE] if report else [])], force=force) as output:
+        wants_training = bool(TRAINING.keys() & set(kinds))
+        reading = export.read(files, item_fields=wants_training or report, times=report)
         require_labels(reading)
         if method != registry.DEFAULT_ORDINAL:
             reading = offer_order(reading, "aggregate", files, export)
@@ -189,14 +203,34 @@ def aggregate(
             reading, method, known, answers=answered, promises=promises, compare=compare, random_state=random_state
         )
         figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
-        training = None if reading.item_fields is None else _training_set(model, reading, figures)
+        training = None if not wants_training else _training_set(model, reading, figures)
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
         if output is None:
             contents = {"labels.csv": to_csv(shown["labels.csv"])}
         else:
             contents = result_files(model, reading, files, shown, figures, kinds)
             contents |= {} if training is None else training.files(kinds, spreadsheet_safe=spreadsheet_safe)
+            if report:
+                hidden = reveal or pseudonyms or key is not None  # ids are shown, or are pseudonyms already
+                secret, new = (None, {}) if hidden else find_secret(None, output.folder)
+                beside = {"labels.csv": "labels.csv", "workers.csv": "workers.csv"}
+                made = report_of(
+                    model,
+                    reading,
+                    figures,
+                    files,
+                    tables,
+                    answers=answered,
+                    secret=secret,
+                    reveal=hidden,
+                    command=command,
+                    seed=random_state,
+                    beside=beside,
+                )
+                contents |= new | {PAGE: made[2]}
         written = write_all(output, contents)
+        if output is not None:
+            protect_secret(output.folder, contents)
     return AggregationRun(reading, model, tables, figures, contents, written)
 
 

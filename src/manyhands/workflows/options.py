@@ -115,7 +115,9 @@ class ExportOptions:
                     f"There is no encoding called {self.encoding!r}. Common ones: utf-8, utf-16, cp1252."
                 ) from None
 
-    def read(self, files: str | Path | Sequence[str | Path], *, item_fields: bool = False) -> Reading:
+    def read(
+        self, files: str | Path | Sequence[str | Path], *, item_fields: bool = False, times: bool = False
+    ) -> Reading:
         """Read one export, or several batches of one job as one export.
 
         Parameters
@@ -124,6 +126,8 @@ class ExportOptions:
             A file, a folder, a zip archive, "-" for standard input, or several files.
         item_fields : bool, default=False
             Whether to collect the fields of the items.
+        times : bool, default=False
+            Whether to collect the times of the labels.
 
         Returns
         -------
@@ -134,7 +138,7 @@ class ExportOptions:
         given = [files] if isinstance(files, str | Path) else list(files)
         options = asdict(self) | {"label_map": None if self.label_map is None else read_label_map(self.label_map)}
         del options["ordinal"], options["order"]
-        reading = read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, **options)
+        reading = read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, times=times, **options)
         if not self.is_ordinal or reading.refusal is not None:
             return reading
         return replace(reading, annotations=order_annotations(reading.annotations, self.grades))

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from manyhands import registry
-from manyhands.aggregation.base import Aggregator
-from manyhands.exceptions import ParameterError
+from manyhands.exceptions import AnnotationError, ParameterError
+from manyhands.io.messages import counted
 from manyhands.io.read.answer_files import read_answers
+from manyhands.io.read.companion_tables import open_table
 from manyhands.io.read.reading import Reading
 from manyhands.io.read.truth import read_truth
-from manyhands.io.write.pseudonyms import read_key
 from manyhands.io.write.results import label_frame, to_csv
 from manyhands.io.write.worker_tables import worker_frame
 from manyhands.report.building import Report
-from manyhands.report.page.embedding import labels_fit
-from manyhands.report.run import ComparedMethods, Run, make_run
-from manyhands.report.writing_page import make_page, provenance_of
-from manyhands.trust.answers import Answers
+from manyhands.report.run import Run
 from manyhands.workflows.aggregation import check_aggregator, fit_reading
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
+from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, write_all
+from manyhands.workflows.report_pages import KEY as KEY
+from manyhands.workflows.report_pages import find_secret, protect_secret, report_of
 from manyhands.writing import claim
-
-PAGE, KEY = "report.html", "manyhands.key"
-_MOST_WORKERS = 200  # in the page's table
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +55,7 @@ def report(
     export: ExportOptions = DEFAULT_EXPORT,
     *,
     out: str | Path,
-    method: str = registry.DEFAULT,
+    method: str | None = None,
     gold: str | Path | None = None,
     use_gold: bool = False,
     answers: Sequence[str | Path] = (),
@@ -71,6 +63,7 @@ def report(
     compare: bool = False,
     reveal: bool = False,
     key: str | Path | None = None,
+    groups: str | Path | None = None,
     title: str | None = None,
     command: str | None = None,
     random_state: int = 0,
@@ -87,8 +80,8 @@ def report(
     out : str or Path
         The page to write. Tables that are too large for it are written beside it as CSV, and so is the key of the
         pseudonyms, unless it exists.
-    method : str, default="pooled-dawid-skene"
-        Registry name of an aggregator.
+    method : str or None, default=None
+        Registry name of an aggregator; None is "pooled-dawid-skene", and "ordinal-dawid-skene" for ordered classes.
     gold : str, Path or None, default=None
         Table of items whose class is known; they enter the fit.
     use_gold : bool, default=False
@@ -103,6 +96,8 @@ def report(
         Show worker ids.
     key : str, Path or None, default=None
         Secret file from which pseudonyms are derived; None for ``manyhands.key`` beside the page, which is created.
+    groups : str, Path or None, default=None
+        Table with a column of workers and one of their groups.
     title : str or None, default=None
         Name of the data; None for that of the file and its question.
     command : str or None, default=None
@@ -124,6 +119,8 @@ def report(
     AnnotationError
         If the export cannot be read or has no labels.
     """
+    if method is None:
+        method = registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
     check_aggregator(method)
     check_seed(random_state)
     export.check()
@@ -134,8 +131,10 @@ def report(
         raise ParameterError("--reveal shows worker ids, --key derives pseudonyms: give only one of them.")
     beside = {name: f"{path.stem}-{name}" for name in ("labels.csv", "workers.csv")}
     with claim(path.parent, [path.name, *beside.values()], force=force, manifest=False) as output:
-        reading = export.read(files, item_fields=True)
+        reading = export.read(files, item_fields=True, times=True)
         require_labels(reading)
+        if method != registry.DEFAULT_ORDINAL:
+            reading = offer_order(reading, "report", files, export)
         require_workers(reading, "there are no workers that a report could show")
         known = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
@@ -143,140 +142,48 @@ def report(
         model, tables, figures = fit_reading(
             reading, method, known, answers=answered, compare=compare, random_state=random_state
         )
-        contents: dict[str, bytes] = {}
+        secret, contents = (None, {}) if reveal else find_secret(key, path.parent)
         made = report_of(
             model,
             reading,
             figures,
             files,
-            tables=tables,
+            tables,
             answers=answered,
             truth=evaluated,
-            secret=None if reveal else _secret(key, path.parent, contents),
+            groups=None if groups is None else _groups(groups, reading),
+            secret=secret,
             reveal=reveal,
             title=title,
             command=command,
             seed=random_state,
             beside=beside,
         )
-        contents[path.name] = made[2]
-        run = made[0]
+        run, contents[path.name] = made[0], made[2]
         if run.full_labels is not None:
             contents[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
         if run.full_workers is not None:
             time = None if run.reading is None else run.reading.working_time
             contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
         written = write_all(output, contents)
-        _protect(path.parent, contents)
+        protect_secret(path.parent, contents)
     return ReportRun(*made, written)
 
 
-def report_of(
-    model: Aggregator,
-    reading: Reading,
-    figures: Mapping[str, Any],
-    files: Sequence[str],
-    *,
-    tables: Mapping[str, pl.DataFrame],
-    answers: Answers | None = None,
-    truth: Mapping[Any, Any] | None = None,
-    secret: bytes | None = None,
-    reveal: bool = False,
-    title: str | None = None,
-    command: str | None = None,
-    seed: int = 0,
-    beside: Mapping[str, str] | None = None,
-) -> tuple[Run, Report, bytes]:
-    """Return the page of a fitted method.
-
-    Parameters
-    ----------
-    model : Aggregator
-        The fitted method.
-    reading : Reading
-        The export.
-    figures : mapping
-        Values of summary.json.
-    files : sequence of str
-        The files that were read.
-    tables : mapping of str to polars.DataFrame
-        Tables of the run; ``methods.csv`` and ``differences.csv`` are shown where they are there.
-    answers : Answers or None, default=None
-        Answers of an expert.
-    truth : mapping or None, default=None
-        Known classes that only evaluate.
-    secret : bytes or None, default=None
-        Key of the pseudonyms.
-    reveal : bool, default=False
-        Show worker ids.
-    title : str or None, default=None
-        Name of the data.
-    command : str or None, default=None
-        The command line.
-    seed : int, default=0
-        Seed of the run.
-    beside : mapping of str to str or None, default=None
-        Files beside the page: "labels.csv" and "workers.csv" -> their names; they are named in the page where it
-        cannot show everything.
-
-    Returns
-    -------
-    run : Run
-        What the page shows.
-    report : Report
-        Its panels.
-    page : bytes
-        HTML.
-    """
-    compared = None
-    if "methods.csv" in tables:
-        differences = tables["differences.csv"].to_dict(as_series=False)
-        compared = ComparedMethods(tables["methods.csv"].to_dicts(), differences)
-    names = dict(beside or {})
-    name = title or (Path(reading.source).name + (f", {reading.question}" if reading.question else ""))
-    run = make_run(
-        model,
-        reveal=reveal,
-        key=secret,
-        reading=reading,
-        title=name,
-        comparison=compared,
-        answers=answers,
-        trust=figures.get("trust"),
-        truth=truth,
-        provenance=provenance_of(str(figures["method"]), seed=seed, command=command, files=_checksums(files)),
-        full_labels=None if labels_fit(model.annotations_) else names.get("labels.csv"),
-        full_workers=names.get("workers.csv") if model.annotations_.n_workers > _MOST_WORKERS else None,
-    )
-    page, panels = make_page(run)
-    return run, panels, page
-
-
-def _secret(key: str | Path | None, folder: Path, contents: dict[str, bytes]) -> bytes:
-    """Return the key of the pseudonyms; a new one is added to the files that are written."""
-    given = folder / KEY if key is None else Path(key)
-    if key is not None or given.exists():
-        return read_key(given)
-    secret = secrets.token_hex().encode()
-    contents[KEY] = secret + b"\n"
-    return secret
-
-
-def _protect(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Let nobody else read a new key."""
-    if KEY in contents:
-        os.chmod(folder / KEY, 0o600)
-
-
-def _checksums(files: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of every file that was read; folders and standard input have none."""
-    found = {}
-    for name in files:
-        path = Path(name)
-        if path.is_file():
-            with path.open("rb") as file:
-                found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+def _groups(path: str | Path, reading: Reading) -> dict[Any, str]:
+    """Return the group of each worker of the export; the column of workers is the one that holds their ids."""
+    table = open_table(path, "groups")
+    known = set(reading.annotations.worker_ids.tolist())
+    columns = [table.column(at).to_list() for at in range(len(table.header))]
+    hits = [sum(value in known for value in column) for column in columns]
+    if not any(hits):
+        raise AnnotationError(f"{path} names no worker of {reading.source}: a column must hold their ids.")
+    at = hits.index(max(hits))
+    others = [column for place, column in enumerate(columns) if place != at]
+    if len(others) != 1:
+        found = counted(len(others), "column")
+        raise AnnotationError(f"{path} has {found} beside that of the workers: keep one, that of the groups.")
+    return {worker: str(group) for worker, group in zip(columns[at], others[0]) if group and worker in known}
 
 
 def _truth(path: str | Path, reading: Reading) -> dict[Any, Any]:

@@ -23,6 +23,7 @@ from manyhands.simulate import Crowd, make_crowd
 from manyhands.workflows.aggregation import fit_reading
 from manyhands.workflows.options import check_seed
 from manyhands.workflows.outputs import Written, claim_folder, write_all
+from manyhands.workflows.report_pages import PAGE, report_of
 
 _FILES = ("ratings.csv", "truth.csv", "planted_workers.csv")
 _DEMO_CLASSES = np.array(["bird", "cat", "dog", "fox"], object)
@@ -178,7 +179,7 @@ def demonstrate(out: str | Path, *, random_state: int = 0, force: bool = False) 
         Results of the default method, and the comparison of all.
     """
     check_seed(random_state)
-    names = ["ratings.csv", *file_names([], compare=False), "methods.csv"]
+    names = ["ratings.csv", *file_names([], compare=False), "methods.csv", PAGE]
     with claim_folder(out, names, force=force) as output:
         crowd = make_crowd(1000, 60, len(_DEMO_CLASSES), 4, bad="random", bad_share=0.3, random_state=random_state)
         path = Path(out) / "ratings.csv"
@@ -188,7 +189,13 @@ def demonstrate(out: str | Path, *, random_state: int = 0, force: bool = False) 
         summary = {"schema": 1, "files": [path.name]} | figures
         files = result_files(model, reading, [str(path)], tables, summary, [])
         methods = _compare_with_truth(reading, _DEMO_CLASSES[crowd.truth], random_state)
-        written = write_all(output, {path.name: ratings} | files | {"methods.csv": to_csv(methods)})
+        truth = dict(zip(reading.annotations.item_ids.tolist(), _DEMO_CLASSES[crowd.truth].tolist()))
+        command = f"manyhands report {path} --reveal"
+        _, _, page = report_of(
+            model, reading, summary, [], tables, truth=truth, reveal=True, seed=random_state, command=command
+        )
+        files |= {"methods.csv": to_csv(methods), PAGE: page}
+        written = write_all(output, {path.name: ratings} | files)
     return DemonstrationRun(reading, summary, tables["workers.csv"], methods, written)
 
 

@@ -21,7 +21,7 @@ def rows(*entries):
 def kept(*entries, **settings):
     judgements, labels = rows(*entries)
     chosen = ReadOptions(**settings)
-    annotations, ledger, _, _ = filter_rows(judgements, code_rows(judgements, labels, chosen), chosen)
+    annotations, ledger, *_ = filter_rows(judgements, code_rows(judgements, labels, chosen), chosen)
     codes = zip(annotations.item.tolist(), annotations.worker.tolist(), annotations.label.tolist())
     ids, who, classes = (v.tolist() for v in (annotations.item_ids, annotations.worker_ids, annotations.classes))
     return [(ids[i], who[w], classes[k]) for i, w, k in codes], ledger, annotations
@@ -123,5 +123,5 @@ def test_votes_of_nobody_repeat_nobody():
     """Where workers are not known, two votes of the same number are two votes."""
     judgements, labels = rows(("1", "vote 1", "x"), ("1", "vote 1", "y"))
     judgements.workers_known = False
-    _, ledger, _, _ = filter_rows(judgements, code_rows(judgements, labels, ReadOptions()), ReadOptions())
+    _, ledger, *_ = filter_rows(judgements, code_rows(judgements, labels, ReadOptions()), ReadOptions())
     assert ledger.kept == 2

@@ -44,6 +44,7 @@ def read_export(
     label_probs: str | None = None,
     verbose: int = 1,
     item_fields: bool = False,
+    times: bool = False,
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
 
@@ -103,6 +104,8 @@ def read_export(
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
     item_fields : bool, default=False
         Whether `Reading.item_fields` gets what the file says about each item: its text, its address, any column.
+    times : bool, default=False
+        Whether `Reading.times` gets the time of each label, where the file has times.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def read_export(
         )
     column_options = ColumnOptions(item, worker, label, question, missing, weight, label_probs)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
-    read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes)
+    read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes, times)
     paths = path if isinstance(path, list | tuple) else [path]
     with showing(verbose):
         judgements, fields = read_parts(paths, column_options, format, encoding, item_fields)

@@ -52,6 +52,9 @@ class Reading:
         What the file says of workers: people or machines; worker as text -> kind.
     item_fields : ItemFields or None, default=None
         What the file says about each item; None unless it was asked for.
+    times : ndarray of shape (n_annotations,) of int64 or None, default=None
+        Microseconds since 1970 of each annotation, negative where it is unknown; None without times, and unless they
+        were asked for.
     working_time : dict of object to ndarray, default={}
         Worker id -> seconds that they spent on each of their labels, where the file tells.
     """
@@ -71,4 +74,5 @@ class Reading:
     renamed: dict[str, dict[str, str]] = field(default_factory=dict)
     kinds: dict[str, WorkerKind] = field(default_factory=dict)
     item_fields: ItemFields | None = None
+    times: npt.NDArray[np.int64] | None = None
     working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)

@@ -62,7 +62,9 @@ def make_reading(
     judgements.release()
     renamed_labels = rows.renamed.get("label", {})
     gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
-    annotations, ledger, stray_notes, working_time = filter_rows(judgements, rows, read_options, set(gold.values()))
+    annotations, ledger, stray_notes, label_times, working_time = filter_rows(
+        judgements, rows, read_options, set(gold.values())
+    )
     return Reading(
         annotations,
         judgements.mapping,
@@ -76,6 +78,7 @@ def make_reading(
         judgements.workers_known,
         judgements.refusal or refuse_labels(annotations, judgements.source, name),
         renamed=rows.renamed,
+        times=label_times,
         working_time=working_time,
         kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
     )

@@ -20,14 +20,15 @@ from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, order_of_texts
-from manyhands.io.read.weighted_rows import build_annotations
-from manyhands.io.read.working_time import time_by_worker
+from manyhands.io.read.weighted_rows import build_annotations, weights_of
+from manyhands.io.read.working_time import time_by_worker, times_of_labels
 from manyhands.repeated_pairs import DUPLICATES as DUPLICATES
 from manyhands.repeated_pairs import keep_one
 
 ROLES = ("item", "worker", "label")
 Mask = npt.NDArray[np.bool_]
 Types = Mapping[str, Callable[[str], Any]]
+_LONG_AGO = -(2**62)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class ReadOptions:
         Whether classes and worker ids that differ in spelling only become one.
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of stray classes (`manyhands.io.read.stray_classes`).
+    times : bool, default=False
+        Whether to return the time of each label.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class ReadOptions:
     label_map: Mapping[str, str] | None = None
     merge_spellings: bool = False
     rare_classes: str = "drop"
+    times: bool = False
 
     def __post_init__(self) -> None:
         """Check `duplicates`, `rare_classes` and the roles of `types`."""
@@ -135,7 +139,7 @@ def code_rows(judgements: Judgements, labels: pl.Series, options: ReadOptions) -
 
 def filter_rows(
     judgements: Judgements, rows: Rows, options: ReadOptions, known_classes: Collection[str] = ()
-) -> tuple[Annotations, Ledger, dict[str, str], dict[Any, npt.NDArray[np.float64]]]:
+) -> tuple[Annotations, Ledger, dict[str, str], npt.NDArray[np.int64] | None, dict[Any, npt.NDArray[np.float64]]]:
     """Return the judgements that count as Annotations, and what became of every row.
 
     A row is excluded for the first of these reasons that holds: the reason that the format gives, a blank line, no
@@ -161,8 +165,8 @@ def filter_rows(
         Number of rows read, kept, and excluded by reason.
     notes : dict of str to str
         ``stray_classes``, if there are some.
-    working_time : dict of object to ndarray
-        Worker id -> seconds of their labels that count, where known.
+    times, working_time : ndarray or None, dict
+        As in `Reading`.
 
     Raises
     ------
@@ -185,10 +189,10 @@ def filter_rows(
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     working_time = time_by_worker(judgements.seconds, kept, *parts[ROLES.index("worker")])
     order = _known_order(coded["item"], parts[0][1], options)
-    policy = options.duplicates if judgements.workers_known else "all"
-    weight = None if judgements.weight is None else judgements.weight.to_numpy()[kept]
-    annotations = build_annotations(parts, order, weight, policy)
-    return annotations, ledger, notes, working_time
+    weight = weights_of(judgements, kept, len(parts[0][0]), options.duplicates)
+    time = judgements.time if options.times and weight is None else None  # rows that share a vote have no one time
+    times = times_of_labels(time, kept, [part[0] for part in parts], _LONG_AGO)
+    return build_annotations(parts, order, weight, options.duplicates), ledger, notes, times, working_time
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")
@@ -276,9 +280,6 @@ def _drop_repeats(
     reason[np.flatnonzero(~keep) if rows is None else rows[~keep]] = _CODE["duplicate"]
 
 
-_LONG_AGO = -(2**62)
-
-
 def _treat_strays(
     coded: dict[str, Coded], reason: npt.NDArray[np.int8], options: ReadOptions, known: Collection[str]
 ) -> dict[str, str]:
@@ -338,8 +339,8 @@ def _converted(text: str, convert: Callable[[str], Any], role: str) -> Any:
     try:
         return convert(text)
     except (TypeError, ValueError) as error:
-        wanted = getattr(convert, "__name__", str(convert))
-        raise AnnotationError(f"The {role} {shorten(text)!r} is not {wanted}: {error}. Read it as text.") from None
+        name = f"The {role} {shorten(text)!r} is not {getattr(convert, '__name__', str(convert))}"
+        raise AnnotationError(f"{name}: {error}. Read it as text.") from None
 
 
 def _as_objects(values: list[Any]) -> npt.NDArray[Any]:

@@ -78,6 +78,35 @@ def find_seconds(table: Table, taken: Collection[int]) -> tuple[pl.Series | None
     return None, {}, {}
 
 
+def times_of_labels(
+    times: pl.Series | None, kept: Any, triples: Sequence[npt.NDArray[np.int32]], unknown: int
+) -> npt.NDArray[np.int64] | None:
+    """Return the time of each label in the order of the annotations.
+
+    Parameters
+    ----------
+    times : polars.Series of int or None
+        Microseconds since 1970 of each row; None if the file has none.
+    kept : slice or ndarray of bool
+        Which of the rows count.
+    triples : sequence of three ndarrays of int of shape (n_kept,)
+        Item, worker and label of each row that counts.
+    unknown : int
+        What stands for an unknown time.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_kept,) or None
+        Sorted by item, worker and label, as annotations are.
+    """
+    if times is None:
+        return None
+    item, worker, label = triples
+    order = np.lexsort((label, worker, item))
+    sorted_times: npt.NDArray[np.int64] = times.fill_null(unknown).to_numpy()[kept][order]
+    return sorted_times
+
+
 def time_by_worker(
     seconds: pl.Series | None, kept: Any, worker: npt.NDArray[np.int32], worker_ids: npt.NDArray[Any]
 ) -> dict[Any, npt.NDArray[np.float64]]:

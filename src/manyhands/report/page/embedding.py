@@ -22,7 +22,7 @@ SCHEMA = 1
 KIND = "manyhands-report"
 DATA_ID = "manyhands-data"
 MOST_BYTES = 300_000  # of the labels in the page; beyond it they are in a file beside it
-_UNSAFE = re.compile("[<>&\u2028\u2029]")
+_UNSAFE = re.compile("[<>&\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # markup, line ends, marks of direction
 
 
 def run_data(run: Run, report: Report) -> dict[str, Any]:
@@ -118,6 +118,10 @@ def read_page(path: str | Path) -> dict[str, Any]:
             f"{path} has schema {data.get('schema')!r}; this version of manyhands reads {SCHEMA}. Use the "
             "version that wrote it."
         )
+    labels = data.get("labels")
+    if labels is not None:
+        labels["item"] = [labels["prefix"] + item for item in labels["item"]]
+        labels.pop("prefix")
     return data
 
 
@@ -179,9 +183,18 @@ def labels_fit(annotations: Annotations) -> bool:
     bool
         False where they would be larger than 300 kB.
     """
-    if 12 * annotations.n_items > MOST_BYTES:
+    if 14 * annotations.n_items > MOST_BYTES:
         return False
-    return sum(len(str(item).encode("utf-8", "replace")) + 12 for item in annotations.item_ids.tolist()) <= MOST_BYTES
+    return sum(len(str(item).encode("utf-8", "replace")) + 14 for item in annotations.item_ids.tolist()) <= MOST_BYTES
+
+
+def _common_beginning(texts: list[str]) -> str:
+    """Return what all texts begin with."""
+    if not texts:
+        return ""
+    low, high = min(texts), max(texts)
+    same = next((at for at, (a, b) in enumerate(zip(low, high)) if a != b), min(len(low), len(high)))
+    return low[:same]
 
 
 def _labels(run: Run) -> dict[str, Any] | None:
@@ -190,4 +203,12 @@ def _labels(run: Run) -> dict[str, Any] | None:
         return None
     items = [str(item) for item in run.annotations.item_ids.tolist()]
     sure = np.where(run.labelled, np.floor(run.confidence * 1000), -1).astype(int)
-    return {"item": items, "label": run.codes, "confidence": sure}
+    prefix = _common_beginning(items)
+    rest = [item[len(prefix) :] for item in items]
+    return {
+        "prefix": prefix,
+        "item": rest,
+        "label": run.codes,
+        "confidence": sure,
+        "n_labels": run.annotations.n_labels,
+    }

@@ -7,5 +7,9 @@ worker_panel      the map of all workers
 item_panels       hard items, confusable classes
 method_panel      methods compared
 provenance_panel  versions, files, the paragraph for a paper
+card_panels       one card per worker
+trust_panels      what answers allow to promise; correlated workers
+group_panel       subgroups of workers
+time_panel        labels, speed and quality over time
 verdict           the head of the page: verdict, key figures, alerts
 """

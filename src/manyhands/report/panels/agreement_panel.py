@@ -17,7 +17,7 @@ from manyhands.report.wording import counted, interval
 
 _N_BOOTSTRAP = 200
 _MIN_SHARED = 5  # items that two workers must share
-_MOST_IN_MAP = 24  # workers in the heat map
+_MOST_IN_MAP = 20  # workers in the heat map
 _MOST_CLASSES = 20
 _LOW, _FAIR = 0.4, 0.667  # alpha below which labels are unreliable, and from which tentative conclusions are usual
 
@@ -155,6 +155,7 @@ def _pair_map(run: Run, pairs: Any) -> list[str]:
             y_title="workers",
             x_title="other workers, per cent",
             most=1.0,
+            tips=False,
         )
     ]
 

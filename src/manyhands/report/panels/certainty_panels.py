@@ -9,7 +9,7 @@ import numpy as np
 from manyhands.report.charts import columns
 from manyhands.report.curves import lines
 from manyhands.report.panel import Alert, Panel, Table
-from manyhands.report.run import Run
+from manyhands.report.run import Array, Run
 from manyhands.report.statistics import wilson
 from manyhands.report.wording import counted, interval, percent
 
@@ -97,10 +97,9 @@ def calibration(run: Run) -> Panel:
     Panel
         A reliability diagram where classes are known; otherwise what would have to be known.
     """
-    rows, right, source = _known(run)
-    if not len(rows):
+    sure, right, source = _known(run)
+    if not len(sure):
         return _unknown(run)
-    sure = run.confidence[rows]
     place = np.minimum((sure * _N_BINS).astype(int), _N_BINS - 1)
     n = np.bincount(place, minlength=_N_BINS)
     hits = np.bincount(place, weights=right, minlength=_N_BINS)
@@ -136,7 +135,7 @@ def calibration(run: Run) -> Panel:
         f"{percent(accuracy, 1)} of the labels are right, {verdict} ({percent(claimed, 1)}).",
         "Each point is a group of labels of similar posterior; on the dashed line they are right as often as "
         "they claim. Lines are 95% intervals.",
-        f"{counted(len(rows), 'item')} of known class ({source})",
+        f"{counted(len(right), 'item')} of known class ({source})",
         (
             lines(
                 mean.tolist(),
@@ -156,14 +155,12 @@ def calibration(run: Run) -> Panel:
                 table,
             ),
         ),
-        ("Answers that were not drawn at random say how a method does on those items only.",)
-        if source == "answers"
-        else (),
+        (),
         {
             "accuracy": accuracy,
             "claimed": claimed,
             "ece": gap,
-            "n": len(rows),
+            "n": len(right),
             "low": float(bounds[0]),
             "high": float(bounds[1]),
         },
@@ -171,21 +168,21 @@ def calibration(run: Run) -> Panel:
     )
 
 
-def _known(
-    run: Run,
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.float64]], str]:
-    """Return items of known class that the fit did not see, whether their labels are right, and where it comes from."""
-    if not run.truth:
-        return np.zeros(0, np.int64), np.zeros(0), ""
-    seen = set(run.gold_rows.tolist())
-    labels = run.model.labels_.tolist()
+def _known(run: Run) -> tuple[Array, Array, str]:
+    """Return posterior and correctness of the labels of known items that the fit did not see, and what is known."""
+    model, known, source = run.model, run.truth, "truth"
+    if not known and run.answers is not None and hasattr(model, "model_"):
+        model, known, source = model.model_, run.answers.of_kind("random").values, "random answers, before calibration"
+    if not known:
+        return np.zeros(0), np.zeros(0), ""
+    labels, seen = model.labels_.tolist(), model._gold
     pairs = [
-        (row, float(labels[row] == run.truth[item]))
+        (model.posterior_[row].max(), float(labels[row] == known[item]))
         for row, item in enumerate(run.annotations.item_ids.tolist())
-        if item in run.truth and row not in seen and run.labelled[row]
+        if item in known and item not in seen and run.labelled[row]
     ]
-    rows, right = (np.array(column) for column in zip(*pairs)) if pairs else (np.zeros(0), np.zeros(0))
-    return rows.astype(np.int64), right.astype(float), "truth"
+    found = np.array(pairs, float).reshape(-1, 2)
+    return found[:, 0], found[:, 1], source
 
 
 def _unknown(run: Run) -> Panel:

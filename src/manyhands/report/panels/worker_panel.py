@@ -13,7 +13,7 @@ from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval, joined, visible
 from manyhands.scorecards import ACCUSATIONS
 
-SERIES = {"no flag": 0, "random": 1, "one-class": 2, "inverted": 3, "copying": 4, "undecided": 5, "weak": 6}
+SERIES = {"no flag": 0, "random": 1, "one-class": 2, "inverted": 3, "copying": 4, "undecided": 5, "weak": 6, "fast": 7}
 _WORDS = {
     "random": "look random",
     "one-class": "give one class only",
@@ -41,6 +41,8 @@ def series_of(flags: tuple[str, ...]) -> str:
     for flag in ACCUSATIONS:
         if flag in flags:
             return flag
+    if "fast" in flags:
+        return "fast"
     return "undecided" if any(flag in flags for flag in _ALSO_UNDECIDED) else "no flag"
 
 

@@ -1,0 +1,270 @@
+"""What changed between two reports: labels that flipped and why, workers that rose or fell."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from manyhands.exceptions import AnnotationError
+from manyhands.report.building import Report
+from manyhands.report.charts import columns
+from manyhands.report.page.embedding import KIND, SCHEMA, read_page
+from manyhands.report.panel import Panel, Table, cut
+from manyhands.report.wording import counted, number, percent, visible
+
+_MOST_ROWS = 300
+_SURE = 900  # thousandths
+_CLEAR = 0.02  # change of accuracy that is worth a row
+
+
+def read_run(path: str | Path) -> dict[str, Any]:
+    """Read a report back, with the labels that are in a file beside it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A page of `manyhands report`.
+
+    Returns
+    -------
+    dict
+        The data; ``labels`` as columns.
+
+    Raises
+    ------
+    AnnotationError
+        If the file is no report of a run, or the labels beside it are missing.
+    """
+    data = read_page(path)
+    if data["kind"] != KIND:
+        raise AnnotationError(f"{path} compares two runs. Give the two reports themselves.")
+    if data["labels"] is None:
+        data["labels"] = _read_labels(Path(path), data)
+    return data
+
+
+def compare_runs(
+    before: dict[str, Any], after: dict[str, Any], names: tuple[str, str]
+) -> tuple[Report, dict[str, Any]]:
+    """Return what changed from one run to another.
+
+    Parameters
+    ----------
+    before : dict
+        The first run, as of `read_run`.
+    after : dict
+        The second run.
+    names : tuple of (str, str)
+        Names of the two files.
+
+    Returns
+    -------
+    report : Report
+        Panels of labels and workers.
+    data : dict
+        The main numbers, for the page.
+    """
+    old, new = _labels(before), _labels(after)
+    shared = [item for item in new if item in old]
+    flipped = [item for item in shared if old[item][0] != new[item][0]]
+    flipped.sort(key=lambda item: -new[item][1])
+    workers = _worker_panel(before, after)
+    labels = _label_panel(before, after, old, new, shared, flipped)
+    moved = f"{counted(workers.values['risen'], 'worker')} rose and {workers.values['fallen']} fell clearly"
+    sentences = f"{counted(len(flipped), 'label')} of {counted(len(shared), 'shared item')} changed; {moved}."
+    figures = {
+        "shared items": f"{len(shared):,}",
+        "changed labels": f"{len(flipped):,}",
+        "new items": f"{len(new.keys() - old.keys()):,}",
+        "items gone": f"{len(old.keys() - new.keys()):,}",
+        "sure before": percent(_sure(old)),
+        "sure after": percent(_sure(new)),
+    }
+    head = Panel("summary", sentences, "what changed", counted(len(shared), "shared item"), values=figures)
+    title = f"From {visible(names[0], 80)} to {visible(names[1], 80)}"
+    data = {
+        "schema": SCHEMA,
+        "kind": f"{KIND}-change",
+        "title": title,
+        "verdict": sentences,
+        "flipped": flipped[:_MOST_ROWS],
+    } | {"panels": {panel.key: {"title": panel.title, "values": panel.values} for panel in (labels, workers)}}
+    return Report(title, head, (labels, workers)), data
+
+
+def _label_panel(
+    before: dict[str, Any],
+    after: dict[str, Any],
+    old: dict[str, Any],
+    new: dict[str, Any],
+    shared: list[str],
+    flipped: list[str],
+) -> Panel:
+    """Return the panel of labels that flipped."""
+    methods = [(run.get("provenance") or {}).get("method") for run in (before, after)]
+    reasons = {item: _reason(old[item], new[item], methods) for item in flipped}
+    rows, n_rows = cut(
+        [
+            (
+                visible(item, 80),
+                visible(old[item][0], 60),
+                visible(new[item][0], 60),
+                number(old[item][1] / 1000),
+                number(new[item][1] / 1000),
+                reasons[item],
+            )
+            for item in flipped
+        ],
+        _MOST_ROWS,
+    )
+    counts = Counter(reason.split(":")[0] for reason in reasons.values())
+    steps = ["fell by 0.1 or more", "changed less", "rose by 0.1 or more"]
+    moved = Counter(0 if new[i][1] - old[i][1] <= -100 else 2 if new[i][1] - old[i][1] >= 100 else 1 for i in shared)
+    return Panel(
+        "labels",
+        f"{percent(len(flipped) / max(len(shared), 1), 1)} of the shared items have another label."
+        if flipped
+        else "No shared item has another label.",
+        "Items whose label is not the same, the surest new label first. The picture counts the shared items by "
+        "how their posterior changed.",
+        counted(len(shared), "shared item"),
+        (
+            columns(
+                steps,
+                [moved[at] for at in range(3)],
+                "Shared items by the change of their posterior",
+                "posterior of the label",
+                "items",
+            ),
+        ),
+        (
+            Table(
+                "Labels that changed",
+                ("item", "before", "after", "posterior before", "posterior after", "why"),
+                rows,
+                n_rows,
+                is_open=bool(rows),
+            ),
+            Table("Why labels changed", ("why", "items"), tuple(counts.most_common())),
+        ),
+        (),
+        {"n_shared": len(shared), "n_flipped": len(flipped), "reasons": dict(counts)},
+    )
+
+
+def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
+    """Return the panel of workers that rose or fell."""
+    old, new = _workers(before), _workers(after)
+    shared = [worker for worker in new if worker in old]
+    rows = []
+    for worker in shared:
+        was, now = old[worker], new[worker]
+        change = now["accuracy"] - was["accuracy"]
+        clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
+        if abs(change) >= _CLEAR or was["flags"] != now["flags"]:
+            rows.append(
+                (
+                    visible(worker, 80),
+                    was["n_labels"],
+                    now["n_labels"],
+                    was["accuracy"],
+                    now["accuracy"],
+                    change,
+                    "yes" if clear else "no",
+                    was["flags"] or None,
+                    now["flags"] or None,
+                )
+            )
+    rows.sort(key=lambda row: row[5])
+    risen, fallen = (sum(row[6] == "yes" and row[5] * sign > 0 for row in rows) for sign in (1, -1))
+    shown, n_rows = cut(rows, _MOST_ROWS)
+    notes = []
+    if len(shared) < 0.5 * min(len(old), len(new)):
+        notes.append(
+            "Few workers are in both reports. If they are the same people, make both reports with the "
+            "same --key, so that a worker keeps the pseudonym."
+        )
+    return Panel(
+        "workers",
+        f"{counted(risen, 'worker')} rose and {counted(fallen, 'worker')} fell clearly.",
+        "Workers in both reports whose accuracy or flags changed, the largest fall first. A change is clear if "
+        "the old accuracy is outside the new 95% interval.",
+        counted(len(shared), "shared worker"),
+        (),
+        (
+            Table(
+                "Workers that changed",
+                (
+                    "worker",
+                    "labels before",
+                    "labels after",
+                    "accuracy before",
+                    "accuracy after",
+                    "change",
+                    "clear",
+                    "flags before",
+                    "flags after",
+                ),
+                shown,
+                n_rows,
+                is_open=bool(shown),
+            ),
+        ),
+        tuple(notes),
+        {"n_shared": len(shared), "risen": risen, "fallen": fallen},
+    )
+
+
+def _reason(was: tuple[str, int, int], now: tuple[str, int, int], methods: list[Any]) -> str:
+    """Return why a label changed."""
+    more = now[2] - was[2]
+    if more > 0:
+        return f"new votes: {more} more"
+    if more < 0:
+        return f"fewer votes: {-more} less"
+    if methods[0] != methods[1]:
+        return "another method"
+    return "the same number of votes: the workers' reliability is estimated anew, or votes changed"
+
+
+def _labels(data: dict[str, Any]) -> dict[str, tuple[str, int, int]]:
+    """Return item -> (label, posterior in thousandths, number of votes) of the labelled items."""
+    classes, found = data["classes"], data["labels"]
+    columns_ = zip(found["item"], found["label"], found["confidence"], found["n_labels"])
+    return {item: (classes[code], sure, n) for item, code, sure, n in columns_ if code >= 0}
+
+
+def _workers(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the columns of each worker."""
+    found = data["workers"]
+    plain = {"low": found["accuracy"], "high": found["accuracy"], "flags": [""] * len(found["worker"])} | found
+    return {
+        worker: {name: plain[name][at] for name in ("n_labels", "accuracy", "low", "high", "flags")}
+        for at, worker in enumerate(found["worker"])
+    }
+
+
+def _sure(labels: dict[str, tuple[str, int, int]]) -> float:
+    return sum(sure >= _SURE for _, sure, _ in labels.values()) / max(len(labels), 1)
+
+
+def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """Read the labels from the file beside the page."""
+    name = data["labels_file"]
+    path = page.parent / Path(str(name)).name  # never a path that the page names
+    if name is None or not path.is_file():
+        raise AnnotationError(
+            f"{page} has too many labels to hold them, and {path.name if name else 'no file'} "
+            "is not beside it. Put that file beside the page."
+        )
+    codes = {value: at for at, value in enumerate(data["classes"])}
+    found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": []}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found["item"].append(row["item"])
+            found["label"].append(codes.get(row["label"], -1))
+            found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
+            found["n_labels"].append(int(row["n_labels"]))
+    return found

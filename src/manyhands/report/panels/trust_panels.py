@@ -1,0 +1,160 @@
+"""Panels of trust: what the answers of an expert allow to say, and what correlated votes are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from manyhands.exceptions import ManyhandsError
+from manyhands.report.charts import Dot, dots
+from manyhands.report.panel import Alert, Panel, Table
+from manyhands.report.run import Run
+from manyhands.report.wording import counted, interval, visible
+from manyhands.trust.effective_votes import ALL, HUMANS, effective_votes
+from manyhands.trust.worker_kinds import groups_of
+
+_N_BOOTSTRAP = 100
+_MOST_PAIRS = 2_000_000  # pairs of labels that are compared within the time a page may take
+
+
+def trust(run: Run) -> Panel | None:
+    """What the answers of an expert decided, how accurate the labels are, and what is promised.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    Panel or None
+        None without answers.
+    """
+    block = run.trust
+    if not block or not block.get("n_answers"):
+        return None
+    sentences = [visible(text, 600) for text in block["sentences"]]
+    rows = [(f"answers, {kind}", count) for kind, count in block["sampled"].items()]
+    rows += [
+        (f"{name}: {key.replace('_', ' ')}", _cell(value))
+        for name in ("accuracy", "calibration", "guarantee", "sets")
+        for key, value in (block.get(name) or {}).items()
+        if key != "sentence" and not isinstance(value, dict | list)
+    ]
+    promised = block.get("guarantee")
+    title = visible(str(promised["sentence"]), 300) if promised and "sentence" in promised else sentences[-1]
+    return Panel(
+        "trust",
+        title,
+        "What the answers of an expert decide and allow to promise. Answers about items drawn at random measure "
+        "accuracy; those about contested items choose the method.",
+        counted(int(block["n_answers"]), "answer"),
+        (),
+        (Table("Answers and what follows from them", ("what", "value"), tuple(rows)),),
+        tuple(sentence for sentence in sentences if sentence != title),
+        {"n_answers": block["n_answers"]},
+    )
+
+
+def correlated_workers(run: Run) -> Panel | None:
+    """Whether workers err together, and how many independent votes their votes are worth.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    Panel or None
+        None if no two workers can be compared, or there are too many pairs of labels.
+    """
+    a = run.annotations
+    n_pairs = int((a.n_labels.astype(float) * (a.n_labels - 1)).sum() / 2)
+    if (run.reading is not None and not run.reading.workers_known) or not n_pairs or n_pairs > _MOST_PAIRS:
+        return None
+    kinds = {} if run.reading is None else run.reading.kinds
+    groups = groups_of(a.worker_ids.tolist(), kinds) if kinds else None
+    try:
+        found = effective_votes(
+            a, groups, reference=HUMANS if groups and HUMANS in groups else None, n_bootstrap=_N_BOOTSTRAP
+        )
+    except ManyhandsError:
+        return None
+    known = [one for one in found if math.isfinite(one.correlation)]
+    if not known:
+        return None
+    one = known[0]
+    copying = [] if run.cards is None else [w for w, flags in enumerate(run.cards.flags) if "copying" in flags]
+    pairs = (
+        []
+        if run.cards is None
+        else [(run.workers[w], ", ".join(run.workers[p] for p in run.cards.partners[w][:5])) for w in copying]
+    )
+    name = "the workers" if one.group == ALL else one.group
+    title = f"{one.votes:.1f} votes of {name} on an item are worth {one.effective_votes:.1f} independent ones."
+    alerts: tuple[Alert, ...] = ()
+    if one.effective_votes < 0.75 * one.votes and one.correlation_low > 0:
+        alerts = (
+            Alert(
+                "warning",
+                f"Workers err together: {one.votes:.1f} votes are worth {one.effective_votes:.1f} independent ones.",
+                None,
+                "correlated-workers",
+            ),
+        )
+    table = tuple(
+        (
+            g.group,
+            g.n_workers,
+            g.votes,
+            g.correlation if math.isfinite(g.correlation) else None,
+            interval(g.correlation_low, g.correlation_high),
+            g.effective_votes if math.isfinite(g.effective_votes) else None,
+            interval(g.low, g.high, 1),
+        )
+        for g in found
+    )
+    tables = [
+        Table(
+            "What the votes are worth",
+            (
+                "group",
+                "workers",
+                "votes per item",
+                "correlation of errors",
+                "95% interval",
+                "effective votes",
+                "95% interval ",
+            ),
+            table,
+        )
+    ]
+    if pairs:
+        tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), tuple(pairs)))
+    rows = [(g.group, [Dot(g.correlation, g.correlation_low, g.correlation_high)]) for g in known]
+    low = min(
+        0.0,
+        min(math.floor(g.correlation_low * 5) / 5 for g in known if math.isfinite(g.correlation_low)) if known else 0.0,
+    )
+    return Panel(
+        "correlated-workers",
+        title,
+        "Correlation of the errors of two workers on the same item, with a 95% interval over items: 0 if they "
+        "err independently, 1 if always together.",
+        f"{one.n_pairs:,} pairs of labels",
+        (dots(rows, "Correlation of errors, with 95% intervals", low=low, rule=0.0),),
+        tuple(tables),
+        (),
+        {
+            "correlation": one.correlation,
+            "effective_votes": one.effective_votes,
+            "votes": one.votes,
+            "n_copying": len(copying),
+        },
+        alerts,
+    )
+
+
+def _cell(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else visible(value, 100)
