@@ -181,9 +181,7 @@ def render(values: dict[str, Any]) -> str:
                 entries = [_entry(by_cell[behaviour, n_classes, n, mean]) for n in N_LABELS]
                 lines.append(_row([behaviour, n_classes, *entries]))
         lines.append("")
-    if "by_labels_per_item" in values["cells"][0]:
-        lines += [_by_density(by_cell), ""]
-    lines += [_coverage(values["cells"]), ""]
+    lines += [_by_density(by_cell), "", _coverage(values["cells"]), ""]
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 
 from manyhands import Annotations, MajorityVote, registry
 from manyhands.em.collusion import CollusionGroups
@@ -15,6 +16,7 @@ from manyhands.exceptions import CrowdWarning
 from manyhands.scorecards import copying as copying_module
 from manyhands.scorecards import reasons as reasons_module
 from manyhands.scorecards import score_workers
+from manyhands.scorecards.copying import disagrees_with_group
 from manyhands.scorecards.leave_one_out import LeaveOneOut
 from manyhands.simulate import make_crowd
 from small_scorecards import scored
@@ -166,3 +168,39 @@ def test_sybil_ids_are_flagged_and_honest_workers_are_not():
     assert np.all(cards.flagged("copying") == crowd.is_bad)
     sentence = cards[int(crowd.is_bad.argmax())].reasons[0]
     assert sentence.startswith("one of the ids with at most 3 labels, tested together (") and "100%" in sentence
+
+
+def test_a_good_worker_found_with_copies_is_cleared():
+    """Ten copies of one list agree always; the eleventh member differs on every fifth item and is no copy."""
+    rng = np.random.default_rng(0)
+    answers = rng.integers(3, size=60)
+    matrix = np.tile(answers[:, None], (1, 11))
+    matrix[::5, 10] = (matrix[::5, 10] + 1) % 3
+    others = rng.integers(3, size=(60, 4))
+    votes = Annotations.from_matrix(np.hstack([matrix, others]))
+    group = CollusionGroups(np.arange(15) < 11, 0.97, 0.4, 20.0)
+    assert np.flatnonzero(disagrees_with_group(votes, group)).tolist() == [10]
+
+
+def test_agreement_with_a_group_by_plain_loops():
+    """Mean agreement with the other members over shared items, against that of the better half of the group."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=80)
+    matrix = np.where(rng.random((80, 6)) < [0.97, 0.97, 0.97, 0.97, 0.9, 0.6], truth[:, None], 1 - truth[:, None])
+    matrix[rng.random((80, 6)) < 0.3] = -1
+    votes = Annotations.from_matrix(matrix)
+    members = [w for w in range(6) if w != 0]
+    equal, shared = {w: 0.0 for w in members}, {w: 0 for w in members}
+    for row in matrix:
+        inside = [w for w in members if row[w] >= 0]
+        for w in inside:
+            rest = [row[v] == row[w] for v in inside if v != w]
+            if rest:
+                equal[w] += sum(rest) / len(rest)
+                shared[w] += 1
+    rate = {w: equal[w] / shared[w] for w in members}
+    better = [w for w in members if rate[w] >= np.median(list(rate.values()))]
+    usual = min(sum(equal[w] for w in better) / sum(shared[w] for w in better), 0.99)
+    expected = [w for w in members if betainc(shared[w] - equal[w], equal[w] + 1, 1 - usual) < 0.01]
+    found = disagrees_with_group(votes, CollusionGroups(np.arange(6) > 0, 0.9, 0.5, 12.0))
+    assert np.flatnonzero(found).tolist() == expected == [5]

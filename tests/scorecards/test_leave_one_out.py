@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from manyhands import Annotations
+from manyhands import Annotations, registry
 from manyhands.scorecards import accuracy as accuracy_module
 from manyhands.scorecards import score_workers
 from manyhands.scorecards.leave_one_out import leave_one_out_posterior
-from manyhands.simulate import one_coin
+from manyhands.simulate import make_crowd, one_coin
 
 NO_MEMBERS = np.zeros(2, bool)
 
@@ -87,3 +87,18 @@ def test_workers_with_equal_histograms_are_estimated_together(monkeypatch):
     together = score_workers(votes, posterior)
     for name in ("accuracy", "accuracy_low", "accuracy_high"):
         np.testing.assert_allclose(getattr(together, name), getattr(apart, name), atol=1e-9)
+
+
+def test_a_released_posterior_of_another_sharpness_gives_the_same_reports():
+    """A method may raise its posterior to a power; what a worker's labels are removed from is that of the tables."""
+    crowd = make_crowd(200, 12, 3, 5, random_state=0)
+    model = registry.create("pooled-dawid-skene").fit(crowd.annotations)
+    settings = {"confusion": model.confusion_, "tempering_exponent": model.tempering_exponent_, "verbose": 0}
+    sharp, flat = model.posterior_**2, model.posterior_**0.5
+    cards = [
+        score_workers(crowd.annotations, p / p.sum(axis=1, keepdims=True), **settings)
+        for p in (model.posterior_, sharp, flat)
+    ]
+    for other in cards[1:]:
+        np.testing.assert_allclose(other.accuracy, cards[0].accuracy, atol=0.01)
+        assert other.flags == cards[0].flags
