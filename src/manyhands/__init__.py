@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from manyhands.trust.alternative_annotator import alt_test as alt_test
     from manyhands.trust.answers import Answers as Answers
     from manyhands.trust.effective_votes import effective_votes as effective_votes
+    from manyhands.trust.family_weights import down_weight_families as down_weight_families
     from manyhands.trust.guarantee import guarantee as guarantee
     from manyhands.trust.label_sets import label_sets as label_sets
     from manyhands.trust.recalibration import calibrate as calibrate
@@ -128,6 +129,7 @@ _LAZY = {  # public name -> where it lives; loaded on first use
     "compare": "manyhands.model_selection.comparison",
     "contested": "manyhands.trust.sampling",
     "datasets": "manyhands",
+    "down_weight_families": "manyhands.trust.family_weights",
     "effective_votes": "manyhands.trust.effective_votes",
     "estimate_accuracy": "manyhands.trust.accuracy_estimate",
     "exceptions": "manyhands",

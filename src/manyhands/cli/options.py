@@ -1,8 +1,8 @@
 """Options that several commands share, each defined once as an `Annotated` type.
 
 Reading an export  Files, Item, Worker, Label, Question, Format, Duplicates, Missing, Combinations, Encoding,
-                   MergeSpellings, LabelMap, RareClasses, Ordinal, Order; added to a command by `takes_export`, which
-                   collects them in an `ExportOptions`
+                   MergeSpellings, LabelMap, RareClasses, Weight, LabelProbs, Ordinal, Order; added to a command by
+                   `takes_export`, which collects them in an `ExportOptions`
 Known answers      Gold, UseGold
 Privacy            Pseudonyms, Key
 Output             SpreadsheetSafe, Force, AsJson, Quiet
@@ -72,6 +72,13 @@ RareClasses = Annotated[
         help="Labels so rare that they may be typing errors: drop (the item stays), keep, merge:LABEL or error.",
     ),
 ]
+Weight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column with the weight of each label, such as its probability.")
+]
+LabelProbs = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,C", help="Columns with the probability of each class; a row is one divided vote."),
+]
 Ordinal = Annotated[
     bool,
     typer.Option(
@@ -110,6 +117,8 @@ _EXPORT_OPTIONS: dict[str, tuple[Any, Any]] = {  # field of ExportOptions -> (ty
     "merge_spellings": (MergeSpellings, False),
     "label_map": (LabelMap, None),
     "rare_classes": (RareClasses, "drop"),
+    "weight": (Weight, None),
+    "label_probs": (LabelProbs, None),
     "ordinal": (Ordinal, False),
     "order": (Order, None),
 }

@@ -2,6 +2,7 @@
 
     alternative_annotator   alt_test: may a model replace the annotators
     effective_votes         how many independent votes correlated votes are worth
+    family_weights          down_weight_families: votes of a family count as much as they are worth
     worker_kinds            people and machines, families of machines
     reference_labels, false_discovery   what these are computed with
     answers      Answers: gold together with how the items were drawn; the fingerprint of an export
@@ -24,6 +25,7 @@ from manyhands.trust.answers import Answers, fingerprint_of
 from manyhands.trust.calibrated_model import CalibratedAggregator
 from manyhands.trust.candidates import CANDIDATES
 from manyhands.trust.effective_votes import EffectiveVotes, effective_votes
+from manyhands.trust.family_weights import down_weight_families
 from manyhands.trust.guarantee import Guarantee, guarantee
 from manyhands.trust.intervals import answers_for, binomial_interval, finite_interval
 from manyhands.trust.label_sets import LabelSets, label_sets
@@ -51,6 +53,7 @@ __all__ = [
     "binomial_interval",
     "calibrate",
     "contested",
+    "down_weight_families",
     "effective_votes",
     "estimate_accuracy",
     "fingerprint_of",

@@ -51,6 +51,10 @@ class ExportOptions:
         Table with columns "from" and "to": labels to rename; an empty "to" means that there is no label.
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with labels of stray classes (`manyhands.io.read_export`).
+    weight : str or None, default=None
+        Column of a long table with the weight of each label.
+    label_probs : str or None, default=None
+        Columns of a long table with the probability of each class, separated by commas.
     ordinal : bool, default=False
         The classes are grades: their order, from numbers or known words, is used.
     order : str, sequence of str or None, default=None
@@ -69,6 +73,8 @@ class ExportOptions:
     merge_spellings: bool = False
     label_map: str | Path | None = None
     rare_classes: str = "drop"
+    weight: str | None = None
+    label_probs: str | None = None
     ordinal: bool = False
     order: str | Sequence[str] | None = None
 

@@ -15,6 +15,7 @@ import polars as pl
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats.column_guess import guess_label, nearest_name
 from manyhands.io.formats.marked_parts import refuse_parts
+from manyhands.io.formats.weight_columns import read_weights, spread_probabilities
 from manyhands.io.formats.worker_columns import kinds_of_workers
 from manyhands.io.messages import find_question, listed, normalise_name
 from manyhands.io.read.column_lookup import column_hint, find_column, single_column
@@ -110,13 +111,15 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
     AnnotationError
         If the document is not of this format, or inconsistent.
     """
-    table = as_table(document)
+    table, options = spread_probabilities(as_table(document), options)
     named = {role: name for role in _NEEDED if (name := getattr(options, role)) is not None}
     place = {role: find_column(table.header, name, role, table.name) for role, name in named.items()}
     _refuse_missing(table, named)
     for role in _NEEDED:
         if role not in place:
             place[role] = single_column(table.header, _find_common(table.header, role), role, table.name)
+    if options.weight is not None:
+        place["weight"] = find_column(table.header, options.weight, "weight", table.name)
     for role in ("time", "gold", "question"):
         found = _most_usual(table.header, role)
         if len(found) == 1 and found[0] not in place.values():
@@ -144,6 +147,7 @@ def read(document: Document, format_name: str, options: ColumnOptions) -> Judgem
         questions=questions,
         files=((table.name, len(table), table.locate),),
         kinds=kinds_of_workers(table, table.column(place["worker"])),
+        weight=read_weights(table, place.get("weight"), place["label"]),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats import read_document
 from manyhands.io.formats.fields_of_items import add_fields
+from manyhands.io.formats.weight_columns import refuse_unused
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
 from manyhands.io.read.item_fields import ItemFields
@@ -54,6 +55,8 @@ def read_parts(
         report(at, len(paths) + 1, "reading files")
         for document in _documents(path, encoding):
             parts.append(read_document(document, column_options, format))
+            if parts[-1].weight is None:
+                refuse_unused(column_options, parts[-1].format, parts[-1].source)
             if fields is not None:
                 add_fields(fields, document, parts[-1], column_options)
             del document  # the next one takes its memory

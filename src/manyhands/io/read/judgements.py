@@ -46,6 +46,10 @@ class ColumnOptions:
         Name of the question, possibly with a choice: ``"topic=refund"``.
     missing : tuple of str, default=()
         Labels that mean "no label".
+    weight : str or None, default=None
+        Name of the column with the weight of each label.
+    label_probs : str or None, default=None
+        Names of the columns with the probability of each class, separated by commas.
     """
 
     item: str | None = None
@@ -53,6 +57,8 @@ class ColumnOptions:
     label: str | None = None
     question: str | None = None
     missing: tuple[str, ...] = ()
+    weight: str | None = None
+    label_probs: str | None = None
 
     def refuse(self, role: str, format_name: str, instead: str) -> None:
         """Refuse an option that a format cannot follow, rather than ignore it.

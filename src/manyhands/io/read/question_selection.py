@@ -133,6 +133,7 @@ def _filtered(judgements: Judgements, keep: pl.Series) -> Judgements:
         reason=None if judgements.reason is None else judgements.reason.filter(keep),
         time=None if judgements.time is None else judgements.time.filter(keep),
         seconds=None if judgements.seconds is None else judgements.seconds.filter(keep),
+        weight=None if judgements.weight is None else judgements.weight.filter(keep),
         other_columns=None if judgements.other_columns is None else judgements.other_columns.filter(keep),
         files=(),
     )

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-
-import polars as pl
 
 from manyhands.annotations import Annotations
 from manyhands.data_frames import is_frame, library_of
@@ -16,18 +13,11 @@ from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats.fields_of_items import finish_fields
 from manyhands.io.read.export_parts import read_parts
-from manyhands.io.read.frame_types import can_convert, frame_types
-from manyhands.io.read.free_text import refuse_labels
-from manyhands.io.read.judgements import ColumnOptions, Judgements
-from manyhands.io.read.name_notes import notes_on_names
-from manyhands.io.read.question_selection import (
-    describe_questions,
-    drop_other_questions,
-    gold_of_question,
-    select_question,
-)
+from manyhands.io.read.frame_types import frame_types
+from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.reading_result import Reading as Reading
-from manyhands.io.read.row_filtering import ReadOptions, Rows, code_rows, filter_rows
+from manyhands.io.read.reading_steps import make_reading
+from manyhands.io.read.row_filtering import ReadOptions
 from manyhands.progress_display import showing
 
 
@@ -50,6 +40,8 @@ def read_export(
     label_map: Mapping[str, str] | None = None,
     merge_spellings: bool = False,
     rare_classes: str = "drop",
+    weight: str | None = None,
+    label_probs: str | None = None,
     verbose: int = 1,
     item_fields: bool = False,
     times: bool = False,
@@ -104,6 +96,10 @@ def read_export(
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
         workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
+    weight : str, default=None
+        Column of a long table with the weight of each label, such as the probability that a judge gives it.
+    label_probs : str, default=None
+        Columns of a long table with the probability of each class, separated by commas.
     verbose : {0, 1}, default=1
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
     item_fields : bool, default=False
@@ -136,19 +132,19 @@ def read_export(
     3 rows read, 2 kept, 1 no label
     """
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    invalid = unpaired_surrogate((item, worker, label, question, *missing))
+    invalid = unpaired_surrogate((item, worker, label, question, weight, label_probs, *missing))
     if invalid is not None:
         raise ParameterError(
             f"The name {invalid!r} that was given is not text: it holds an unpaired surrogate. Type it again."
         )
-    column_options = ColumnOptions(item, worker, label, question, missing)
+    column_options = ColumnOptions(item, worker, label, question, missing, weight, label_probs)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes, times)
     paths = path if isinstance(path, list | tuple) else [path]
     with showing(verbose):
         judgements, fields = read_parts(paths, column_options, format, encoding, item_fields)
         own_types = frame_types(paths, judgements)
-        reading = _make_reading(judgements, question, combinations, read_options, own_types)
+        reading = make_reading(judgements, question, combinations, read_options, own_types)
         if fields is not None:
             finish_fields(fields, judgements.format, (types or own_types).get("item"))
     reading = replace(reading, encoding=encoding, item_fields=fields)
@@ -178,6 +174,8 @@ def read_annotations(
     label_map: Mapping[str, str] | None = None,
     merge_spellings: bool = False,
     rare_classes: str = "drop",
+    weight: str | None = None,
+    label_probs: str | None = None,
     verbose: int = 1,
 ) -> Annotations:
     """Read the labels of an export of any supported format.
@@ -229,6 +227,10 @@ def read_annotations(
     rare_classes : {"drop", "keep", "error", "merge:LABEL"}, default="drop"
         What is done with the labels of a stray class: at most five labels, fewer than 1 in 20,000, never chosen by two
         workers for one item. "drop" leaves the labels out and keeps their items; a note says so.
+    weight : str, default=None
+        Column of a long table with the weight of each label, such as the probability that a judge gives it.
+    label_probs : str, default=None
+        Columns of a long table with the probability of each class, separated by commas.
     verbose : {0, 1}, default=1
         1 shows a progress bar in a terminal or notebook after two seconds, 0 does not.
 
@@ -271,77 +273,10 @@ def read_annotations(
         label_map=label_map,
         merge_spellings=merge_spellings,
         rare_classes=rare_classes,
+        weight=weight,
+        label_probs=label_probs,
         verbose=verbose,
     )
     if reading.refusal is not None:
         raise AnnotationError(reading.refusal)
     return reading.annotations
-
-
-def _make_reading(
-    judgements: Judgements,
-    question: str | None,
-    combinations: bool,
-    read_options: ReadOptions,
-    own_types: Mapping[str, Callable[[str], Any]],
-) -> Reading:
-    """Select the question, filter the rows, and collect the notes."""
-    questions = judgements.questions or describe_questions(judgements)
-    if judgements.refusal is not None and not judgements.answers:
-        name, gold, labels = "", {}, pl.Series([None] * len(judgements), dtype=pl.String)
-    else:
-        name, labels = select_question(judgements, question, combinations, read_options.missing)
-        gold = gold_of_question(judgements, name, combinations)
-        judgements, labels = drop_other_questions(judgements, labels)
-    rows = code_rows(judgements, labels, read_options)
-    read_options = _with_own_types(read_options, rows, own_types)
-    del labels
-    judgements.release()
-    renamed_labels = rows.renamed.get("label", {})
-    gold = {at: new for at, label in gold.items() if (new := renamed_labels.get(label, label)).strip()}
-    annotations, ledger, stray_notes, label_times, working_time = filter_rows(
-        judgements, rows, read_options, set(gold.values())
-    )
-    return Reading(
-        annotations,
-        judgements.mapping,
-        ledger,
-        judgements.notes | rows.notes | stray_notes | notes_on_names(annotations),
-        judgements.source,
-        judgements.format,
-        name,
-        questions,
-        _convert_gold(gold, read_options),
-        judgements.workers_known,
-        judgements.refusal or refuse_labels(annotations, judgements.source, name),
-        renamed=rows.renamed,
-        times=label_times,
-        working_time=working_time,
-        kinds={rows.renamed.get("worker", {}).get(name, name): kind for name, kind in judgements.kinds.items()},
-    )
-
-
-def _with_own_types(
-    read_options: ReadOptions, rows: Rows, own_types: Mapping[str, Callable[[str], Any]]
-) -> ReadOptions:
-    """Return the options with the types of a data frame, where the caller names neither types nor text as ids."""
-    if read_options.types is not None:
-        return read_options
-    given = {role: ids for role, ids in (read_options.ids or {}).items() if ids is not None}
-    kept = {
-        role: convert
-        for role, convert in own_types.items()
-        if not any(isinstance(value, str) for value in given.get(role, ())) and can_convert(rows.values(role), convert)
-    }
-    return replace(read_options, types=kept or None)
-
-
-def _convert_gold(gold: dict[str, str], read_options: ReadOptions) -> dict[Any, Any]:
-    """Convert gold labels to the types that were asked for; what cannot be converted is left out."""
-    types = read_options.types or {}
-    read_item, read_label = types.get("item", str), types.get("label", str)
-    typed = {}
-    for item, label in gold.items():
-        with suppress(TypeError, ValueError):
-            typed[read_item(item)] = read_label(label)
-    return typed

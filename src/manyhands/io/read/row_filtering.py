@@ -20,7 +20,7 @@ from manyhands.io.read.judgements import NON_WORKER_REASONS, REASONS, Judgements
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MERGE, check_policy, find_strays, merge_target
 from manyhands.io.read.text_encoding import Coded, code_columns, order_of_texts
-from manyhands.io.read.weighted_rows import build_annotations
+from manyhands.io.read.weighted_rows import build_annotations, weights_of
 from manyhands.io.read.working_time import time_by_worker, times_of_labels
 from manyhands.repeated_pairs import DUPLICATES as DUPLICATES
 from manyhands.repeated_pairs import keep_one
@@ -189,10 +189,10 @@ def filter_rows(
     parts = [_ids_and_codes(coded[role], known[role], kept, role, options) for role in ROLES]
     working_time = time_by_worker(judgements.seconds, kept, *parts[ROLES.index("worker")])
     order = _known_order(coded["item"], parts[0][1], options)
-    times = times_of_labels(judgements.time if options.times else None, kept, [part[0] for part in parts], _LONG_AGO)
-    policy = options.duplicates if judgements.workers_known else "all"
-    weight = None if judgements.weight is None else judgements.weight.to_numpy()[kept]
-    return build_annotations(parts, order, weight, policy), ledger, notes, times, working_time
+    weight = weights_of(judgements, kept, len(parts[0][0]), options.duplicates)
+    time = judgements.time if options.times and weight is None else None  # rows that share a vote have no one time
+    times = times_of_labels(time, kept, [part[0] for part in parts], _LONG_AGO)
+    return build_annotations(parts, order, weight, options.duplicates), ledger, notes, times, working_time
 
 
 _NAMES = ("kept", *REASONS, "no_label", "duplicate", "stray_class")

@@ -29,12 +29,12 @@ def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.Da
     Returns
     -------
     polars.DataFrame
-        ``task``, ``worker`` and ``label`` as text.
+        ``task``, ``worker`` and ``label`` as text, and ``weight`` where labels have weights.
     """
     item, worker, label = annotations.item, annotations.worker, annotations.label
     unlabelled = np.flatnonzero(annotations.n_labels == 0)
+    at = annotations.start[unlabelled]
     if unanswered and len(unlabelled):  # at their places, so that the table has the items in their order
-        at = annotations.start[unlabelled]
         item = np.insert(item, at, unlabelled)
         worker, label = np.insert(worker, at, annotations.n_workers), np.insert(label, at, annotations.n_classes)
     columns = {
@@ -43,7 +43,11 @@ def triples_frame(annotations: Annotations, *, unanswered: bool = True) -> pl.Da
         "label": (annotations.classes, label),
     }
     texts = {name: (_text(values.tolist()).extend(_NULL), codes) for name, (values, codes) in columns.items()}
-    return pl.DataFrame({name: values.gather(codes) for name, (values, codes) in texts.items()})
+    frame = pl.DataFrame({name: values.gather(codes) for name, (values, codes) in texts.items()})
+    if annotations.weight is None:
+        return frame
+    weight = np.insert(annotations.weight, at, np.nan) if len(item) > annotations.n_annotations else annotations.weight
+    return frame.with_columns(pl.Series("weight", weight).fill_nan(None))
 
 
 def wide_frame(annotations: Annotations) -> pl.DataFrame:
