@@ -57,8 +57,8 @@ def classifier(run: Run) -> Panel | None:
         "classifier",
         f"{type(trained).__name__} gives the label of the crowd to {percent(share)} of the items; "
         f"{counted(len(suspected), 'label')} {'is' if len(suspected) == 1 else 'are'} suspected to be wrong.",
-        "The picture shows what training minimised or maximised, per epoch or iteration. A label is suspected where the "
-        f"classifier's posterior of another class is at least {_SURE}.",
+        "The picture shows what training minimised or maximised, per epoch or iteration. A label is suspected where "
+        f"the posterior of another class by the classifier is at least {_SURE}.",
         counted(int(both.sum()), "labelled item"),
         _curves(trained),
         (
