@@ -1,4 +1,4 @@
-# make demo        a simulated crowd: labels, worker reports and a comparison of all methods, in demo/
+# make demo        a simulated crowd: labels, worker reports, a comparison of all methods and report.html, in demo/
 # make test-fast   a part of the tests of every package, at most a minute: while you work
 # make test        lint and all tests but the marked ones, at most ten minutes on two cores: before a change lands
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from manyhands.report.axes import horizontal_axis, vertical_axis
 from manyhands.report.svg import WIDTH, Drawing, fit_text, text_width, tick_text
 
+_WIDEST = 90.0  # of a column
+
 
 @dataclass(frozen=True)
 class Dot:
@@ -57,13 +59,14 @@ def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: 
     step = (WIDTH - left - 8) / max(len(counts), 1)
     scale = vertical_axis(draw, 0, max([*counts, 1]), left, top, bottom, y_title)
     gap = min(step * 0.15, 6)
-    every = max(math.ceil(max([text_width(name) for name in names], default=0) + 8) / step, 1)
-    every = math.ceil(every)
+    width = min(step - gap, _WIDEST)
+    every = math.ceil(max((max([text_width(name) for name in names], default=0) + 8) / step, 1))
     for at, (name, count) in enumerate(zip(names, counts)):
         x = left + at * step
         height = bottom - scale(count)
         if count:
-            draw.rect(x + gap / 2, bottom - max(height, 1), step - gap, max(height, 1), "s0", tip=f"{name}: {count:,g}")
+            tall = max(height, 1)
+            draw.rect(x + (step - width) / 2, bottom - tall, width, tall, "s0", tip=f"{name}: {count:,g}")
         if at % every == 0:
             draw.text(x + step / 2, bottom + 15, name, "tick", anchor="middle")
     draw.line(left, bottom, WIDTH - 8, bottom, "axis")
@@ -108,10 +111,11 @@ def dots(
     room = min(max([text_width(name) for name, _ in rows], default=0) + 12, WIDTH * 0.4)
     per_row = max([len(values) for _, values in rows], default=1)
     step, top = 12.0 + 12 * per_row, 30.0 if series else 8.0
-    bottom = top + step * len(rows)
-    draw = Drawing(bottom + 26, label)
+    draw = Drawing(0, label)
     if series:
-        draw.legend(list(enumerate(series)), 14)
+        top = draw.legend(list(enumerate(series)), 14) + 16
+    bottom = top + step * len(rows)
+    draw.height = bottom + 26
     scale = horizontal_axis(draw, low, high, room, top, bottom, format_tick)
     if rule is not None and low <= rule <= high:
         draw.line(scale(rule), top, scale(rule), bottom, "rule")
@@ -143,11 +147,11 @@ def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
         An SVG element.
     """
     total = max(sum(size for _, size in parts), 1)
-    draw = Drawing(52 + 18 * (len(parts) // 2), label)
+    draw = Drawing(0, label)
     at = 0.0
     for series, (name, size) in enumerate(parts):
         width = WIDTH * size / total
         draw.rect(at, 2, max(width - 1, 0.8), 22, f"s{series % 6}", tip=f"{name}: {size:,}")
         at += width
-    draw.legend([(series, f"{name}: {size:,}") for series, (name, size) in enumerate(parts)], 44)
+    draw.height = draw.legend([(series, f"{name}: {size:,}") for series, (name, size) in enumerate(parts)], 44) + 10
     return draw.svg()

@@ -72,8 +72,10 @@ def scatter(
     str
         An SVG element.
     """
-    draw, left, top, bottom = Drawing(330, label), 48.0, 48.0, 282.0
-    draw.legend(list(series), 14)
+    draw, left = Drawing(0, label), 48.0
+    top = draw.legend(list(series), 14) + 34
+    bottom = top + 234
+    draw.height = bottom + 48
     scale = vertical_axis(draw, low, high, left, top, bottom, y_title)
     first, last = (min(p.x for p in points), max(p.x for p in points)) if points else (1.0, 10.0)
     begin, end = math.log10(max(first, 1) * 0.8), math.log10(max(last, 1) * 1.25)
@@ -143,14 +145,11 @@ def lines(
         An SVG element.
     """
     many = len(series) > 1
-    draw, left, top, bottom = (
-        Drawing(250 if many else 232, label),
-        44.0,
-        42.0 if many else 24.0,
-        206.0 if many else 188.0,
-    )
+    draw, left, top = Drawing(0, label), 48.0, 26.0
     if many:
-        draw.legend([(at, name) for at, (name, _) in enumerate(series)], 14)
+        top = draw.legend([(at, name) for at, (name, _) in enumerate(series)], 14) + 30
+    bottom = top + 164
+    draw.height = bottom + 44
     finite = [y for _, values in series for y in values if math.isfinite(y)]
     scale = vertical_axis(
         draw, low, high if high is not None else max([*finite, low + 1e-9]), left, top, bottom, y_title

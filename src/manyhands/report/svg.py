@@ -243,7 +243,7 @@ class Drawing:
             points = " ".join(f"{coordinate(x + a * size)},{coordinate(y + b * size)}" for a, b in _CORNERS[shape])
             self._add(f'polygon class="{kind}" points="{points}"', tip)
 
-    def legend(self, entries: list[tuple[int, str]], y: float, x: float = 0) -> None:
+    def legend(self, entries: list[tuple[int, str]], y: float, x: float = 0) -> float:
         """Draw names of series beside their marks, in one line or more.
 
         Parameters
@@ -254,6 +254,11 @@ class Drawing:
             Base line of the first line.
         x : float, default=0
             Left edge.
+
+        Returns
+        -------
+        float
+            Base line of the last line.
         """
         at, row = x, y
         for series, name in entries:
@@ -264,6 +269,7 @@ class Drawing:
             self.mark(at + 6, row - 4, series)
             self.text(at + 15, row, shown)
             at += room
+        return row
 
     def svg(self) -> str:
         """Return the picture.

@@ -70,7 +70,7 @@
         return Array.prototype.map.call(row.cells, function (cell) {
           var chips = cell.querySelectorAll("li");
           return chips.length ? Array.prototype.map.call(chips, function (chip) {
-            return chip.firstChild.textContent + " " + chip.lastChild.textContent;
+            return chip.textContent;
           }).join(", ") : cell.textContent.trim();
         }).join("\t");
       }).join("\n"), function (worked) { status.textContent = worked ? "Copied" : "The browser did not allow to copy"; });

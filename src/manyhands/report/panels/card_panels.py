@@ -54,7 +54,7 @@ def worker_cards(run: Run) -> Panel | None:
         "by the "
         "posterior, columns the labels given, in per cent of the row.",
         counted(len(order), "worker") + " with labels",
-        notes=(f"{len(parts)} cards are shown; {left_out:,} more workers are in the table above.",) if left_out else (),
+        notes=(f"{len(parts)} cards are shown; the table above has the other {left_out:,}.",) if left_out else (),
         values={"n_cards": len(parts), "n_biased": biased},
         parts=parts,
     )

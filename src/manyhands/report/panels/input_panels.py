@@ -44,8 +44,7 @@ def ledger(run: Run) -> Panel | None:
     if not n_left_out:
         title = f"All {counted(book.rows_read, 'row')} of the export count."
     else:
-        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out, each "
-        "for a stated reason."
+        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out for a reason."
     rows = tuple((name, count, count / max(book.rows_read, 1)) for name, count in parts)
     notes = tuple(visible(text, 600) for text in run.reading.notes.values())
     alerts: tuple[Alert, ...] = ()
