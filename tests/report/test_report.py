@@ -10,7 +10,7 @@ import pytest
 import manyhands as mh
 from browser.hostile import PAYLOADS, hostile_table
 from manyhands.cli.app import run as run_command
-from manyhands.exceptions import AnnotationError, OutputExistsError
+from manyhands.exceptions import AlignmentError, AnnotationError, OutputExistsError
 from manyhands.io.read.reading import read_export
 from manyhands.report import PANELS, build, make_run, read_page, render_page, run_data
 from manyhands.simulate import make_crowd
@@ -135,7 +135,7 @@ def test_page_is_the_same_each_time(model):
     assert render_page(build(run), run_data(run, build(run))) == render_page(build(run), run_data(run, build(run)))
 
 
-EVERY = [key for key in PANELS]
+EVERY = [key for key in PANELS if key != "classifier"]  # which no export has; its own test is below
 
 
 def test_a_crowd_with_every_column_yields_every_panel(tmp_path):
@@ -254,3 +254,32 @@ def test_large_crowds_are_capped(tmp_path, model):
     assert read_page(again)["panels"]["labels"]["values"] == {"n_shared": n, "n_flipped": 0, "reasons": {}}
     (tmp_path / "large-labels.csv").unlink()
     assert run_command(["report", str(page), str(page), "-o", str(tmp_path / "b.html"), "-q"]) == 3
+
+
+def test_very_many_workers_stay_within_the_cap(tmp_path):
+    """Twenty classes and eight thousand workers: the page is below two megabytes, and says what is left out."""
+    rows = "".join(f"i{i % 2000},worker-with-a-name-{i},class {(i * i) % 20}\n" for i in range(8000))
+    path = tmp_path / "many.csv"
+    path.write_text("item,worker,label\n" + rows)
+    page = tmp_path / "many.html"
+    command = ["report", str(path), "-m", "majority-vote", "-o", str(page), "-q", "--rare-classes", "keep"]
+    assert run_command(command) == 0
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) < 2_000_000 and "200 of 8,000 rows are shown; all are in many-workers.csv" in text
+    assert len(read_page(page)["workers"]["worker"]) == 5000
+
+
+def test_panel_of_a_classifier(crowd, model, tmp_path):
+    """Suspected are the labels that the classifier contradicts with a posterior of 0.9 or more."""
+    a = crowd.annotations
+    features = np.eye(3)[crowd.truth] + np.random.default_rng(0).normal(0, 0.3, (a.n_items, 3))
+    trained = mh.Raykar().fit(features, a)
+    panel = PANELS["classifier"](make_run(model, classifier=trained))
+    contradicted = 0
+    for row in range(a.n_items):
+        best = int(np.argmax(trained.posterior_[row]))
+        contradicted += trained.posterior_[row, best] >= 0.9 and trained.classes_[best] != model.labels_[row]
+    assert panel.values["n_suspected"] == contradicted and panel.svg
+    assert "classifier" in read_page(mh.report(model, tmp_path / "c.html", classifier=trained))["panels"]
+    with pytest.raises(AlignmentError, match="trained on 119 items"):
+        PANELS["classifier"](make_run(model, classifier=mh.Raykar().fit(features[:119], a[range(119)])))

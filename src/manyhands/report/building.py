@@ -9,6 +9,7 @@ from manyhands.report.panel import Panel
 from manyhands.report.panels.agreement_panel import agreement
 from manyhands.report.panels.card_panels import worker_cards
 from manyhands.report.panels.certainty_panels import calibration, confidence
+from manyhands.report.panels.classifier_panel import classifier
 from manyhands.report.panels.group_panel import subgroups
 from manyhands.report.panels.input_panels import class_balance, coverage, ledger
 from manyhands.report.panels.item_panels import confusable, hard_items
@@ -36,6 +37,7 @@ PANELS: dict[str, Callable[[Run], Panel | None]] = {
     "confusable-classes": confusable,
     "methods": methods,
     "time": time_course,
+    "classifier": classifier,
     "provenance": provenance,
 }
 

@@ -29,6 +29,7 @@ def write_report(
     title: str = "Crowd labels",
     truth: Mapping[Any, Any] | None = None,
     answers: Answers | None = None,
+    classifier: Any = None,
     reveal: bool = False,
     key: str | Path | None = None,
     force: bool = False,
@@ -47,6 +48,8 @@ def write_report(
         Known classes that did not enter the fit; they only evaluate.
     answers : Answers, default=None
         Answers of an expert that entered the fit.
+    classifier : classifier, default=None
+        A classifier that was trained on the same annotations.
     reveal : bool, default=False
         Show worker ids; otherwise pseudonyms stand in their place.
     key : str or Path, default=None
@@ -76,7 +79,16 @@ def write_report(
     """
     secret = None if key is None or reveal else read_key(key)
     known = provenance_of(type(model).__name__, seed=model.get_params().get("random_state"))
-    run = make_run(model, reveal=reveal, key=secret, title=title, truth=truth, answers=answers, provenance=known)
+    run = make_run(
+        model,
+        reveal=reveal,
+        key=secret,
+        title=title,
+        truth=truth,
+        answers=answers,
+        classifier=classifier,
+        provenance=known,
+    )
     page, _ = make_page(run)
     target = Path(path)
     write_files(target.parent, {target.name: page}, force=force)

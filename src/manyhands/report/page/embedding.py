@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 KIND = "manyhands-report"
 DATA_ID = "manyhands-data"
+MOST_WORKERS = 5000  # in the data of the page
 MOST_BYTES = 300_000  # of the labels in the page; beyond it they are in a file beside it
 _UNSAFE = re.compile("[<>&\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # markup, line ends, marks of direction
 
@@ -153,20 +154,19 @@ def _has_surrogates(text: str) -> bool:
 
 
 def _workers(run: Run) -> dict[str, Any]:
-    """Return the workers as columns; their names are as the page shows them."""
+    """Return the workers as columns, those with most labels where there are very many; names are as the page shows."""
     a = run.annotations
-    found: dict[str, Any] = {
-        "worker": [str(w) for w in a.worker_ids.tolist()],
-        "n_labels": np.bincount(a.worker, minlength=a.n_workers),
-    }
+    n_labels = np.bincount(a.worker, minlength=a.n_workers)
+    kept = np.sort(np.argsort(-n_labels, kind="stable")[:MOST_WORKERS])
+    found: dict[str, Any] = {"worker": [str(w) for w in a.worker_ids[kept].tolist()], "n_labels": n_labels[kept]}
     if run.cards is None:
-        return found | {"accuracy": run.model.worker_accuracy_.round(3)}
+        return found | {"accuracy": run.model.worker_accuracy_[kept].round(3)}
     cards = run.cards
     return found | {
-        "accuracy": cards.accuracy.round(3),
-        "low": cards.accuracy_low.round(3),
-        "high": cards.accuracy_high.round(3),
-        "flags": [";".join(flags) for flags in cards.flags],
+        "accuracy": cards.accuracy[kept].round(3),
+        "low": cards.accuracy_low[kept].round(3),
+        "high": cards.accuracy_high[kept].round(3),
+        "flags": [";".join(cards.flags[w]) for w in kept.tolist()],
     }
 
 

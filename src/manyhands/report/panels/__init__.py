@@ -10,6 +10,7 @@ provenance_panel  versions, files, the paragraph for a paper
 card_panels       one card per worker
 trust_panels      what answers allow to promise; correlated workers
 group_panel       subgroups of workers
+classifier_panel  a classifier that was trained on the labels
 time_panel        labels, speed and quality over time
 verdict           the head of the page: verdict, key figures, alerts
 """

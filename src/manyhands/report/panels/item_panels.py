@@ -17,6 +17,7 @@ _MOST_ITEMS = 60
 _MOST_IN_MAP = 16  # classes in the heat map
 _MOST_PAIRS = 12
 _N_EXAMPLES = 3
+_MOST_WORK = 1_000_000_000  # labels times classes that are counted within the time a page may take
 _FEW = 2  # labels of an item that are few
 _SURE = 0.9
 
@@ -100,7 +101,7 @@ def confusable(run: Run) -> Panel | None:
         None if nothing is confused.
     """
     a = run.annotations
-    if a.n_classes < 2 or not a.n_annotations:
+    if a.n_classes < 2 or not a.n_annotations or a.n_classes * a.n_annotations > _MOST_WORK:
         return None
     counts = _confusions(run)
     total = counts.sum(axis=1)

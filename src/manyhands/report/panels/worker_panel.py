@@ -23,6 +23,7 @@ _WORDS = {
 }
 _ALSO_UNDECIDED = ("undecided", "too-few-labels")
 _MOST_ROWS = 200
+_MOST_POINTS = 800  # of the picture
 
 
 def series_of(flags: tuple[str, ...]) -> str:
@@ -82,7 +83,9 @@ def worker_map(run: Run) -> Panel | None:
         return None
     kinds = [series_of(flags) for flags in cards.flags]
     counts = Counter(kinds)
-    drawn = sorted(range(len(cards)), key=lambda w: kinds[w] != "no flag")
+    named = np.flatnonzero(cards.n_labels > 0)
+    chosen = named[np.linspace(0, len(named) - 1, _MOST_POINTS).astype(int)] if len(named) > _MOST_POINTS else named
+    drawn = sorted(chosen.tolist(), key=lambda w: kinds[w] != "no flag")
     points = [
         Point(
             float(cards.n_labels[w]),
@@ -93,7 +96,6 @@ def worker_map(run: Run) -> Panel | None:
             f"{run.workers[w]}: {cards.accuracy[w]:.2f}, {cards.n_labels[w]} labels, {kinds[w]}",
         )
         for w in drawn
-        if cards.n_labels[w]
     ]
     flagged = {flag: counts[flag] for flag in ACCUSATIONS if counts[flag]}
     typical = float(np.median(cards.accuracy[cards.n_labels > 0])) if (cards.n_labels > 0).any() else math.nan
@@ -123,7 +125,9 @@ def worker_map(run: Run) -> Panel | None:
         "workers",
         title,
         "Each mark is a worker: further right means more labels, higher means more of them right. Vertical lines "
-        "are 95% intervals" + (", left out here as there are many workers." if len(points) > 150 else "."),
+        "are 95% intervals"
+        + (", left out here as there are many workers" if len(points) > 150 else "")
+        + (f"; {_MOST_POINTS} of them are drawn." if len(named) > _MOST_POINTS else "."),
         counted(len(cards), "worker"),
         (
             scatter(
