@@ -120,6 +120,7 @@ class CrowdBuilder(CrowdTriples):
 
         Examples
         --------
+        >>> from manyhands import Annotations
         >>> Annotations.from_triples([7, 7], ["ann", "bob"], ["yes", "no"], item_ids=[7, 8])
         Annotations(2 labels on 2 items by 2 workers, 2 classes)
         >>> Annotations.from_triples([8, 7, 7], ["ann", "ann", "bob"], ["yes", "yes", "no"]).item_ids.tolist()
@@ -258,6 +259,7 @@ class CrowdBuilder(CrowdTriples):
 
         Examples
         --------
+        >>> from manyhands import Annotations
         >>> Annotations.from_matrix([[0, 1, -1], [-1, -1, -1]])
         Annotations(2 labels on 2 items by 3 workers, 2 classes)
         """

@@ -22,7 +22,7 @@ FOLDERS = {  # commands that write a folder, with the files in it
     "agree": (["agree", "missing.csv"], ["agreement.csv", "agreement.json", "classes.csv", "items.csv", "pairs.csv"]),
     "simulate": (["simulate", "--items", "10"], ["planted_workers.csv", "ratings.csv", "truth.csv"]),
     "train": (["train", "missing.csv", "--features", "missing.npz", *QUICK], sorted(MODEL - {"manifest.json"})),
-    "demo": (["demo"], sorted([*SET, "ratings.csv", "methods.csv"])),
+    "demo": (["demo"], sorted([*SET, "ratings.csv", "methods.csv", "report.html"])),
     "reproduce": (["reproduce", "crowding/table-1", "--quick"], ["crowding-table-1.jsonl"]),
 }
 FILES = {  # commands that write one file
