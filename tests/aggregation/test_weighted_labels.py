@@ -189,3 +189,16 @@ def test_other_functions_say_it_too(crowd):
     for call in calls:
         with pytest.raises(AnnotationError, match=r"does not take labels with weights.*strongest_labels"):
             call()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_default_keeps_the_plurality_of_evenly_divided_votes(crowd):
+    """All workers look random then; no label has support against the plurality."""
+    votes = crowd.annotations
+    rows = np.eye(3)[votes.label] * 0.4 + 0.2
+    columns = votes.item_ids[votes.item], votes.worker_ids[votes.worker]
+    soft = mh.Annotations.from_label_probs(*columns, rows, votes.classes)
+    share = mh.MajorityVote().fit(soft).posterior_
+    named = mh.PooledDawidSkene().fit(soft).labels_
+    code = np.searchsorted(votes.classes, named)
+    assert np.all(share[np.arange(len(code)), code] >= share.max(axis=1) - 1e-9)

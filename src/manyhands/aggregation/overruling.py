@@ -158,7 +158,10 @@ def limit_overruling(
 def _supported_labels(votes: Annotations, posterior: Array, found: Mask, weight: Array, confusion: Array) -> Mask:
     """The classes named for each item, shape (n_items, n_classes): of the model with support, else of the plurality."""
     winners = _largest(vote_share(votes))
-    discounted = _largest(discounted_votes(votes, weight, confusion))
+    counts = discounted_votes(votes, weight, confusion)
+    discounted = _largest(counts)
+    if votes.weight is not None:  # evenly divided votes make all workers look random: then nobody supports a label
+        discounted &= counts.max(axis=1, keepdims=True) > 0
     one_coin = _softmax(weighted_votes(votes, weight[votes.worker]))
     plurality = _largest(np.where(winners, posterior + one_coin, -1.0))
     has_support = np.any(found & discounted & ~winners, axis=1, keepdims=True)

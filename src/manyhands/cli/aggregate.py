@@ -11,6 +11,7 @@ import typer
 
 from manyhands import registry, workflows
 from manyhands.cli.config import ConfigRecord
+from manyhands.cli.kind_options import Kinds, Machines
 from manyhands.cli.options import (
     AsJson,
     Force,
@@ -28,7 +29,7 @@ from manyhands.cli.show import echo, progress_bar, show_run, show_table
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import listed
 from manyhands.io.write.result_files import KINDS
-from manyhands.workflows import AggregationRun, ExportOptions, QuestionRuns
+from manyhands.workflows import AggregationRun, ExportOptions, KindOptions, QuestionRuns
 
 BELOW_THRESHOLD = 4  # exit code
 _ON_SCREEN = (  # columns of methods.csv that fit on a screen
@@ -87,6 +88,12 @@ _FailUnder = Annotated[
 
 _Report = Annotated[bool, typer.Option("--report", help="Also write report.html: one page that shows the result.")]
 _Reveal = Annotated[bool, typer.Option("--reveal", help="Show worker ids in report.html in place of pseudonyms.")]
+_DownWeight = Annotated[
+    bool,
+    typer.Option(
+        "--down-weight", help="Count machines of one family as the independent votes that they are worth, copies once."
+    ),
+]
 _AllQuestions = Annotated[
     bool, typer.Option("--all-questions", help="Aggregate every question of the export into a folder of its own.")
 ]
@@ -112,6 +119,9 @@ def aggregate(
     spreadsheet_safe: SpreadsheetSafe = False,
     fail_under: _FailUnder = None,
     all_questions: _AllQuestions = False,
+    down_weight: _DownWeight = False,
+    machines: Machines = None,
+    kinds: Kinds = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -131,11 +141,14 @@ def aggregate(
       manyhands aggregate export.json --all-questions -o out/
       manyhands aggregate export.json -o out/ --report
       manyhands aggregate stars.csv --ordinal -o out/
+      manyhands aggregate ratings.csv --down-weight --machines "gpt-*,llama" -o out/
       manyhands aggregate export.json --answers questions.csv -o out/
       manyhands aggregate export.json --answers random.csv --guarantee "error<=5% at 95%" -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise ParameterError(f"--fail-under is {fail_under:g}; it must be a share, from 0 to 1.")
+    if not down_weight and (machines or kinds is not None):
+        raise ParameterError("--machines and --kinds name the machines for --down-weight: add it.")
     run_one = partial(
         workflows.aggregate,
         files,
@@ -156,6 +169,7 @@ def aggregate(
         write=write or (),
         force=force,
         config=None if config is None else config.as_dict(),
+        families=KindOptions(machines or (), kinds) if down_weight else None,
     )
     if all_questions:
         if fail_under is not None:

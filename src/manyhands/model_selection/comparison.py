@@ -102,7 +102,7 @@ def compare(
     limits: dict[str, Constraint] = {"n_folds": Number(whole=True, least=2), "random_state": RandomState()}
     check_parameters("compare", {"n_folds": n_folds, "random_state": random_state}, limits)
     _check_order(annotations, X)
-    annotations = check_annotations(annotations)
+    annotations = check_annotations(annotations, takes_weights=X is None)
     estimators = _make_all(methods, with_features=X is not None)
     rng = make_generator(random_state)
     folds = make_folds(annotations, X, gold or {}, n_folds, rng, ids)

@@ -126,8 +126,8 @@ class Run:
 
     @cached_property
     def annotations(self) -> Annotations:
-        """The labels."""
-        return self.model.annotations_
+        """The labels; of labels with weights, the strongest one of each worker and item."""
+        return self.model.annotations_.strongest_labels()
 
     @cached_property
     def classes(self) -> list[str]:

@@ -30,6 +30,7 @@ from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_see
 from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
 from manyhands.workflows.report_pages import PAGE, find_secret, protect_secret, report_of
+from manyhands.workflows.worker_groups import KindOptions, weigh_families
 
 _VOTE = "majority-vote"  # the one method that needs no worker ids
 _NO_WORKERS = (
@@ -94,6 +95,7 @@ def aggregate(
     command: str | None = None,
     force: bool = False,
     config: Mapping[str, Any] | None = None,
+    families: KindOptions | None = None,
 ) -> AggregationRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
@@ -147,6 +149,8 @@ def aggregate(
         Replace files that exist.
     config : mapping or None, default=None
         File of options and what was taken from it, to be recorded in ``summary.json``.
+    families : KindOptions or None, default=None
+        Down-weight families of machines, which these options name, to the votes that they are worth; None does not.
 
     Returns
     -------
@@ -184,14 +188,18 @@ def aggregate(
     promises = Promises(guarantee, sets)
     promises.check(bool(answers))
     export.check()
+    if families is not None:
+        families.check()
     with claim_folder(out, [*file_names(kinds, compare), *([PAGE] if report else [])], force=force) as output:
         wants_training = bool(TRAINING.keys() & set(kinds))
         reading = export.read(files, item_fields=wants_training or report, times=report)
         require_labels(reading)
         if method != registry.DEFAULT_ORDINAL:
             reading = offer_order(reading, "aggregate", files, export)
-        if method != _VOTE:
+        if method != _VOTE or families is not None:
             require_workers(reading, _NO_WORKERS)
+        if families is not None:
+            reading = weigh_families(reading, families)
         check_outputs(kinds, files, reading)
         known = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None

@@ -14,6 +14,7 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.annotations import Annotations
 from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.model_selection import compare
+from manyhands.validation.input_checks import TAKE_WEIGHTS
 
 _SCORES = {  # columns of `Comparison.table`, and their types where nothing could be scored
     "rank": pl.Int64,
@@ -67,10 +68,12 @@ def compare_aggregators(
 
 
 def _usable(annotations: Annotations) -> list[str]:
-    """Return the names of the aggregators for these classes: some are for two classes, or for ordered ones."""
+    """Return the names of the aggregators for these labels: some are for two or ordered classes, few take weights."""
     unusable = {"kos"} if annotations.n_classes != 2 else set()
     if not annotations.is_ordered:
         unusable.add(registry.DEFAULT_ORDINAL)
+    if annotations.weight is not None:
+        unusable |= set(registry.names("aggregator")) - set(TAKE_WEIGHTS)
     return [name for name in registry.names("aggregator") if name not in unusable]
 
 
@@ -122,7 +125,8 @@ def _as_text(value: Any) -> str | None:
 
 def _count_votes(annotations: Annotations, item: int) -> str:
     """Return the votes on an item, the most frequent class first: ``cat 3; dog 1``."""
-    given = annotations.label[annotations.start[item] : annotations.start[item + 1]]
-    counts = np.bincount(given, minlength=annotations.n_classes)
-    order = np.lexsort((np.arange(len(counts)), -counts))
-    return "; ".join(f"{annotations.classes[k]} {counts[k]}" for k in order if counts[k])
+    own = slice(annotations.start[item], annotations.start[item + 1])
+    weight = None if annotations.weight is None else annotations.weight[own]
+    counts = np.bincount(annotations.label[own], weights=weight, minlength=annotations.n_classes)
+    order, precision = np.lexsort((np.arange(len(counts)), -counts)), "d" if weight is None else ".3g"
+    return "; ".join(f"{annotations.classes[k]} {counts[k]:{precision}}" for k in order if counts[k])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from manyhands.exceptions import AnnotationError, ParameterError
+import numpy as np
+
+from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.read.kinds_table import read_kinds
 from manyhands.io.read.reading import Reading
+from manyhands.trust.effective_votes import HUMANS
+from manyhands.trust.family_weights import down_weight_families
 from manyhands.trust.worker_kinds import MACHINE, WorkerKind, find_machines, groups_of
 
 ALL_MACHINES = "all machines"
@@ -105,3 +110,43 @@ def all_groups(reading: Reading, kinds: dict[Any, WorkerKind]) -> dict[str, list
     """
     workers = reading.annotations.worker_ids.tolist()
     return groups_of(workers, kinds) if machines_of(kinds) else {}
+
+
+def weigh_families(reading: Reading, options: KindOptions) -> Reading:
+    """Down-weight each family of machines to the votes that it is worth; copies count once.
+
+    Parameters
+    ----------
+    reading : Reading
+        The export.
+    options : KindOptions
+        How the machines are named.
+
+    Returns
+    -------
+    Reading
+        With weighted labels and the note ``down_weighted``.
+
+    Raises
+    ------
+    ParameterError
+        If no worker is a machine.
+    """
+    groups = all_groups(reading, options.kinds(reading))
+    if not groups:
+        raise ParameterError(
+            "--down-weight is about machines, but no worker is known to be one: name them with --machines or --kinds."
+        )
+    before, after = reading.annotations, down_weight_families(reading.annotations, groups)
+    parts = []
+    for name in [name for name in groups if name != HUMANS]:
+        given, counted = (
+            votes.keep(np.isin(votes.worker_ids, groups[name])[votes.worker]) for votes in (before, after)
+        )
+        total = counted.n_annotations if counted.weight is None else float(counted.weight.sum())
+        n_items = max(int(np.count_nonzero(given.n_labels)), 1)
+        parts.append(f"{given.n_voters.sum() / n_items:.3g} votes per item of {name} count as {total / n_items:.2g}")
+    note = f"{'; '.join(parts)}. Copies of a machine count once."
+    warnings.warn(f"down_weighted: {note}", CrowdWarning, stacklevel=2)
+    times = reading.times if after.n_annotations == before.n_annotations else None  # one for each label
+    return replace(reading, annotations=after, times=times, notes=reading.notes | {"down_weighted": note})

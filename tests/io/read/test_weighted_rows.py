@@ -140,3 +140,41 @@ def test_converted_tables_keep_weights(write, tmp_path):
     assert done.exit_code == 0, done.output
     again = mh.read_annotations(str(out), weight="weight")
     assert rows(again) == rows(mh.read_annotations(write(WEIGHTS), weight="confidence"))
+
+
+def panel_rows():
+    """Three people who are right but for one item in ten each, and two machines that err together on every fifth."""
+    for i in range(40):
+        for k, who in enumerate(("ann", "bob", "cat")):
+            yield f"i{i},{who},{'no' if i % 10 == k else 'yes'},human"
+        for who, more in (("gpt-1", 7), ("gpt-2", 9)):
+            yield f"i{i},{who},{'no' if i % 5 == 4 or i == more else 'yes'},machine"
+
+
+PANEL = "\n".join(["task,worker,label,kind", *panel_rows()]) + "\n"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_machines_are_down_weighted_on_the_command_line(write, tmp_path):
+    copies = PANEL + "".join(
+        line.replace("gpt-1", "gpt-1-copy") + "\n" for line in PANEL.splitlines() if ",gpt-1," in line
+    )
+    labels = []
+    for at, text in enumerate((PANEL, copies)):
+        out = tmp_path / f"out{at}"
+        command = ["aggregate", write(text), "--down-weight", "-o", str(out), "--report", "--compare"]
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert "down_weighted" in json.loads((out / "summary.json").read_text())["notes"]
+        assert sorted(pl.read_csv(out / "methods.csv")["method"]) == sorted(
+            ["majority-vote", "one-coin", "dawid-skene", "pooled-dawid-skene"]
+        )
+        labels.append(pl.read_csv(out / "labels.csv").drop("n_labels"))
+    assert labels[0].equals(labels[1])  # a copy of a machine changes nothing
+
+
+def test_machines_must_be_known_to_be_down_weighted(write):
+    refused = CliRunner().invoke(app, ["aggregate", write(RUNS), "--down-weight"])
+    assert refused.exit_code != 0 and "no worker is known to be one" in str(refused.exception)
+    refused = CliRunner().invoke(app, ["aggregate", write(RUNS), "--machines", "gpt"])
+    assert refused.exit_code != 0 and "--down-weight" in str(refused.exception)
