@@ -120,7 +120,9 @@ def test_html_is_valid(name, request):
 
 
 def test_print_shows_all_tables(demo, open_page):
-    """On paper closed tables are open."""
-    page = open_page(demo)
+    """On paper closed tables are open, and text is dark whatever the theme."""
+    page = open_page(demo, theme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).color") == "rgb(28, 30, 33)"
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() == 0
