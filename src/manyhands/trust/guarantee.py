@@ -285,7 +285,7 @@ def random_audit(n_wrong: int, n: int, population: int, allowed: int, alpha: flo
     """Items that an expert must still answer for the same promise if they are drawn at random.
 
     The wrong labels of all items are bounded by the answers, with half of the error probability; with the other half,
-    so many items are drawn that enough of them are found.
+    the number of random items is chosen so that enough of the wrong ones are among them.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def largest_count(successes: int, n: int, population: int, alpha: float) -> int:
     """
     _check(successes, n, population)
     low, high = successes, population - (n - successes)  # possible counts
-    while low < high:  # the probability of at most so many successes falls with the count
+    while low < high:  # the larger the count, the smaller the probability of at most `successes`
         middle = (low + high + 1) // 2
         if probability_at_most(successes, n, population, middle) > alpha:
             low = middle

@@ -9,11 +9,14 @@ import numpy as np
 
 from manyhands import metrics
 from manyhands.exceptions import LimitError
+from manyhands.metrics.agreement import Agreement
 from manyhands.report.charts import Dot, dots
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval
+
+ClassAlpha = tuple[str, float, float, float, int]  # class, alpha, its interval, number of labels
 
 _N_BOOTSTRAP = 200
 _MIN_SHARED = 5  # items that two workers must share
@@ -45,18 +48,8 @@ def agreement(run: Run) -> Panel | None:
     alpha = found["Krippendorff's alpha"]
     if not alpha.n_items:
         return None
-    overall = [(name, [Dot(one.value, one.low, one.high)]) for name, one in found.items() if math.isfinite(one.value)]
     by_class = _by_class(run)
-    rows = overall + [(f"alpha of {name}", [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class]
-    least = min([dot.low for _, values in rows for dot in values if math.isfinite(dot.low)], default=0.0)
-    chart = dots(
-        rows,
-        "Agreement with 95% intervals",
-        low=min(0.0, math.floor(least * 5) / 5),
-        rule=_FAIR,
-        series=("overall", "one class against the others") if by_class else (),
-    )
-    pictures, pair_rows, notes = [chart], [], []
+    pictures, pair_rows, notes = [_chart(found, by_class)], [], []
     try:
         pairs = metrics.pair_agreement(a, _MIN_SHARED)
     except LimitError:
@@ -64,47 +57,7 @@ def agreement(run: Run) -> Panel | None:
     else:
         pictures += _pair_map(run, pairs)
         pair_rows = _pair_rows(run, pairs)
-    if math.isfinite(alpha.value):
-        word = "low" if alpha.value < _LOW else "moderate" if alpha.value < _FAIR else "good"
-        title = f"Agreement is {word}: Krippendorff's alpha is {alpha.value:.2f} ({interval(alpha.low, alpha.high)})."
-    else:
-        title = f"Agreement cannot be corrected for chance: {alpha.reason}."
-    alerts: tuple[Alert, ...] = ()
-    if math.isfinite(alpha.value) and alpha.value < _LOW:
-        alerts = (
-            Alert(
-                "warning",
-                f"Workers agree little more than by chance (alpha {alpha.value:.2f}): check the guidelines, and "
-                "the flagged workers.",
-                None,
-                "agreement",
-            ),
-        )
-    shown, n_pairs = cut(pair_rows, 50)
-    tables = [
-        Table(
-            "Agreement",
-            ("measure", "value", "95% interval"),
-            tuple((name, one.value, interval(one.low, one.high)) for name, one in found.items()),
-        )
-    ]
-    if by_class:
-        tables.append(
-            Table(
-                "Krippendorff's alpha of each class against the others",
-                ("class", "alpha", "95% interval", "labels"),
-                tuple((name, value, interval(low, high), n) for name, value, low, high, n in by_class),
-            )
-        )
-    if shown:
-        tables.append(
-            Table(
-                "Pairs of workers, the lowest agreement first",
-                ("worker", "other worker", "shared items", "agreement", "Cohen's kappa"),
-                shown,
-                n_pairs,
-            )
-        )
+    title, alerts = _verdict(alpha)
     return Panel(
         "agreement",
         title,
@@ -112,14 +65,55 @@ def agreement(run: Run) -> Panel | None:
         "0.667, below which conclusions are usually not drawn from labels.",
         f"{counted(alpha.n_items, 'item')} with labels of two or more workers",
         tuple(pictures),
-        tuple(tables),
+        _tables(found, by_class, pair_rows),
         tuple(notes),
         {name: one.value for name, one in found.items()},
         alerts,
     )
 
 
-def _by_class(run: Run) -> list[tuple[str, float, float, float, int]]:
+def _chart(found: dict[str, Agreement], by_class: list[ClassAlpha]) -> str:
+    """Return the dot plot of all measures with their intervals."""
+    rows = [(name, [Dot(one.value, one.low, one.high)]) for name, one in found.items() if math.isfinite(one.value)]
+    rows += [(f"alpha of {name}", [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class]
+    least = min([dot.low for _, values in rows for dot in values if math.isfinite(dot.low)], default=0.0)
+    return dots(
+        rows,
+        "Agreement with 95% intervals",
+        low=min(0.0, math.floor(least * 5) / 5),
+        rule=_FAIR,
+        series=("overall", "one class against the others") if by_class else (),
+    )
+
+
+def _verdict(alpha: Agreement) -> tuple[str, tuple[Alert, ...]]:
+    """Return the title of the panel, and a warning where agreement is low."""
+    if not math.isfinite(alpha.value):
+        return f"Agreement cannot be corrected for chance: {alpha.reason}.", ()
+    word = "low" if alpha.value < _LOW else "moderate" if alpha.value < _FAIR else "good"
+    title = f"Agreement is {word}: Krippendorff's alpha is {alpha.value:.2f} ({interval(alpha.low, alpha.high)})."
+    if alpha.value >= _LOW:
+        return title, ()
+    text = f"Workers agree little more than by chance (alpha {alpha.value:.2f}): check the guidelines, and "
+    return title, (Alert("warning", text + "the flagged workers.", None, "agreement"),)
+
+
+def _tables(found: dict[str, Agreement], by_class: list[ClassAlpha], pair_rows: list[Any]) -> tuple[Table, ...]:
+    """Return the tables of measures, of classes and of pairs."""
+    measures = tuple((name, one.value, interval(one.low, one.high)) for name, one in found.items())
+    tables = [Table("Agreement", ("measure", "value", "95% interval"), measures)]
+    if by_class:
+        title = "Krippendorff's alpha of each class against the others"
+        rows = tuple((name, value, interval(low, high), n) for name, value, low, high, n in by_class)
+        tables.append(Table(title, ("class", "alpha", "95% interval", "labels"), rows))
+    shown, n_pairs = cut(pair_rows, 50)
+    if shown:
+        head = ("worker", "other worker", "shared items", "agreement", "Cohen's kappa")
+        tables.append(Table("Pairs of workers, the lowest agreement first", head, shown, n_pairs))
+    return tuple(tables)
+
+
+def _by_class(run: Run) -> list[ClassAlpha]:
     """Return alpha of each class, the most frequent classes first."""
     if run.annotations.n_classes < 3:
         return []  # with two classes it is alpha itself

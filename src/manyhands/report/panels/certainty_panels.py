@@ -1,4 +1,4 @@
-"""Panels of certainty: how sure the labels are, and whether that can be believed."""
+"""Panels of certainty: the posterior of the labels, and its calibration."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from manyhands.report.wording import counted, interval, percent
 SURE = 0.9  # posterior from which a label counts as sure
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _N_BINS = 10
+_COLUMNS = ("posterior", "items", "mean posterior", "share right", "95% interval")  # of the reliability table
 
 
 def confidence(run: Run) -> Panel:
@@ -78,7 +79,7 @@ def confidence(run: Run) -> Panel:
                 tuple((f"{t:g}", count, count / max(n, 1)) for t, count in above),
             ),
         ),
-        ("The posterior is the method's own estimate; the next panel says whether it can be believed.",),
+        ("The posterior is the method's own estimate; the next panel says whether it is calibrated.",),
         {"mean": float(known.mean()) if n else None, "share_above_0.9": sure / max(n, 1), "n_below_0.9": unsure},
         alerts,
     )
@@ -110,25 +111,20 @@ def calibration(run: Run) -> Panel:
     gap = float(np.sum(n[used] * np.abs(share - mean)) / n.sum())
     accuracy, claimed = float(right.mean()), float(sure.mean())
     bounds = wilson(right.sum(), len(right))
-    verdict = (
-        "as the posterior claims"
-        if bounds[0] <= claimed <= bounds[1]
-        else ("fewer than the posterior claims" if claimed > accuracy else "more than the posterior claims")
-    )
-    alerts: tuple[Alert, ...] = ()
-    if claimed > bounds[1]:
-        alerts = (
-            Alert(
-                "warning",
-                f"The posterior claims {percent(claimed)} right labels, the known classes show "
-                f"{percent(accuracy)}: it is too sure.",
-                None,
-                "calibration",
-            ),
-        )
-    table = tuple(
+    verdict, alerts = _claim(accuracy, claimed, (float(bounds[0]), float(bounds[1])))
+    rows = tuple(
         (f"{k / _N_BINS:.1f} to {(k + 1) / _N_BINS:.1f}", int(n[k]), float(m), float(s), interval(lo, hi))
         for k, m, s, lo, hi in zip(used, mean, share, low, high)
+    )
+    picture = lines(
+        mean.tolist(),
+        [("share right", share.tolist())],
+        "Share of right labels against the mean posterior",
+        x_title="mean posterior",
+        y_title="share right",
+        high=1.0,
+        bands=[(low.tolist(), high.tolist())],
+        diagonal=True,
     )
     return Panel(
         "calibration",
@@ -136,25 +132,8 @@ def calibration(run: Run) -> Panel:
         "Each point is a group of labels of similar posterior; on the dashed line they are right as often as "
         "they claim. Lines are 95% intervals.",
         f"{counted(len(right), 'item')} of known class ({source})",
-        (
-            lines(
-                mean.tolist(),
-                [("share right", share.tolist())],
-                "Share of right labels against the mean posterior",
-                x_title="mean posterior",
-                y_title="share right",
-                high=1.0,
-                bands=[(low.tolist(), high.tolist())],
-                diagonal=True,
-            ),
-        ),
-        (
-            Table(
-                "Right labels by posterior",
-                ("posterior", "items", "mean posterior", "share right", "95% interval"),
-                table,
-            ),
-        ),
+        (picture,),
+        (Table("Right labels by posterior", _COLUMNS, rows),),
         (),
         {
             "accuracy": accuracy,
@@ -166,6 +145,16 @@ def calibration(run: Run) -> Panel:
         },
         alerts,
     )
+
+
+def _claim(accuracy: float, claimed: float, bounds: tuple[float, float]) -> tuple[str, tuple[Alert, ...]]:
+    """Return how the accuracy compares with the mean posterior, and a warning where the posterior is too high."""
+    if bounds[0] <= claimed <= bounds[1]:
+        return "as the posterior claims", ()
+    if claimed <= accuracy:
+        return "more than the posterior claims", ()
+    text = f"The posterior claims {percent(claimed)} right labels, the known classes show {percent(accuracy)}: "
+    return "fewer than the posterior claims", (Alert("warning", text + "it is too sure.", None, "calibration"),)
 
 
 def _known(run: Run) -> tuple[Array, Array, str]:
@@ -192,7 +181,7 @@ def _unknown(run: Run) -> Panel:
     half = 1.96 * math.sqrt(max(claimed * (1 - claimed), 0.01) / 20)
     return Panel(
         "calibration",
-        "Whether the posterior can be believed is not known: no class of any item was checked.",
+        "Whether the posterior is calibrated is not known: the class of no item was checked.",
         "Agreement among workers cannot show errors that they make together; only items of known class can.",
         "no item of known class",
         notes=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from manyhands.report.statistics import mean_interval
 from manyhands.report.wording import counted, interval
 
 _MOST_POINTS = 40
+_MIN_LABELS = 20  # of a period whose quality is compared
 _DROP = 0.1  # fall of quality that is worth a warning
 
 
@@ -35,71 +37,22 @@ def time_course(run: Run) -> Panel | None:
         return None
     a = run.annotations
     known = np.flatnonzero(times >= 0)
-    width, word = _width(times[known])
-    period = times[known] // width
-    first, last = int(period.min()), int(period.max())
-    right = run.model.posterior_[a.item[known], a.label[known]]
-    start = [at * width for at in range(first, last + 1)]
-    inside = [right[period == at] for at in range(first, last + 1)]
-    n = [len(values) for values in inside]
-    found = [_interval(values) for values in inside]
-    mean, low, high = ([row[at] for row in found] for at in range(3))
-    names = day_names(start)
+    course = _course(times[known], run.model.posterior_[a.item[known], a.label[known]])
+    word, names = course.word, course.names
     seconds = [pace(times[a.worker == w]) for w in range(a.n_workers)]
     usual = float(np.nanmedian(seconds)) if np.isfinite(seconds).any() else math.nan
-    tested = [at for at in range(len(n)) if n[at] >= 20]
-    fall = mean[tested[0]] - mean[tested[-1]] if len(tested) > 1 else 0.0
-    certain = len(tested) > 1 and high[tested[-1]] < low[tested[0]]
-    title = f"{counted(len(known), 'label')} from {names[0]} to {names[-1]}; quality is steady."
-    alerts: tuple[Alert, ...] = ()
-    if certain:
-        title = f"The share of right labels fell from {mean[tested[0]]:.0%} to {mean[tested[-1]]:.0%}."
-        severity = "warning" if fall >= _DROP else "note"
-        alerts = (
-            Alert(
-                severity, f"Quality fell by {100 * fall:.0f} points from the first {word} to the last.", None, "time"
-            ),
-        )
-    place = [float(at) for at in range(len(n))]
+    pause = f"A typical worker needs {usual:.0f} s from one label to the next (pauses above ten minutes left out)."
+    fall, change, alerts = _fall(course)
+    labels = counted(len(known), "label")
     return Panel(
         "time",
-        title,
+        change or f"{labels} from {names[0]} to {names[-1]}; quality is steady.",
         f"Left: labels per {word}. Right: the expected share of right labels per {word}, by the posterior, with "
         "95% intervals.",
-        f"{counted(len(known), 'label')} with a time",
-        (
-            lines(
-                place,
-                [("labels", [float(v) for v in n])],
-                f"Labels per {word}",
-                x_title=word,
-                y_title="labels",
-                x_names=names,
-            ),
-            lines(
-                place,
-                [("share right", mean)],
-                f"Expected share of right labels per {word}",
-                x_title=word,
-                y_title="share right",
-                high=1.0,
-                x_names=names,
-                bands=[(low, high)],
-            ),
-        ),
-        (
-            Table(
-                f"Labels and quality per {word}",
-                (word, "labels", "share right", "95% interval"),
-                tuple(
-                    (name, count, None if math.isnan(m) else m, interval(lo, hi))
-                    for name, count, m, lo, hi in zip(names, n, mean, low, high)
-                ),
-            ),
-        ),
-        (f"A typical worker needs {usual:.0f} s from one label to the next (pauses above ten minutes left out).",)
-        if math.isfinite(usual)
-        else (),
+        f"{labels} with a time",
+        _pictures(course),
+        (_table(course),),
+        (pause,) if math.isfinite(usual) else (),
         {
             "n": len(known),
             "first": int(times[known].min()),
@@ -109,6 +62,70 @@ def time_course(run: Run) -> Panel | None:
         },
         alerts,
     )
+
+
+@dataclass(frozen=True)
+class _Course:
+    """Periods of equal length: their name and dates, numbers of labels, and shares of right labels with intervals."""
+
+    word: str
+    names: list[str]
+    n: list[int]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+def _course(times: Times, right: Array) -> _Course:
+    """Divide the labels into periods."""
+    width, word = _width(times)
+    period = times // width
+    periods = range(int(period.min()), int(period.max()) + 1)
+    inside = [right[period == at] for at in periods]
+    found = [_interval(values) for values in inside]
+    mean, low, high = ([row[at] for row in found] for at in range(3))
+    return _Course(word, day_names([at * width for at in periods]), [len(v) for v in inside], mean, low, high)
+
+
+def _fall(course: _Course) -> tuple[float, str, tuple[Alert, ...]]:
+    """Return how far quality fell, and a title and an alert where the intervals of first and last period are apart."""
+    tested = [at for at, n in enumerate(course.n) if n >= _MIN_LABELS]
+    if len(tested) < 2:
+        return 0.0, "", ()
+    first, last = tested[0], tested[-1]
+    fall = course.mean[first] - course.mean[last]
+    if course.high[last] >= course.low[first]:
+        return fall, "", ()
+    title = f"The share of right labels fell from {course.mean[first]:.0%} to {course.mean[last]:.0%}."
+    text = f"Quality fell by {100 * fall:.0f} points from the first {course.word} to the last."
+    return fall, title, (Alert("warning" if fall >= _DROP else "note", text, None, "time"),)
+
+
+def _pictures(course: _Course) -> tuple[str, str]:
+    """Return the curves of labels and of quality."""
+    place, word = [float(at) for at in range(len(course.n))], course.word
+    labels = [("labels", [float(value) for value in course.n])]
+    count = lines(place, labels, f"Labels per {word}", x_title=word, y_title="labels", x_names=course.names)
+    quality = lines(
+        place,
+        [("share right", course.mean)],
+        f"Expected share of right labels per {word}",
+        x_title=word,
+        y_title="share right",
+        high=1.0,
+        x_names=course.names,
+        bands=[(course.low, course.high)],
+    )
+    return count, quality
+
+
+def _table(course: _Course) -> Table:
+    """Return the figures of each period."""
+    rows = tuple(
+        (name, n, None if math.isnan(mean) else mean, interval(low, high))
+        for name, n, mean, low, high in zip(course.names, course.n, course.mean, course.low, course.high)
+    )
+    return Table(f"Labels and quality per {course.word}", (course.word, "labels", "share right", "95% interval"), rows)
 
 
 def _interval(right: Array) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from manyhands.report.charts import Dot, dots
 from manyhands.report.panel import Alert, Panel, Table
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval, visible
-from manyhands.trust.effective_votes import ALL, HUMANS, effective_votes
+from manyhands.trust.effective_votes import ALL, HUMANS, EffectiveVotes, effective_votes
 from manyhands.trust.worker_kinds import groups_of
 
 _N_BOOTSTRAP = 100
@@ -69,41 +69,69 @@ def correlated_workers(run: Run) -> Panel | None:
     Panel or None
         None if no two workers can be compared, or there are too many pairs of labels.
     """
-    a = run.annotations
-    n_pairs = int((a.n_labels.astype(float) * (a.n_labels - 1)).sum() / 2)
-    if (run.reading is not None and not run.reading.workers_known) or not n_pairs or n_pairs > _MOST_PAIRS:
-        return None
-    kinds = {} if run.reading is None else run.reading.kinds
-    groups = groups_of(a.worker_ids.tolist(), kinds) if kinds else None
-    try:
-        found = effective_votes(
-            a, groups, reference=HUMANS if groups and HUMANS in groups else None, n_bootstrap=_N_BOOTSTRAP
-        )
-    except ManyhandsError:
-        return None
+    found = _effective_votes(run)
     known = [one for one in found if math.isfinite(one.correlation)]
     if not known:
         return None
     one = known[0]
-    copying = [] if run.cards is None else [w for w, flags in enumerate(run.cards.flags) if "copying" in flags]
-    pairs = (
-        []
-        if run.cards is None
-        else [(run.workers[w], ", ".join(run.workers[p] for p in run.cards.partners[w][:5])) for w in copying]
-    )
+    copying = _copying(run)
+    tables = [_votes_table(found)]
+    if copying:
+        tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), copying))
     name = "the workers" if one.group == ALL else one.group
-    title = f"{one.votes:.1f} votes of {name} on an item are worth {one.effective_votes:.1f} independent ones."
+    worth = f"are worth {one.effective_votes:.1f} independent ones."
     alerts: tuple[Alert, ...] = ()
     if one.effective_votes < 0.75 * one.votes and one.correlation_low > 0:
-        alerts = (
-            Alert(
-                "warning",
-                f"Workers err together: {one.votes:.1f} votes are worth {one.effective_votes:.1f} independent ones.",
-                None,
-                "correlated-workers",
-            ),
-        )
-    table = tuple(
+        text = f"Workers err together: {one.votes:.1f} votes {worth}"
+        alerts = (Alert("warning", text, None, "correlated-workers"),)
+    rows = [(g.group, [Dot(g.correlation, g.correlation_low, g.correlation_high)]) for g in known]
+    lows = [math.floor(g.correlation_low * 5) / 5 for g in known if math.isfinite(g.correlation_low)]
+    return Panel(
+        "correlated-workers",
+        f"{one.votes:.1f} votes of {name} on an item {worth}",
+        "Correlation of the errors of two workers on the same item, with a 95% interval over items: 0 if they "
+        "err independently, 1 if always together.",
+        f"{one.n_pairs:,} pairs of labels",
+        (dots(rows, "Correlation of errors, with 95% intervals", low=min([0.0, *lows]), rule=0.0),),
+        tuple(tables),
+        (),
+        {
+            "correlation": one.correlation,
+            "effective_votes": one.effective_votes,
+            "votes": one.votes,
+            "n_copying": len(copying),
+        },
+        alerts,
+    )
+
+
+def _effective_votes(run: Run) -> list[EffectiveVotes]:
+    """Return what the votes of each group are worth; empty where workers cannot be compared in the time of a page."""
+    a = run.annotations
+    n_pairs = int((a.n_labels.astype(float) * (a.n_labels - 1)).sum() / 2)
+    if (run.reading is not None and not run.reading.workers_known) or not n_pairs or n_pairs > _MOST_PAIRS:
+        return []
+    kinds = {} if run.reading is None else run.reading.kinds
+    groups = groups_of(a.worker_ids.tolist(), kinds) if kinds else None
+    reference = HUMANS if groups and HUMANS in groups else None
+    try:
+        return effective_votes(a, groups, reference=reference, n_bootstrap=_N_BOOTSTRAP)
+    except ManyhandsError:
+        return []
+
+
+def _copying(run: Run) -> tuple[tuple[str, str], ...]:
+    """Return the workers that are flagged as copying, each with those whose labels they share."""
+    if run.cards is None:
+        return ()
+    flagged = [w for w, flags in enumerate(run.cards.flags) if "copying" in flags]
+    return tuple((run.workers[w], ", ".join(run.workers[p] for p in run.cards.partners[w][:5])) for w in flagged)
+
+
+def _votes_table(found: list[EffectiveVotes]) -> Table:
+    """Return the table of all groups."""
+    head = ("group", "workers", "votes per item", "correlation of errors", "95% interval")
+    rows = (
         (
             g.group,
             g.n_workers,
@@ -115,45 +143,7 @@ def correlated_workers(run: Run) -> Panel | None:
         )
         for g in found
     )
-    tables = [
-        Table(
-            "What the votes are worth",
-            (
-                "group",
-                "workers",
-                "votes per item",
-                "correlation of errors",
-                "95% interval",
-                "effective votes",
-                "95% interval ",
-            ),
-            table,
-        )
-    ]
-    if pairs:
-        tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), tuple(pairs)))
-    rows = [(g.group, [Dot(g.correlation, g.correlation_low, g.correlation_high)]) for g in known]
-    low = min(
-        0.0,
-        min(math.floor(g.correlation_low * 5) / 5 for g in known if math.isfinite(g.correlation_low)) if known else 0.0,
-    )
-    return Panel(
-        "correlated-workers",
-        title,
-        "Correlation of the errors of two workers on the same item, with a 95% interval over items: 0 if they "
-        "err independently, 1 if always together.",
-        f"{one.n_pairs:,} pairs of labels",
-        (dots(rows, "Correlation of errors, with 95% intervals", low=low, rule=0.0),),
-        tuple(tables),
-        (),
-        {
-            "correlation": one.correlation,
-            "effective_votes": one.effective_votes,
-            "votes": one.votes,
-            "n_copying": len(copying),
-        },
-        alerts,
-    )
+    return Table("What the votes are worth", (*head, "effective votes", "95% interval "), tuple(rows))
 
 
 def _cell(value: Any) -> Any:

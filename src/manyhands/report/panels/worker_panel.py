@@ -6,12 +6,13 @@ import math
 from collections import Counter
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.report.curves import Point, scatter
 from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval, joined, visible
-from manyhands.scorecards import ACCUSATIONS
+from manyhands.scorecards import ACCUSATIONS, Scorecards
 
 SERIES = {"no flag": 0, "random": 1, "one-class": 2, "inverted": 3, "copying": 4, "undecided": 5, "weak": 6, "fast": 7}
 _WORDS = {
@@ -84,9 +85,32 @@ def worker_map(run: Run) -> Panel | None:
     kinds = [series_of(flags) for flags in cards.flags]
     counts = Counter(kinds)
     named = np.flatnonzero(cards.n_labels > 0)
+    points = _points(run, cards, kinds, named)
+    flagged = {flag: counts[flag] for flag in ACCUSATIONS if counts[flag]}
+    typical = float(np.median(cards.accuracy[named])) if len(named) else math.nan
+    found = joined([f"{n} {_WORDS[flag]}" for flag, n in flagged.items()]) if flagged else "no worker is flagged"
+    rows, n_rows = cut([_row(run, w) for w in order_of_workers(run)], _MOST_ROWS)
+    head = ("worker", "labels", "accuracy", "95% interval", "agreement", "flags", "reason")
+    return Panel(
+        "workers",
+        f"Half of the workers are right in at least {typical:.0%} of their labels; {found}.",
+        "Each mark is a worker: further right means more labels, higher means more of them right. Vertical lines "
+        "are 95% intervals"
+        + (", left out here as there are many workers" if len(points) > 150 else "")
+        + (f"; {_MOST_POINTS} of them are drawn." if len(named) > _MOST_POINTS else "."),
+        counted(len(cards), "worker"),
+        (_picture(points, counts),),
+        (Table("Workers, flagged ones first", head, rows, n_rows, run.full_workers),),
+        ("Accuracy is estimated from the other workers' labels on the same items, without the worker's own.",),
+        {"n_flagged": sum(flagged.values()), "flags": dict(counts), "median_accuracy": typical},
+        _alerts(cards, kinds, flagged),
+    )
+
+
+def _points(run: Run, cards: Scorecards, kinds: list[str], named: npt.NDArray[np.int64]) -> list[Point]:
+    """Return the marks of workers with labels, an even selection of very many; flagged ones are drawn last."""
     chosen = named[np.linspace(0, len(named) - 1, _MOST_POINTS).astype(int)] if len(named) > _MOST_POINTS else named
-    drawn = sorted(chosen.tolist(), key=lambda w: kinds[w] != "no flag")
-    points = [
+    return [
         Point(
             float(cards.n_labels[w]),
             float(cards.accuracy[w]),
@@ -95,64 +119,38 @@ def worker_map(run: Run) -> Panel | None:
             SERIES[kinds[w]],
             f"{run.workers[w]}: {cards.accuracy[w]:.2f}, {cards.n_labels[w]} labels, {kinds[w]}",
         )
-        for w in drawn
+        for w in sorted(chosen.tolist(), key=lambda w: kinds[w] != "no flag")
     ]
-    flagged = {flag: counts[flag] for flag in ACCUSATIONS if counts[flag]}
-    typical = float(np.median(cards.accuracy[cards.n_labels > 0])) if (cards.n_labels > 0).any() else math.nan
-    title = f"Half of the workers are right in at least {typical:.0%} of their labels; "
-    title += (
-        f"{joined([f'{n} {_WORDS[flag]}' for flag, n in flagged.items()])}." if flagged else "no worker is flagged."
-    )
-    labels_of = np.array([int(n) for n in cards.n_labels])
-    alerts = tuple(
-        Alert(
-            "alert" if flag in ("random", "inverted", "copying") else "warning",
-            f"{counted(n, 'worker')} {_singular(_WORDS[flag], n)}; they gave "
-            f"{counted(int(sum(labels_of[w] for w in range(len(cards)) if kinds[w] == flag)), 'label')}.",
-            n,
-            "workers",
-        )
-        for flag, n in flagged.items()
-    )
+
+
+def _picture(points: list[Point], counts: Counter[str]) -> str:
+    """Return the scatter plot, with the flags that occur in its legend."""
     low = max(0.0, math.floor(min([p.low for p in points if math.isfinite(p.low)], default=0.0) * 10) / 10)
-    rows, n_rows = cut([_row(run, w) for w in order_of_workers(run)], _MOST_ROWS)
     names = [
         (SERIES[kind], f"{'undecided or few labels' if kind == 'undecided' else kind} ({counts[kind]})")
         for kind in SERIES
         if counts[kind]
     ]
-    return Panel(
-        "workers",
-        title,
-        "Each mark is a worker: further right means more labels, higher means more of them right. Vertical lines "
-        "are 95% intervals"
-        + (", left out here as there are many workers" if len(points) > 150 else "")
-        + (f"; {_MOST_POINTS} of them are drawn." if len(named) > _MOST_POINTS else "."),
-        counted(len(cards), "worker"),
-        (
-            scatter(
-                points,
-                "Accuracy of each worker against the number of labels",
-                series=names,
-                x_title="labels of the worker (logarithmic)",
-                y_title="accuracy",
-                low=low,
-                high=1.0,
-            ),
-        ),
-        (
-            Table(
-                "Workers, flagged ones first",
-                ("worker", "labels", "accuracy", "95% interval", "agreement", "flags", "reason"),
-                rows,
-                n_rows,
-                run.full_workers,
-            ),
-        ),
-        ("Accuracy is estimated from the other workers' labels on the same items, without the worker's own.",),
-        {"n_flagged": sum(flagged.values()), "flags": dict(counts), "median_accuracy": typical},
-        alerts,
+    return scatter(
+        points,
+        "Accuracy of each worker against the number of labels",
+        series=names,
+        x_title="labels of the worker (logarithmic)",
+        y_title="accuracy",
+        low=low,
+        high=1.0,
     )
+
+
+def _alerts(cards: Scorecards, kinds: list[str], flagged: dict[str, int]) -> tuple[Alert, ...]:
+    """Return an alert for each flag that says that something is wrong."""
+    alerts = []
+    for flag, n in flagged.items():
+        labels = counted(int(sum(count for count, kind in zip(cards.n_labels, kinds) if kind == flag)), "label")
+        severity = "alert" if flag in ("random", "inverted", "copying") else "warning"
+        text = f"{counted(n, 'worker')} {_singular(_WORDS[flag], n)}; they gave {labels}."
+        alerts.append(Alert(severity, text, n, "workers"))
+    return tuple(alerts)
 
 
 def _row(run: Run, w: int) -> tuple[object, ...]:
