@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,35 +177,25 @@ def aggregate(
     ['x', 'y', 'x', 'y', 'x', 'y']
     """
     kinds = kinds_of(write)
-    if method is None:
-        method = registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
-    check_aggregator(method)
+    method = chosen_method(method, export)
     check_seed(random_state)
     check_kinds(kinds)
-    if kinds and out is None:
-        raise ParameterError("--write needs a folder to write to: add -o FOLDER.")
-    if report and out is None:
-        raise ParameterError("--report needs a folder to write to: add -o FOLDER.")
+    _require_folder(out, kinds, report)
     promises = Promises(guarantee, sets)
     promises.check(bool(answers))
     export.check()
     if families is not None:
         families.check()
+    hidden = pseudonyms or key is not None
     with claim_folder(out, [*file_names(kinds, compare), *([PAGE] if report else [])], force=force) as output:
         wants_training = bool(TRAINING.keys() & set(kinds))
         reading = export.read(files, item_fields=wants_training or report, times=report)
-        require_labels(reading)
-        if method != registry.DEFAULT_ORDINAL:
-            reading = offer_order(reading, "aggregate", files, export)
-        if method != _VOTE or families is not None:
-            require_workers(reading, _NO_WORKERS)
-        if families is not None:
-            reading = weigh_families(reading, families)
+        reading = _checked_reading(reading, files, export, method, families)
         check_outputs(kinds, files, reading)
         known = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
         names = [Path(name).name for name in files]
-        if pseudonyms or key is not None:
+        if hidden:
             reading, hide = pseudonymise(reading, key)
             names = [hide(name) for name in names]
         model, tables, figures = fit_reading(
@@ -213,33 +204,40 @@ def aggregate(
         figures = {"schema": 1, "files": names} | ({} if config is None else {"config": dict(config)}) | figures
         training = None if not wants_training else _training_set(model, reading, figures)
         shown = {name: guard_table(table) for name, table in tables.items()} if spreadsheet_safe else tables
-        if output is None:
-            contents = {"labels.csv": to_csv(shown["labels.csv"])}
-        else:
+        contents = {"labels.csv": to_csv(shown["labels.csv"])}
+        if output is not None:
             contents = result_files(model, reading, files, shown, figures, kinds)
             contents |= {} if training is None else training.files(kinds, spreadsheet_safe=spreadsheet_safe)
-            if report:
-                hidden = reveal or pseudonyms or key is not None  # ids are shown, or are pseudonyms already
-                secret, new = (None, {}) if hidden else find_secret(None, output.folder)
-                beside = {"labels.csv": "labels.csv", "workers.csv": "workers.csv"}
-                made = report_of(
-                    model,
-                    reading,
-                    figures,
-                    files,
-                    tables,
-                    answers=answered,
-                    secret=secret,
-                    reveal=hidden,
-                    command=command,
-                    seed=random_state,
-                    beside=beside,
-                )
-                contents |= new | {PAGE: made[2]}
+        if output is not None and report:
+            # ids are shown, or are pseudonyms already
+            secret, new = (None, {}) if reveal or hidden else find_secret(None, output.folder)
+            page = partial(report_of, answers=answered, secret=secret, command=command, seed=random_state)
+            beside = {name: name for name in ("labels.csv", "workers.csv")}
+            made = page(model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside)
+            contents |= new | {PAGE: made[2]}
         written = write_all(output, contents)
         if output is not None:
             protect_secret(output.folder, contents)
     return AggregationRun(reading, model, tables, figures, contents, written)
+
+
+def _require_folder(out: str | Path | None, kinds: Sequence[str], report: bool) -> None:
+    """Refuse further files without a folder."""
+    for option, is_wanted in (("--write", bool(kinds)), ("--report", report)):
+        if is_wanted and out is None:
+            raise ParameterError(f"{option} needs a folder to write to: add -o FOLDER.")
+
+
+def _checked_reading(
+    reading: Reading, files: Sequence[str], export: ExportOptions, method: str, families: KindOptions | None
+) -> Reading:
+    """Return what the method can use: with labels, workers unless they do not matter, and weights of families."""
+    require_labels(reading)
+    if method != registry.DEFAULT_ORDINAL:
+        reading = offer_order(reading, "aggregate", files, export)
+    if method != _VOTE or families is not None:
+        require_workers(reading, _NO_WORKERS)
+    return reading if families is None else weigh_families(reading, families)
 
 
 def _training_set(model: Aggregator, reading: Reading, figures: dict[str, Any]) -> TrainingSet:
@@ -311,21 +309,28 @@ def fit_reading(
     return model, tables, figures
 
 
-def check_aggregator(method: str) -> None:
-    """Refuse a name that is not that of an aggregator.
+def chosen_method(method: str | None, export: ExportOptions) -> str:
+    """Return the aggregator of a run.
 
     Parameters
     ----------
-    method : str
-        Registry name.
+    method : str or None
+        Registry name; None for the default, which is another one for ordered classes.
+    export : ExportOptions
+        How the export is read.
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     ParameterError
         If the method is unknown, or needs features.
     """
-    if method in registry.names("aggregator"):
-        return
-    if method in registry.names():
+    if method is None:
+        return registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
+    if method in registry.names() and method not in registry.names("aggregator"):
         raise ParameterError(f"The method {method!r} learns from features, which a table of labels does not have.")
     registry.check_name(method, "aggregator")
+    return method

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from manyhands.io.write.results import label_frame, to_csv
 from manyhands.io.write.worker_tables import worker_frame
 from manyhands.report.building import Report
 from manyhands.report.run import Run
-from manyhands.workflows.aggregation import check_aggregator, fit_reading
+from manyhands.workflows.aggregation import chosen_method, fit_reading
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.ordered_classes import offer_order
@@ -119,9 +119,7 @@ def report(
     AnnotationError
         If the export cannot be read or has no labels.
     """
-    if method is None:
-        method = registry.DEFAULT_ORDINAL if export.is_ordinal else registry.DEFAULT
-    check_aggregator(method)
+    method = chosen_method(method, export)
     check_seed(random_state)
     export.check()
     path = Path(out)
@@ -160,14 +158,21 @@ def report(
             beside=beside,
         )
         run, contents[path.name] = made[0], made[2]
-        if run.full_labels is not None:
-            contents[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
-        if run.full_workers is not None:
-            time = None if run.reading is None else run.reading.working_time
-            contents[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
+        contents |= _full_tables(run, beside)
         written = write_all(output, contents)
         protect_secret(path.parent, contents)
     return ReportRun(*made, written)
+
+
+def _full_tables(run: Run, beside: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the tables that are too large for the page, by the names of the files beside it."""
+    found = {}
+    if run.full_labels is not None:
+        found[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
+    if run.full_workers is not None:
+        time = None if run.reading is None else run.reading.working_time
+        found[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
+    return found
 
 
 def _groups(path: str | Path, reading: Reading) -> dict[Any, str]:
