@@ -115,7 +115,8 @@ def expected_counts(loo: LeaveOneOut, accuracy: Array) -> Array:
     posterior = loo.truth * wrong[:, None]
     rows = np.arange(len(right))
     posterior[rows, annotations.label] = loo.p_right * right
-    posterior *= (loo.weight / np.maximum(posterior.sum(axis=1), 1e-300))[:, None]
+    posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)  # exactly 1 on gold, whatever the accuracy is
+    posterior *= loo.weight[:, None]
     return np.stack([loo.by_label(column) for column in posterior.T], axis=1)
 
 
