@@ -10,70 +10,27 @@ the marks of docs/trust.md and the picture docs/trust.svg; otherwise the tables 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
-import os
 import re
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from accuracy import REAL as CROWDS
+from shared_errors import PANELS
+from trust_crowds import Fitted, load
 
 import manyhands as mh
 from manyhands.trust.answer_map import CROWD_SCALE, Consensus, tempered
-from manyhands.trust.candidates import DEFAULT, fit_candidates, label_codes, vote_counts
+from manyhands.trust.candidates import DEFAULT
 from manyhands.trust.guarantee import random_audit, release
 from manyhands.trust.intervals import finite_interval
 from manyhands.trust.label_sets import pac_threshold
 from manyhands.trust.recalibration import choose_map, expected_accuracy
-from manyhands.trust.sampling import _allocate, strata_of
+from manyhands.trust.sampling import _allocate
 from manyhands.trust.selection import MIN_PROBABILITY, choose_method
 
-CROWDS = [
-    "agg/bluebirds",
-    "agg/dogs",
-    "agg/web",
-    "agg/s_rel",
-    "agg/s_face",
-    "agg/fact_eval",
-    "agg/zencrowd_in",
-    "agg/zencrowd_all",
-    "snow2008/rte",
-    "snow2008/temp",
-    "snow2008/wsd",
-    "labelme",
-    "music",
-    "leaves",
-    "weather_text",
-    "cifar10s",
-    "reports_mozilla",
-]
-PANELS = ["cebab_stars", "framing", "lgbteen", "10k_prompts", "wax"]
 DOCUMENT = Path(__file__).parents[1] / "docs" / "trust.md"
 THRESHOLDS = (0.0, 0.6, 0.7, 0.8, 0.9, 0.95)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """One crowd, limited to the items with truth: what every method says, and the truth."""
-
-    name: str
-    labels: dict[str, np.ndarray]
-    posterior: np.ndarray
-    power: float
-    share: np.ndarray
-    stratum: np.ndarray
-    truth: np.ndarray
-    vote: float
-
-    @property
-    def family(self) -> str:
-        return (
-            self.name.split("/")[-1].split("_")[0]
-            if "zencrowd" in self.name
-            else self.name.split("/")[0] + ("" if self.name.startswith(("snow", "panels")) else self.name)
-        )
 
 
 def main() -> None:
@@ -96,70 +53,6 @@ def main() -> None:
     else:
         for name, table in tables.items():
             print(f"## {name}\n{table}\n")
-
-
-# Data
-
-
-def read(name: str) -> tuple[mh.Annotations, np.ndarray]:
-    """Annotations, and the class code of each item's truth, -1 where it is unknown."""
-    if not name.startswith("panels/"):
-        data = mh.datasets.load(name)
-        code = {label: k for k, label in enumerate(data.annotations.classes.tolist())}
-        known = zip(data.y_true.tolist(), data.has_truth.tolist())
-        return data.annotations, np.array([code.get(label, -1) if has else -1 for label, has in known])
-    path = Path(os.environ["MANYHANDS_DATA"]) / name / "annotations.csv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    classes = sorted({row["label"] for row in rows})
-    machine = [(r["task"], r["worker"], r["label"]) for r in rows if r["kind"] == "machine"]
-    votes = mh.Annotations.from_triples(*zip(*machine), classes=classes)
-    people: dict[str, list[str]] = {}
-    for row in rows:
-        if row["kind"] == "human":
-            people.setdefault(row["task"], []).append(row["label"])
-    truth = np.full(votes.n_items, -1)
-    for at, item in enumerate(votes.item_ids.tolist()):
-        counts = sorted((people.get(item, []).count(k) for k in classes), reverse=True)
-        if counts[0] > counts[1]:  # ties of the people are left out
-            truth[at] = int(np.argmax([people[item].count(k) for k in classes]))
-    return votes, truth
-
-
-def load(name: str, cache: Path | None) -> Fitted:
-    """Fit all candidates, or read what an earlier run kept."""
-    path = None if cache is None else cache / f"{name.replace('/', '-')}.npz"
-    if path is not None and path.exists():
-        with np.load(path) as kept:
-            found = dict(kept)
-    else:
-        found = fit(name)
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            np.savez(path, **found)
-    labels = {key.removeprefix("label "): value for key, value in found.items() if key.startswith("label ")}
-    rest = {key: found[key] for key in ("posterior", "share", "stratum", "truth")}
-    return Fitted(name, labels, power=float(found["power"]), vote=float(found["vote"]), **rest)
-
-
-def fit(name: str) -> dict[str, np.ndarray]:
-    votes, truth = read(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        models = fit_candidates(votes)
-    counts = vote_counts(votes)
-    labels = {key: label_codes(model) for key, model in models.items()}
-    rows = np.flatnonzero((truth >= 0) & (votes.n_labels > 0))
-    tied = (counts == counts.max(axis=1, keepdims=True))[rows]
-    found = {f"label {key}": code[rows] for key, code in labels.items()}
-    return found | {
-        "posterior": models[DEFAULT].posterior_[rows],
-        "power": np.array(getattr(models[DEFAULT], "crowd_power_", 1.0)),
-        "share": (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))[rows],
-        "stratum": strata_of(votes, models)[rows],
-        "truth": truth[rows],
-        "vote": np.array((tied[np.arange(len(rows)), truth[rows]] / tied.sum(axis=1)).mean()),
-    }
 
 
 # Which method: contested items
