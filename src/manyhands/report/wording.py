@@ -9,6 +9,13 @@ from typing import Any
 from manyhands.io.messages import counted as counted_noun
 
 _DIRECTION = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
+_ACCUSATIONS = {  # flag -> verb phrases for one worker and for several
+    "random": ("looks random", "look random"),
+    "one-class": ("gives one class only", "give one class only"),
+    "inverted": ("seems to have the classes reversed", "seem to have the classes reversed"),
+    "copying": ("gives copied labels", "give copied labels"),
+    "weak": ("is clearly below the crowd", "are clearly below the crowd"),
+}
 _KEPT = frozenset("\u200c\u200d")  # joiners, which Persian, Hindi and emoji need
 
 
@@ -173,3 +180,25 @@ def joined(parts: Sequence[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def accusation(flag: str, n: int) -> str:
+    """Return what a flag says of its workers, as a verb phrase.
+
+    Parameters
+    ----------
+    flag : str
+        A flag of `manyhands.scorecards.ACCUSATIONS`.
+    n : int
+        Number of workers.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> accusation("random", 1), accusation("random", 2)
+    ('looks random', 'look random')
+    """
+    return _ACCUSATIONS[flag][n != 1]

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 
 from manyhands.report.panel import SEVERITIES, Alert, Panel
 from manyhands.report.run import Run
-from manyhands.report.wording import counted, joined, percent
-
-_FLAGS = {
-    "random": "look random",
-    "one-class": "give one class only",
-    "inverted": "have the classes reversed",
-    "copying": "copy",
-    "weak": "are weak",
-}
+from manyhands.report.wording import accusation, counted, joined, percent
+from manyhands.scorecards import ACCUSATIONS
 
 
 def summary(run: Run, panels: Sequence[Panel]) -> Panel:
@@ -44,10 +37,8 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
         n = by_key["hard-items"].values["n"]
         parts.append(f"{n:,} {'needs' if n == 1 else 'need'} another look")
     flags = by_key["workers"].values["flags"] if "workers" in by_key else {}
-    found = [f"{flags[flag]} {words}" for flag, words in _FLAGS.items() if flags.get(flag)]
-    if found:
-        found[0] = found[0].replace(" ", " workers " if not found[0].startswith("1 ") else " worker ", 1)
-    parts.append(f"{joined(found)}" if found else "no worker is flagged")
+    found = [f"{counted(n, 'worker')} {accusation(flag, n)}" for flag in ACCUSATIONS if (n := flags.get(flag))]
+    parts.append(joined(found) if found else "no worker is flagged")
     sentences.append("; ".join(parts) + ".")
     checked = by_key["calibration"].values
     if checked["n"]:

@@ -11,17 +11,10 @@ import numpy.typing as npt
 from manyhands.report.curves import Point, scatter
 from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Run
-from manyhands.report.wording import counted, interval, joined, visible
+from manyhands.report.wording import accusation, counted, interval, joined, visible
 from manyhands.scorecards import ACCUSATIONS, Scorecards
 
 SERIES = {"no flag": 0, "random": 1, "one-class": 2, "inverted": 3, "copying": 4, "undecided": 5, "weak": 6, "fast": 7}
-_WORDS = {
-    "random": "look random",
-    "one-class": "give one class only",
-    "inverted": "seem to have the classes reversed",
-    "copying": "give copied labels",
-    "weak": "are clearly below the crowd",
-}
 _ALSO_UNDECIDED = ("undecided", "too-few-labels")
 _MOST_ROWS = 200
 _MOST_POINTS = 800  # of the picture
@@ -88,7 +81,7 @@ def worker_map(run: Run) -> Panel | None:
     points = _points(run, cards, kinds, named)
     flagged = {flag: counts[flag] for flag in ACCUSATIONS if counts[flag]}
     typical = float(np.median(cards.accuracy[named])) if len(named) else math.nan
-    found = joined([f"{n} {_WORDS[flag]}" for flag, n in flagged.items()]) if flagged else "no worker is flagged"
+    found = joined([f"{n} {accusation(flag, n)}" for flag, n in flagged.items()]) if flagged else "no worker is flagged"
     rows, n_rows = cut([_row(run, w) for w in order_of_workers(run)], _MOST_ROWS)
     head = ("worker", "labels", "accuracy", "95% interval", "agreement", "flags", "reason")
     return Panel(
@@ -148,7 +141,7 @@ def _alerts(cards: Scorecards, kinds: list[str], flagged: dict[str, int]) -> tup
     for flag, n in flagged.items():
         labels = counted(int(sum(count for count, kind in zip(cards.n_labels, kinds) if kind == flag)), "label")
         severity = "alert" if flag in ("random", "inverted", "copying") else "warning"
-        text = f"{counted(n, 'worker')} {_singular(_WORDS[flag], n)}; they gave {labels}."
+        text = f"{counted(n, 'worker')} {accusation(flag, n)}; they gave {labels}."
         alerts.append(Alert(severity, text, n, "workers"))
     return tuple(alerts)
 
@@ -166,11 +159,3 @@ def _row(run: Run, w: int) -> tuple[object, ...]:
         ", ".join(card.flags) or None,
         reasons or None,
     )
-
-
-def _singular(words: str, n: int) -> str:
-    """Return a verb phrase for one worker or for several."""
-    if n != 1:
-        return words
-    first, _, rest = words.partition(" ")
-    return f"{'is' if first == 'are' else first + 's'} {rest}"
