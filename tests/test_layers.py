@@ -35,6 +35,7 @@ LAYERS = [
     ("registry",),
     ("persistence",),
     ("aggregation",),
+    ("sharded",),  # labels in shards: in memory, on disk, on a cluster
     ("classifiers",),
     ("representation",),
     ("model_selection",),
