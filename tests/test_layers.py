@@ -35,7 +35,7 @@ LAYERS = [
     ("registry",),
     ("persistence",),
     ("aggregation",),
-    ("sharded",),
+    ("sharded",),  # labels in shards: in memory, on disk, on a cluster
     ("classifiers",),
     ("representation",),
     ("model_selection",),
