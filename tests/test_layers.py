@@ -35,6 +35,7 @@ LAYERS = [
     ("registry",),
     ("persistence",),
     ("aggregation",),
+    ("sharded",),  # labels in shards: in memory, on disk, on a cluster
     ("classifiers",),
     ("representation",),
     ("model_selection",),
@@ -197,7 +198,9 @@ def test_no_module_imports_itself_through_others(trees):
 
 # Modules of a family that are no method of their own: what methods share.
 SHARED = {
-    "aggregation": {"base", "crowd_power", "em_fit", "overruling", "safeguards", "tempering", "vote_shares"},
+    "aggregation": {
+        "base", "crowd_power", "em_fit", "limitations", "overruling", "safeguards", "tempering", "vote_shares",
+    },
     "classifiers": {
         "active_workers", "base", "epoch_updates", "fitting", "nested_methods", "network", "network_options",
         "noise_layer", "regression", "self_training", "training_context", "training_data",
@@ -375,6 +378,9 @@ SAME_NAME = {"base", "options", "one_coin", "difficulty"}
 SAME_NAME |= {"features", "truth", "comparison"}  # a package of readers, and what is read
 SAME_NAME |= {"train", "leaderboard", "report"}  # a command, and what it calls
 SAME_NAME |= {"plots"}  # the pictures of the report as functions, and those of papers' tables
+
+
+SAME_NAME |= {"labels"}  # in shards, and in the exports of a platform
 
 
 def test_modules_have_names_of_their_own():
