@@ -280,7 +280,7 @@ class Drawing:
             An SVG element.
         """
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
-        head = f'<svg class="chart" role="img" viewBox="{box}" width="{coordinate(self.width)}" font-size="{FONT}"'
+        head = f'<svg class="mh-chart" role="img" viewBox="{box}" width="{coordinate(self.width)}" font-size="{FONT}"'
         return f'{head} aria-label="{escape(self.label)}">{"".join(self._parts)}</svg>'
 
     def _add(self, element: str, tip: str = "") -> None:
