@@ -242,7 +242,7 @@ class Drawing:
         """
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
         size = f'width="{coordinate(self.width * _ENLARGED)}" font-size="{FONT}"'
-        head = f'<svg class="chart" role="img" viewBox="{box}" {size}'
+        head = f'<svg class="mh-chart" role="img" viewBox="{box}" {size}'
         return f'{head} aria-label="{escape(self.label)}">{"".join(self._parts)}</svg>'
 
     def _add(self, element: str, tip: str = "") -> None:

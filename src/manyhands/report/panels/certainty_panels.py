@@ -80,7 +80,7 @@ def confidence(run: Run) -> Panel:
                 tuple((f"{t:g}", count, count / max(n, 1)) for t, count in above),
             ),
         ),
-        ("The posterior is the method's own estimate; the next panel says whether it is calibrated.",),
+        ("The posterior is the method's own estimate; only items of known class can show whether it is calibrated.",),
         {"mean": float(known.mean()) if n else None, "share_above_0.9": sure / max(n, 1), "n_below_0.9": unsure},
         alerts,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from manyhands.exceptions import AlignmentError
 from manyhands.report.curves import lines
 from manyhands.report.panel import Bar, Chips, Panel, Table, cut
 from manyhands.report.run import Codes, Run
-from manyhands.report.wording import counted, percent
+from manyhands.report.wording import counted, names, percent
 
 _MOST_ITEMS = 50
 _SURE = 0.9
@@ -72,6 +73,44 @@ def classifier(run: Run) -> Panel | None:
     )
 
 
+def learning(trained: Any, classes: Sequence[str]) -> Panel:
+    """Learning curve of a model, the classes by its posterior, and its workers.
+
+    Parameters
+    ----------
+    trained : CrowdClassifier or representation learner
+        A fitted model.
+    classes : sequence of str
+        Names of the classes as they are shown.
+
+    Returns
+    -------
+    Panel
+        What training minimised or maximised, per epoch or iteration.
+    """
+    posterior = np.asarray(trained.posterior_)
+    best = np.bincount(posterior.argmax(axis=1), minlength=len(classes))
+    share = posterior.mean(axis=0) if len(posterior) else np.zeros(len(classes))
+    by_class = tuple((name, int(best[k]), float(share[k])) for k, name in enumerate(classes))
+    accuracy = np.asarray(trained.worker_accuracy_)
+    ids = names(np.asarray(trained.worker_ids_).tolist())
+    workers = tuple((ids[w], float(accuracy[w])) for w in np.argsort(accuracy, kind="stable").tolist())
+    curves, n_steps = _curves(trained), len(trained.history_)
+    return Panel(
+        "learning",
+        f"Training took {counted(n_steps, 'step')}, epochs or iterations." if n_steps else "Training has no steps.",
+        "Pictures show what training minimised or maximised, per epoch or iteration." if curves else "",
+        counted(len(posterior), "item"),
+        curves,
+        (
+            Table("Classes by the posterior", ("class", "items", "mean posterior"), by_class),
+            Table("Workers, the lowest accuracy first", ("worker", "accuracy"), workers),
+        ),
+        ("The posterior is of the training items, given features and labels.",),
+        {"n_steps": n_steps},
+    )
+
+
 def _predicted(run: Run) -> tuple[Codes, np.ndarray[Any, Any]]:
     """Return the classifier's class of each item, as a code of the run, and its posterior."""
     posterior = np.asarray(run.classifier.posterior_)
@@ -97,8 +136,8 @@ def _row(run: Run, row: int, code: Codes, sure: np.ndarray[Any, Any]) -> tuple[A
 def _history(trained: Any) -> dict[str, list[float]]:
     """Return each quantity of the training history, NaN where it is not known."""
     history = [entry for entry in getattr(trained, "history_", None) or [] if isinstance(entry, dict)]
-    names = list(dict.fromkeys(name for entry in history for name in entry))
-    return {name: [float(entry.get(name, math.nan)) for entry in history] for name in names[:_MOST_CURVES]}
+    found = list(dict.fromkeys(name for entry in history for name in entry))
+    return {name: [float(entry.get(name, math.nan)) for entry in history] for name in found[:_MOST_CURVES]}
 
 
 def _history_table(trained: Any) -> tuple[Table, ...]:

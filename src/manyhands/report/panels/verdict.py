@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from manyhands import metrics
 from manyhands.report.panel import SEVERITIES, Alert, Panel
 from manyhands.report.run import Run
-from manyhands.report.wording import accusation, counted, joined, percent, share_that
+from manyhands.report.wording import accusation, counted, joined, percent, share_that, visible
 from manyhands.scorecards import ACCUSATIONS
 
 
@@ -53,7 +57,12 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
     )
     for sentence in run.model.notes_.values():
         alerts.append(Alert("note", sentence))
-    alpha = by_key["agreement"].values["Krippendorff's alpha"] if "agreement" in by_key else math.nan
+    if run.cards is None and (run.reading is None or run.reading.workers_known):
+        alerts.append(Alert("note", "The workers are not scored: their scorecards would not fit into memory."))
+    if "agreement" in by_key:
+        alpha = by_key["agreement"].values["Krippendorff's alpha"]
+    else:  # no two labels can be compared, or a notebook leaves the panel out
+        alpha = metrics.krippendorff_alpha(a, n_bootstrap=0).value
     figures = {
         "items": f"{a.n_items:,}",
         "workers": f"{a.n_workers:,}",
@@ -66,3 +75,38 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
     return Panel(
         "summary", " ".join(sentences), method, counted(a.n_annotations, "label"), values=figures, alerts=tuple(alerts)
     )
+
+
+def learner_summary(model: Any, sure: Panel) -> Panel:
+    """The verdict and key figures of a model that learns from features.
+
+    Parameters
+    ----------
+    model : CrowdClassifier or representation learner
+        The fitted model.
+    sure : Panel
+        The panel of confidence.
+
+    Returns
+    -------
+    Panel
+        Its title is the verdict, its values are the key figures; the notes of the fit are alerts.
+    """
+    accuracy = np.asarray(model.worker_accuracy_)
+    n_items, share = len(model.posterior_), sure.values["share_above_0.9"]
+    trained = f"Learnt from labels of {counted(len(model.worker_ids_), 'worker')} on {counted(n_items, 'item')}"
+    half = (
+        f"half of the workers are right in at least {np.median(accuracy):.0%} of their labels" if len(accuracy) else ""
+    )
+    figures = {
+        "items": f"{n_items:,}",
+        "workers": f"{len(model.worker_ids_):,}",
+        "classes": f"{len(model.classes_):,}",
+        "at least 0.9 sure": percent(share),
+        "epochs or iterations": f"{len(model.history_):,}",
+    }
+    if hasattr(model, "n_features_in_"):
+        figures["features"] = f"{model.n_features_in_:,}"
+    alerts = tuple(Alert("note", visible(sentence, 600)) for sentence in model.notes_.values())
+    verdict = f"{trained}; {half}." if half else f"{trained}."
+    return Panel("summary", verdict, "", counted(n_items, "item"), values=figures, alerts=alerts)
