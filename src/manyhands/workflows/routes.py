@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from manyhands.exceptions import CrowdWarning, LimitError, ParameterError
+from manyhands.io.stream.writing import RARE_CLASSES
 from manyhands.io.write.label_files import SHARD_KINDS
 from manyhands.sharded.fits import METHODS
 from manyhands.spelling import suggest
-from manyhands.validation import parse_size
+from manyhands.validation import parse_size, show_size
 from manyhands.workflows.memory_choice import MemoryChoice, choose_memory
-from manyhands.workflows.options import ExportOptions
+from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions
 
 SHARDS = ("hash",)  # how items are assigned to shards
 IN_MEMORY: Final = "in memory"
@@ -22,7 +23,9 @@ IN_SHARDS: Final = "in memory, on shards"
 OUT_OF_CORE: Final = "out of core"
 Kind = Literal["in memory", "in memory, on shards", "out of core"]
 _ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
-_PLAIN = ("item", "worker", "label", "missing", "format")  # options of reading that every route has
+_PLAIN = ("item", "worker", "label", "format")  # options of reading that every route has
+_OPTIONS = {"label_map": "map"}  # option of reading -> its name on the command line, where that is another
+_LEAST = 256 << 20  # bytes that reading in parts needs
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,11 @@ def choose_route(
         kind: Kind = IN_MEMORY if shards is None else IN_SHARDS
         return Route(kind, f"{kind.capitalize()}: {name} {choice.reason}.", choice)
     obstacle = obstacle or _unreadable(files, export)
+    if obstacle is None and choice.allowed is not None and choice.allowed < _LEAST:
+        raise LimitError(
+            f"{name} {choice.reason}; out of core it needs at least {show_size(_LEAST)}. Give --max-memory 270MB or "
+            "more; how much the workers and classes need is known once the file is read."
+        )
     if obstacle is None:
         return Route(OUT_OF_CORE, f"Out of core: {name} {choice.reason}.", choice)
     if choice.given:
@@ -135,10 +143,7 @@ def _obstacle(
 ) -> str | None:
     """Return why a job cannot run on shards, as the end of a sentence, or None if it can."""
     given = [option for option, is_given in others.items() if is_given]
-    default = ExportOptions()
-    for name in vars(default):
-        if name not in _PLAIN and getattr(export, name) != getattr(default, name):
-            given.append("--map" if name == "label_map" else f"--{name.replace('_', '-')}")
+    given += [f"--{_OPTIONS.get(name, name.replace('_', '-'))}" for name in vars(export) if _is_special(export, name)]
     if given:
         return f"has no {given[0]}: leave it out."
     if method not in METHODS:
@@ -147,6 +152,16 @@ def _obstacle(
     if odd:
         return f"writes labels as {', '.join(SHARD_KINDS)}, and not as {odd[0]}: leave it out."
     return "writes files: add -o FOLDER." if out is None else None
+
+
+def _is_special(export: ExportOptions, name: str) -> bool:
+    """Whether an option of reading differs from what labels in shards have."""
+    value = getattr(export, name)
+    if name == "rare_classes":
+        return value not in RARE_CLASSES
+    if name == "missing":
+        return bool(value)
+    return name not in _PLAIN and value != getattr(DEFAULT_EXPORT, name)
 
 
 def _unreadable(files: Sequence[str], export: ExportOptions) -> str | None:

@@ -104,7 +104,7 @@ def aggregate_on_shards(job: ShardedJob, say: Callable[[str], None] | None = Non
         with open_labels(job.files, job.export, job.route, method, job.cache, tell, times) as source:
             class_names(source.labels.classes)  # refuses classes that would be counted together
             with times.step("fit"):
-                found = fit(method, source.labels)
+                found = fit(method, source.labels, log=source.log)
             source.tell_resumed(tell)
             for code, sentence in found.notes.items():
                 warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
@@ -121,7 +121,7 @@ def _write(
     rows = LabelRows(found.final_task, found.classes, tuple(job.kinds), job.spreadsheet_safe)
     workers = sharded_worker_frame(found)
     with output.stage() as staged:
-        figures = write_labels(source.labels, rows, staged)
+        figures = write_labels(source.items, rows, staged)
         summary = {"schema": 1, "files": [Path(name).name for name in job.files]}
         summary |= {} if job.config is None else {"config": dict(job.config)}
         summary |= source.described | _figures(job, source, found, figures)
@@ -152,7 +152,7 @@ def _figures(job: ShardedJob, source: SourceLabels, found: ShardedFit, figures: 
         "n_components": len(np.unique(figures.groups[with_labels])),
         "n_unlabelled": figures.n_unlabelled,
         "n_tied": figures.n_tied,
-        "mean_confidence": round(figures.confidence / labelled, DECIMALS) if labelled else None,
+        "mean_confidence": None if figures.mean_confidence is None else round(figures.mean_confidence, DECIMALS),
         "share_above_0.9": round(figures.n_confident / labelled, DECIMALS) if labelled else None,
         "labels": {name: count for name, count in sorted(named) if count},
         "n_iter": found.n_iter,

@@ -25,6 +25,7 @@ from manyhands.sharded.labels import Shard
 
 ITEMS_AT_ONCE = 1 << 17  # items that are one data frame in memory
 CONFIDENT = 0.9
+_UNIT = float(1 << 40)  # a probability is a whole number of such parts
 
 
 @dataclass
@@ -39,8 +40,8 @@ class LabelFigures:
         Number of items with each label.
     n_items, n_unlabelled, n_tied, n_confident : int, default=0
         Number of items, of those without a label, of ties, and of labels with a posterior of at least 0.9.
-    confidence : float, default=0.0
-        Sum of the posterior of each label.
+    confidence : int, default=0
+        Sum of the posterior of each label in units of 2^-40, which is exact whatever the order of items.
     """
 
     groups: Groups
@@ -49,7 +50,7 @@ class LabelFigures:
     n_unlabelled: int = 0
     n_tied: int = 0
     n_confident: int = 0
-    confidence: float = 0.0
+    confidence: int = 0
 
     @classmethod
     def empty(cls, n_workers: int, n_classes: int) -> LabelFigures:
@@ -67,6 +68,12 @@ class LabelFigures:
         LabelFigures
         """
         return cls(no_groups(n_workers), np.zeros(n_classes, np.int64))
+
+    @property
+    def mean_confidence(self) -> float | None:
+        """Mean posterior of the labels; None without labels."""
+        n_labelled = self.n_items - self.n_unlabelled
+        return self.confidence / _UNIT / n_labelled if n_labelled else None
 
     def count(self, packed: Packed, found: ItemResults) -> None:
         """Add items.
@@ -86,7 +93,7 @@ class LabelFigures:
         self.n_unlabelled += int(np.count_nonzero(~labelled))
         self.n_tied += int(np.count_nonzero(found.tied))
         self.n_confident += int(np.count_nonzero(confidence >= CONFIDENT))
-        self.confidence += float(confidence.sum())
+        self.confidence += int(np.rint(confidence * _UNIT).astype(np.int64).sum())
 
     def add(self, other: LabelFigures) -> None:
         """Add the figures of other items.
