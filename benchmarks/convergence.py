@@ -15,7 +15,8 @@ from typing import Any
 from manyhands import Annotations
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import pack, vote_pass
+from manyhands.em.kernels import pack
+from manyhands.em.label_source import PackedLabels
 from manyhands.em.priors import EstimatedPrior
 from manyhands.noise.confusion import ConfusionNoise
 
@@ -39,8 +40,8 @@ class Recorded:
 
 
 def main(name: str) -> dict[str, Any]:
-    model = ConfusionEM(pack(_read(name)), ConfusionNoise(0.01), EstimatedPrior(0.01))
-    start = model.statistics(vote_pass(model.packed), None)
+    model = ConfusionEM(PackedLabels(pack(_read(name))), ConfusionNoise(0.01), EstimatedPrior(0.01))
+    start = model.statistics(model.labels.vote_pass(), None)
 
     def run(accelerate: bool, tol: float) -> tuple[list[float], Any]:
         recorded = Recorded(model)

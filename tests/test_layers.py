@@ -17,7 +17,7 @@ SOURCE = Path(manyhands.__file__).parent
 # From the lowest part to the highest; a part imports only parts before it, and parts of its own line.
 LAYERS = [
     ("exceptions",),
-    ("data_frames", "spelling"),
+    ("data_frames", "notebook_display", "spelling"),
     ("compiled", "validation", "writing", "progress", "immutable"),
     ("item_order", "progress_display", "html_tables"),
     ("elementary", "encoding", "sorting", "options", "randomness", "stream_selection"),
@@ -35,6 +35,7 @@ LAYERS = [
     ("registry",),
     ("persistence",),
     ("aggregation",),
+    ("sharded",),  # labels in shards: in memory, on disk, on a cluster
     ("classifiers",),
     ("representation",),
     ("model_selection",),
@@ -161,7 +162,10 @@ def test_imports_go_down(imports):
 
 
 def test_what_is_reached_by_name_is_stated(trees):
-    """What names modules above itself as text: the registry, options (groups of them), data_frames (two of `io`)."""
+    """What names modules above itself as text.
+
+    The registry, options (groups of them), data_frames (two functions of `io`), notebook_display (three of `report`).
+    """
     reached = set()
     for path, tree in trees.items():
         names = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
@@ -169,7 +173,7 @@ def test_what_is_reached_by_name_is_stated(trees):
         parts = {imported_part(name) for name in modules} & set(RANK)
         reached |= {(part_of(path), part) for part in parts if part_of(path) in RANK}
     above = {pair for pair in reached if RANK[pair[1]] > RANK[pair[0]] and pair[0] not in ("registry", "options")}
-    assert above == {("data_frames", "io")}
+    assert above == {("data_frames", "io"), ("notebook_display", "report")}
 
 
 def module_of(path):
@@ -194,7 +198,9 @@ def test_no_module_imports_itself_through_others(trees):
 
 # Modules of a family that are no method of their own: what methods share.
 SHARED = {
-    "aggregation": {"base", "crowd_power", "em_fit", "overruling", "safeguards", "tempering", "vote_shares"},
+    "aggregation": {
+        "base", "crowd_power", "em_fit", "limitations", "overruling", "safeguards", "tempering", "vote_shares",
+    },
     "classifiers": {
         "active_workers", "base", "epoch_updates", "fitting", "nested_methods", "network", "network_options",
         "noise_layer", "regression", "self_training", "training_context", "training_data",
@@ -372,6 +378,9 @@ SAME_NAME = {"base", "options", "one_coin", "difficulty"}
 SAME_NAME |= {"features", "truth", "comparison"}  # a package of readers, and what is read
 SAME_NAME |= {"train", "leaderboard", "report"}  # a command, and what it calls
 SAME_NAME |= {"plots"}  # the pictures of the report as functions, and those of papers' tables
+
+
+SAME_NAME |= {"labels"}  # in shards, and in the exports of a platform
 
 
 def test_modules_have_names_of_their_own():

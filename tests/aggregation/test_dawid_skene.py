@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from manyhands import Annotations, DawidSkene
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import pack, vote_pass
+from manyhands.em.kernels import pack
+from manyhands.em.label_source import PackedLabels
 from manyhands.em.priors import EstimatedPrior
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.testing.assertions import quietly
@@ -21,8 +22,8 @@ from strategies import annotations, triples_of
 @settings(max_examples=60)
 def test_iterations_are_those_of_the_reference(votes, smoothing, n_iter):
     """Posterior, confusions, frequencies and every objective, pass by pass, without acceleration."""
-    model = ConfusionEM(pack(votes), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
-    start = model.statistics(vote_pass(model.packed), None)
+    model = ConfusionEM(PackedLabels(pack(votes)), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
+    start = model.statistics(model.labels.vote_pass(), None)
     found = run_em(model, start, max_iter=n_iter, tol=0.0, accelerate=False)
     n_iter = found.n_iter  # at a fixed point it stops early, even with tol=0
     n = (votes.n_items, votes.n_workers, votes.n_classes)

@@ -35,6 +35,7 @@ def script(capsys, tmp_path):
         ("manyhands aggregate x.csv -m dawid", "dawid-skene"),
         ("manyhands aggregate --merge", "--merge-spellings"),
         ("manyhands agree --level ord", "ordinal"),
+        ("manyhands train x.csv --device c", "cpu cuda"),
         ("manyhands completion z", "zsh"),
         ("manyhands aggregate rat", ""),
     ],

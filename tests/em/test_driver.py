@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from manyhands import DawidSkene
 from manyhands.em.confusion_em import ConfusionEM
 from manyhands.em.driver import StopRule, run_em
-from manyhands.em.kernels import pack, vote_pass
+from manyhands.em.kernels import pack
+from manyhands.em.label_source import PackedLabels
 from manyhands.em.priors import EstimatedPrior
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.progress import listening
@@ -19,8 +20,8 @@ from strategies import annotations
 
 def model_of(votes, smoothing=0.01):
     """A Dawid-Skene model of these annotations, and the statistics it starts from."""
-    model = ConfusionEM(pack(votes), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
-    return model, model.statistics(vote_pass(model.packed), None)
+    model = ConfusionEM(PackedLabels(pack(votes)), ConfusionNoise(smoothing), EstimatedPrior(smoothing))
+    return model, model.statistics(model.labels.vote_pass(), None)
 
 
 class Recorder:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
 from manyhands.aggregation.em_fit import Inference as Inference
 from manyhands.aggregation.em_fit import worker_accuracy
+from manyhands.aggregation.limitations import NO_REDUNDANCY, NOT_CONVERGED, SINGLE_CLASS
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import has_no_redundancy
 from manyhands.em.decisions import class_totals, overall, pick_classes
@@ -328,11 +329,9 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
     """Limitations of the result that apply to all methods, by code."""
     notes = {}
     if has_no_redundancy(annotations, gold):
-        notes["no_redundancy"] = (
-            "No item has two labels, so nothing can be inferred about any worker; labels stay as given."
-        )
+        notes["no_redundancy"] = NO_REDUNDANCY
     if annotations.n_annotations > 1 and annotations.label.min() == annotations.label.max():
-        notes["single_class"] = "Every label names the same class; the posterior rests on the priors."
+        notes["single_class"] = SINGLE_CLASS
     wrong, known = wrong_on_gold(annotations, gold)
     if wrong >= MIN_WRONG_ON_GOLD and 2 * wrong >= known:
         notes["vote_contradicts_gold"] = (
@@ -340,7 +339,5 @@ def _notes(annotations: Annotations, gold: Gold, found: Inference) -> dict[str, 
             f"the classes differently, or the gold is wrong. Check some of these items, and some without gold."
         )
     if not found.converged:
-        notes["not_converged"] = (
-            f"The method stopped after {found.n_iter} iterations before it converged; raise max_iter."
-        )
+        notes["not_converged"] = NOT_CONVERGED.format(found.n_iter)
     return notes

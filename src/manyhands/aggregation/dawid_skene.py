@@ -11,15 +11,16 @@ Applied Statistics 28.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, fit_by_em
+from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, infer_by_em
 from manyhands.annotations import Annotations
-from manyhands.em.priors import class_prior
+from manyhands.em.confusion_em import ConfusionEMFit
+from manyhands.em.priors import ClassPrior, class_prior
+from manyhands.noise import NoiseModel
 from manyhands.noise.confusion import ConfusionNoise
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
@@ -124,7 +125,11 @@ class DawidSkene(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
+        return infer_by_em(self, annotations, gold)
+
+    def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
         noise = ConfusionNoise(self.smoothing)
-        prior = class_prior(self.prior, annotations.n_classes, self.smoothing)
-        fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_confusion_em(fit, confusion=elementary.exp(fit.log_confusion))
+        return noise, class_prior(self.prior, n_classes, self.smoothing)
+
+    def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
+        return {}

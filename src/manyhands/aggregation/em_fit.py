@@ -73,6 +73,36 @@ def fit_by_em(
     )
 
 
+class ConfusionMethod(EMMethod, Protocol):
+    """An aggregator that is EM with confusion matrices and nothing else; it runs on labels in shards too."""
+
+    def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
+        """How workers err, and the prior of the truth."""
+
+    def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
+        """Further attributes of the method, by name."""
+
+
+def infer_by_em(method: ConfusionMethod, annotations: Annotations, gold: Gold) -> Inference:
+    """Run a method that is EM with confusion matrices and nothing else.
+
+    Parameters
+    ----------
+    method : ConfusionMethod
+        The estimator.
+    annotations : Annotations
+        The crowd's labels.
+    gold : ndarray of shape (n_items,) of int32 or None
+        Class code of each item whose truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    Inference
+    """
+    fit = fit_by_em(method, annotations, gold, *method._em_model(annotations.n_classes))
+    return Inference.from_confusion_em(fit, elementary.exp(fit.log_confusion), **method._em_results(fit))
+
+
 @dataclass(frozen=True)
 class Inference:
     """Outcome of a method, which the base stores as attributes.
@@ -121,14 +151,28 @@ class Inference:
         Inference
         """
         assert fit.final.posterior is not None
-        log_prior = fit.params.log_prior
-        table = {"_log_confusion": _with_unseen_worker(fit), "_log_prior": log_prior}
-        results |= {
-            "confusion_": confusion,
-            "class_prior_": elementary.exp(log_prior),
-            "restarts_": fit.restarts,
-        } | table
+        results |= results_of_em(fit, confusion)
         return cls(fit.final.posterior, fit.final.counts, fit.n_iter, fit.converged, fit.history, results)
+
+
+def results_of_em(fit: ConfusionEMFit[Any], confusion: Array) -> dict[str, Any]:
+    """The attributes of every fit by EM with confusion matrices.
+
+    Parameters
+    ----------
+    fit : ConfusionEMFit
+        The fitted model.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Estimated confusion matrices.
+
+    Returns
+    -------
+    dict of str to object
+        By name.
+    """
+    log_prior = fit.params.log_prior
+    table = {"_log_confusion": _with_unseen_worker(fit), "_log_prior": log_prior}
+    return {"confusion_": confusion, "class_prior_": elementary.exp(log_prior), "restarts_": fit.restarts} | table
 
 
 def worker_accuracy(annotations: Annotations, gold: Gold, found: Inference) -> Array:

@@ -10,17 +10,18 @@ D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013), Learning whom to tr
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, fit_by_em
+from manyhands.aggregation.em_fit import EM_CONSTRAINTS, Inference, infer_by_em
 from manyhands.annotations import Annotations
+from manyhands.em.confusion_em import ConfusionEMFit
 from manyhands.em.kernels import Array
-from manyhands.em.priors import class_prior
+from manyhands.em.priors import ClassPrior, class_prior
+from manyhands.noise import NoiseModel
 from manyhands.noise.spammer import SpammerNoise
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
@@ -133,13 +134,15 @@ class MACE(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        noise = SpammerNoise(annotations.n_classes, self.smoothing, self.prior_competence)
-        prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
-        fit = fit_by_em(self, annotations, gold, noise, prior)
+        return infer_by_em(self, annotations, gold)
+
+    def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
+        noise = SpammerNoise(n_classes, self.smoothing, self.prior_competence)
+        return noise, class_prior(self.prior, n_classes, smoothing=0.01)
+
+    def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
         competence, spam = fit.params.noise[0], _spam_distribution(fit.params.noise[1:].T)
-        return Inference.from_confusion_em(
-            fit, confusion=elementary.exp(fit.log_confusion), competence_=competence, spam_distribution_=spam
-        )
+        return {"competence_": competence, "spam_distribution_": spam}
 
 
 def _spam_distribution(spam: Array) -> Array:

@@ -5,15 +5,16 @@ p(l | k, w) = accuracy[w] if l = k else (1 - accuracy[w]) / (n_classes - 1)
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold
-from manyhands.aggregation.em_fit import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, fit_by_em
+from manyhands.aggregation.em_fit import EM_CONSTRAINTS, PRIOR_ACCURACY, Inference, infer_by_em
 from manyhands.annotations import Annotations
-from manyhands.em.priors import class_prior
+from manyhands.em.confusion_em import ConfusionEMFit
+from manyhands.em.priors import ClassPrior, class_prior
+from manyhands.noise import NoiseModel
 from manyhands.noise.one_coin import OneCoinNoise
 from manyhands.randomness import Seed
 from manyhands.validation import Constraint, Number
@@ -120,7 +121,11 @@ class OneCoin(Aggregator):
         self.random_state = random_state
 
     def _infer(self, annotations: Annotations, gold: Gold) -> Inference:
-        noise = OneCoinNoise(annotations.n_classes, self.smoothing, self.prior_accuracy)
-        prior = class_prior(self.prior, annotations.n_classes, smoothing=0.01)
-        fit = fit_by_em(self, annotations, gold, noise, prior)
-        return Inference.from_confusion_em(fit, confusion=elementary.exp(fit.log_confusion), accuracy_=fit.params.noise)
+        return infer_by_em(self, annotations, gold)
+
+    def _em_model(self, n_classes: int) -> tuple[NoiseModel[Any], ClassPrior]:
+        noise = OneCoinNoise(n_classes, self.smoothing, self.prior_accuracy)
+        return noise, class_prior(self.prior, n_classes, smoothing=0.01)
+
+    def _em_results(self, fit: ConfusionEMFit[Any]) -> dict[str, Any]:
+        return {"accuracy_": fit.params.noise}

@@ -200,7 +200,7 @@ class EMState(nn.Module):
 
     def table(self) -> Array:
         """Return the log confusion matrices, [worker, truth, label]."""
-        return self.log_confusion.double().cpu().numpy()
+        return self.log_confusion.cpu().double().numpy()
 
     def target(self, batch: Batch) -> torch.Tensor:
         """Return the posterior of the items of a mini-batch, (n_rows, n_classes)."""

@@ -320,11 +320,11 @@ def _worker_vectors(context: TrainingContext, length: int) -> torch.Tensor:
 def _results(layer: CommonNoiseLayer, context: TrainingContext) -> dict[str, Array]:
     votes, total = context.data.annotations, np.zeros(context.n_workers)
     for batch in AnnotationBatches(votes, 1024, device=context.device):
-        omega = layer.omega(context.x(batch), batch).double().cpu().numpy()
+        omega = layer.omega(context.x(batch), batch).cpu().double().numpy()
         total += np.bincount(batch.worker.cpu().numpy(), omega, context.n_workers)
     n_labels = np.bincount(votes.worker, minlength=context.n_workers)
     share = np.where(n_labels > 0, total / np.maximum(n_labels, 1), 0.5)
-    common, all_workers = layer.common.double().cpu(), torch.arange(context.n_workers, device=context.device)
-    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * layer.away(all_workers).double().cpu()
+    common, all_workers = layer.common.cpu().double(), torch.arange(context.n_workers, device=context.device)
+    logits = common + torch.from_numpy(1 - share).view(-1, 1, 1) * layer.away(all_workers).cpu().double()
     confusions = {"common_confusion_": common.softmax(1).numpy(), "confusion_": logits.softmax(2).numpy()}
     return confusions | {"common_share_": share}

@@ -181,7 +181,7 @@ class MaxMIG(CrowdClassifier):
         evaluate = context.heldout_score(log_label, *modules.values())
         batches = FullBatches(context.batches())
         history = context.train(step, modules, {"adam": optimizer}, evaluate=evaluate, batches=batches)
-        weight = aggregator.weight.detach().double().cpu().transpose(1, 2)  # [worker, truth, label]
+        weight = aggregator.weight.detach().cpu().double().transpose(1, 2)  # [worker, truth, label]
         log_h = safe_log(probabilities(network, context.data.rows))
         # The posterior ~ h g / p.
         posterior, _ = posterior_given(pack(context.data.annotations), weight.numpy(), log_h, context.data.gold)

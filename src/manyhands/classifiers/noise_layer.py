@@ -296,5 +296,5 @@ def layer_log_likelihoods(method: Any, rows: Rows, annotations: Annotations) -> 
         for batch in AnnotationBatches(annotations, 1024, device=device):
             x = as_tensor(rows, batch.item, device)
             log_label = model.log_label(layer, network(x).log_softmax(1), x, batch)
-            found.append(log_label.double().cpu().numpy())
+            found.append(log_label.cpu().double().numpy())
     return np.concatenate(found)

@@ -192,7 +192,7 @@ class TrainingContext:
             for module in modules:
                 module.eval()
             with torch.no_grad():
-                total = sum(float(log_label(batch).double().sum()) for batch in batches)
+                total = sum(float(log_label(batch).cpu().double().sum()) for batch in batches)
             for module in modules:
                 module.train()
             return total / self.heldout.n_annotations

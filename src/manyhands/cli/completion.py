@@ -60,6 +60,7 @@ def _values(command: str, param: Any) -> tuple[str, ...]:
         "rare_classes": ("drop", "keep", "merge:", "error"),
         "write": KINDS if command == "aggregate" else (),
         "level": LEVELS,
+        "device": ("auto", "cpu", "cuda", "mps"),
         "method": registry.names(kinds[command]) if command in kinds else (),
     }
     return tuple(known.get(param.name, ()))

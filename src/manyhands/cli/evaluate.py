@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from manyhands import workflows
-from manyhands.cli.options import AsJson, Quiet
+from manyhands.cli.options import AsJson, OnDevice, Quiet
 from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.show import echo
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
@@ -23,6 +23,7 @@ def evaluate(
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
+    device: OnDevice = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -35,7 +36,8 @@ def evaluate(
       manyhands evaluate model/ --features X_test.npz --truth truth.csv
       manyhands evaluate model/ --features X_test.npy --truth truth.csv --rows-in-order --json
     """
-    run = workflows.evaluate(model, features, truth, FeatureOptions(id_column, feature_ids, rows_in_order))
+    matching = FeatureOptions(id_column, feature_ids, rows_in_order)
+    run = workflows.evaluate(model, features, truth, matching, device=device)
     if as_json:
         print_json({"schema": 1} | run.as_dict())
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from manyhands.cli.options import AsJson, Force, Quiet
+from manyhands.cli.options import AsJson, Force, OnDevice, Quiet
 from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.run_options import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, measuring, show_failures
 from manyhands.cli.show import echo, show_table
@@ -23,6 +23,7 @@ def leaderboard(
     seeds: Seeds = None,
     only: Only = None,
     jobs: Jobs = None,
+    device: OnDevice = None,
     retry: Retry = False,
     show_only: ShowOnly = False,
     out: Out = None,
@@ -43,7 +44,7 @@ def leaderboard(
     """
     from manyhands.reproduce.workflow import RunOptions, measure_leaderboard, require_results
 
-    options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only)
+    options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, device)
     with measuring(quiet or as_json):
         run = measure_leaderboard(options, write=write, force=force)
     pages = [

@@ -7,6 +7,7 @@ Known answers      Gold, UseGold
 Privacy            Pseudonyms, Key
 Output             SpreadsheetSafe, Force, AsJson, Quiet
 Random numbers     Seed
+Networks           OnDevice
 
 An option of one command only is defined beside that command; options of features are in `training_options`.
 """
@@ -98,6 +99,10 @@ Key = Annotated[
 ]
 SpreadsheetSafe = Annotated[
     bool, typer.Option("--spreadsheet-safe", help="Prevent spreadsheets from running cells of CSV files as formulas.")
+]
+OnDevice = Annotated[
+    str | None,
+    typer.Option("--device", metavar="NAME", help="Device of networks: auto (a GPU, if any), cpu, cuda, cuda:1, mps."),
 ]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the random number generator.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]

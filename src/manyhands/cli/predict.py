@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from manyhands import workflows
-from manyhands.cli.options import AsJson, Force, Quiet, SpreadsheetSafe
+from manyhands.cli.options import AsJson, Force, OnDevice, Quiet, SpreadsheetSafe
 from manyhands.cli.printing import print_data, print_json, require_stdout
 from manyhands.cli.show import echo
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, Model, RowsInOrder
@@ -26,6 +26,7 @@ def predict(
     id_column: IdColumn = None,
     feature_ids: FeatureIds = None,
     rows_in_order: RowsInOrder = False,
+    device: OnDevice = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -43,7 +44,9 @@ def predict(
     if out is None:
         require_stdout()
     matching = FeatureOptions(id_column, feature_ids, rows_in_order)
-    run = workflows.predict(model, features, matching, spreadsheet_safe=spreadsheet_safe, out=out, force=force)
+    run = workflows.predict(
+        model, features, matching, device=device, spreadsheet_safe=spreadsheet_safe, out=out, force=force
+    )
     if as_json:
         written = None if out is None else out.name
         print_json({"schema": 1, "n_rows": len(run.table), "labels": run.counts, "written": written})

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from manyhands.cli.options import AsJson, Force, Quiet
+from manyhands.cli.options import AsJson, Force, OnDevice, Quiet
 from manyhands.cli.printing import print_data, print_json
 from manyhands.cli.run_options import Jobs, Only, Out, Quick, Retry, Seeds, ShowOnly, measuring, show_failures
 from manyhands.cli.show import echo, show_table
@@ -28,6 +28,7 @@ def reproduce(
     seeds: Seeds = None,
     only: Only = None,
     jobs: Jobs = None,
+    device: OnDevice = None,
     retry: Retry = False,
     show_only: ShowOnly = False,
     listed: Annotated[bool, typer.Option("--list", help="List the tables, one per line.")] = False,
@@ -57,7 +58,7 @@ def reproduce(
     if listed:
         _list(form)
         return
-    options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only)
+    options = RunOptions(out, quick, seeds, only or (), jobs, retry, show_only, device)
     with measuring(quiet or form != _FORMATS[0]):
         pages = reproduce_tables(tables or [], options, plot=plot, force=force)
     _print(pages, form, quiet)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from manyhands import workflows
-from manyhands.cli.options import AsJson, Force, Gold, Quiet, Seed, UseGold, takes_export
+from manyhands.cli.options import AsJson, Force, Gold, OnDevice, Quiet, Seed, UseGold, takes_export
 from manyhands.cli.printing import echo_stale, print_json
 from manyhands.cli.show import echo, progress_bar, show_ledger
 from manyhands.cli.training_options import FeatureFile, FeatureIds, IdColumn, RowsInOrder, parse_settings
@@ -68,6 +68,7 @@ def train(
     rows_in_order: RowsInOrder = False,
     gold: Gold = None,
     use_gold: UseGold = False,
+    device: OnDevice = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -97,6 +98,7 @@ def train(
             standardise=not no_standardise,
             gold=gold,
             use_gold=use_gold,
+            device=device,
             random_state=seed,
             force=force,
         )
@@ -136,7 +138,8 @@ def _show(summary: dict[str, Any], out: Path) -> None:
     alone = summary["n_gold_without_labels"]
     by_gold = f" ({alone} of them with gold and no label)" if alone else ""
     items = f"{counted(summary['n_items_trained'], 'item')}{by_gold}"
-    echo(f"{summary['method']}: trained on {items} with {shape} features, {scale}")
+    place = f", on {summary['device']}" if summary["device"] else ""
+    echo(f"{summary['method']}: trained on {items} with {shape} features, {scale}{place}")
     echo(f"Written to {out}: {', '.join(summary['written'])}")
 
 

@@ -8,6 +8,7 @@ threads            work shared among threads, with results that do not depend on
 e_step             `posterior_given` and `expected_counts`: the E step of every model with confusion matrices
 starts             starting points: vote shares, gold items, random restarts
 priors             class priors and gold labels
+label_source       where that EM reads its labels: in memory, or shards from anywhere; redundancy: whether there is any
 confusion_em       EM with confusion matrices (Dawid-Skene and its relatives); table_sizes: their memory
 classifier_em      EM with a classifier in the place of the class prior
 ability_em         EM with abilities of workers and difficulties of items; ability_results: its fitted attributes

@@ -19,8 +19,11 @@ import numpy.typing as npt
 from manyhands import elementary
 from manyhands.annotations import Annotations
 from manyhands.em.driver import run_em
-from manyhands.em.kernels import Packed, PassResult, em_pass, pack, vote_pass
+from manyhands.em.kernels import PassResult, pack
+from manyhands.em.label_source import LabelSource, PackedLabels
 from manyhands.em.priors import ClassPrior, gold_offset
+from manyhands.em.redundancy import has_no_redundancy as has_no_redundancy
+from manyhands.em.redundancy import n_labels_with_gold as n_labels_with_gold
 from manyhands.em.starts import gold_contradicts_vote, labels_on_gold, vote_statistics
 from manyhands.noise import HasHyperparameters, NoiseModel
 
@@ -55,20 +58,17 @@ class ConfusionEM(Generic[P]):
 
     Parameters
     ----------
-    packed : Packed
+    labels : LabelSource
         The labels.
     noise : NoiseModel
         How workers err.
     prior : ClassPrior
         Prior of the truth.
-    offset : ndarray of shape (n_items, n_classes), default=None
-        Added to the log prior of each item, for gold labels.
     """
 
-    packed: Packed
+    labels: LabelSource
     noise: NoiseModel[P]
     prior: ClassPrior
-    offset: Array | None = None
 
     @cached_property
     def hyperparameter_model(self) -> HasHyperparameters[P] | None:
@@ -89,7 +89,7 @@ class ConfusionEM(Generic[P]):
         -------
         ConfusionEMParams
         """
-        n_workers, n_classes = self.packed.n_workers, self.packed.n_classes
+        n_workers, n_classes = self.labels.n_workers, self.labels.n_classes
         size = n_workers * n_classes**2
         counts = statistics[:size].reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
         before = None if previous is None else previous.noise
@@ -140,7 +140,7 @@ class ConfusionEM(Generic[P]):
     def pass_at(self, params: ConfusionEMParams[P], *, want_posterior: bool = False) -> PassResult:
         """Pass over the labels at these parameters; with `want_posterior` it also returns the posterior."""
         log_confusion = self.noise.log_confusion(params.noise)
-        return em_pass(self.packed, log_confusion, params.log_prior, self.offset, want_posterior=want_posterior)
+        return self.labels.em_pass(log_confusion, params.log_prior, want_posterior=want_posterior)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class ConfusionEMFit(Generic[P]):
     used_log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
         The same, or that of a single vote where no item has two labels.
     final : PassResult
-        The last E step, with the posterior.
+        The last E step, with the posterior where the labels are in memory.
     history : list of float
         The objective after each iteration.
     n_iter : int
@@ -224,76 +224,79 @@ def fit_confusion_em(
     -------
     ConfusionEMFit
     """
-    model = ConfusionEM(pack(annotations), noise, prior, gold_offset(gold, annotations.n_classes))
+    packed, offset = pack(annotations), gold_offset(gold, annotations.n_classes)
+    model = ConfusionEM(PackedLabels(packed, offset), noise, prior)
     if has_no_redundancy(annotations, gold):
-        return _labels_as_given(model, n_init)
-    starts = [vote_statistics(annotations, model.packed, model.offset)]
+        return labels_as_given(model, n_init)
+    starts = [vote_statistics(annotations, packed, offset)]
     if gold is not None and gold_contradicts_vote(annotations, gold):
-        starts.append(_gold_start(annotations, model, gold))
+        starts.append(_gold_start(annotations, model, gold, offset))
     generators = rng.spawn(n_init - 1) if rng else []
-    starts += [vote_statistics(annotations, model.packed, model.offset, generator) for generator in generators]
+    starts += [vote_statistics(annotations, packed, offset, generator) for generator in generators]
+    return fit_from_starts(model, starts, max_iter=max_iter, tol=tol, stop_early=stop_early)
+
+
+def fit_from_starts(
+    model: ConfusionEM[P], starts: list[PassResult], *, max_iter: int, tol: float, stop_early: bool = False
+) -> ConfusionEMFit[P]:
+    """Run EM from each start and keep the best run.
+
+    Parameters
+    ----------
+    model : ConfusionEM
+        The labels and the model.
+    starts : list of PassResult
+        Expected counts to start from. Each entry is removed from the list when its run begins, so that its memory is
+        free during the run.
+    max_iter : int
+        Maximum number of passes over the data for each start.
+    tol : float
+        Relative tolerance of the objective, see `run_em`.
+    stop_early : bool, default=False
+        Stop by the gain of single passes, see `run_em`.
+
+    Returns
+    -------
+    ConfusionEMFit
+    """
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "stop_early": stop_early}
-    runs = [run_em(model, model.statistics(start, None), **settings) for start in starts]
+    runs = []
+    while starts:
+        runs.append(run_em(model, model.statistics(starts.pop(0), None), **settings))
     restarts = [run.history[-1] for run in runs]
     best = runs[_first_of_the_best(restarts, tol)]
     final = model.pass_at(best.params, want_posterior=True)
-    table = noise.log_confusion(best.params.noise)
+    table = model.noise.log_confusion(best.params.noise)
     return ConfusionEMFit(
         best.params, table, table, final, best.history, best.n_iter, best.converged, restarts, no_redundancy=False
     )
 
 
-def n_labels_with_gold(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int64]:
-    """Number of sources of information on each item: its votes, and gold where it is known.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-    gold : ndarray of shape (n_items,) of int32 or None
-        Class code of each item whose truth is known, -1 elsewhere.
-
-    Returns
-    -------
-    ndarray of shape (n_items,) of int
-    """
-    return annotations.n_voters if gold is None else annotations.n_voters + (gold >= 0)
-
-
-def has_no_redundancy(annotations: Annotations, gold: npt.NDArray[np.int32] | None) -> bool:
-    """Whether no item has two labels, or a label and gold.
-
-    Then labels cannot be compared, and nothing can be inferred about any worker.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        The crowd's labels.
-    gold : ndarray of shape (n_items,) of int32 or None
-        Class code of each item whose truth is known, -1 elsewhere.
-
-    Returns
-    -------
-    bool
-    """
-    n_sources = n_labels_with_gold(annotations, gold)
-    return bool(n_sources.max(initial=0, where=annotations.n_labels > 0) <= 1)
-
-
-def _labels_as_given(model: ConfusionEM[P], n_init: int) -> ConfusionEMFit[P]:
+def labels_as_given(model: ConfusionEM[P], n_init: int = 1) -> ConfusionEMFit[P]:
     """The fit without redundancy: worker parameters at their prior, and every label taken as given.
 
     EM would only amplify its priors. The confusion matrix of a single vote is chosen so that a label has one half of
     the posterior mass, and the class prior the other half.
+
+    Parameters
+    ----------
+    model : ConfusionEM
+        The labels and the model.
+    n_init : int, default=1
+        Number of starts that were asked for, which all end here.
+
+    Returns
+    -------
+    ConfusionEMFit
     """
-    voted = vote_pass(model.packed)
+    voted = model.labels.vote_pass()
     nothing = PassResult(np.zeros_like(voted.counts), voted.totals, 0.0, None)
     params = model.maximise(model.statistics(nothing, None), None)
-    n_classes = model.packed.n_classes
+    n_classes = model.labels.n_classes
     one_vote = np.zeros((n_classes, n_classes))
     np.fill_diagonal(one_vote, elementary.logaddexp(0.0, -params.log_prior))
-    table = np.repeat(one_vote[None], model.packed.n_workers, axis=0)
-    final = em_pass(model.packed, table, params.log_prior, model.offset, want_posterior=True)
+    table = np.repeat(one_vote[None], model.labels.n_workers, axis=0)
+    final = model.labels.em_pass(table, params.log_prior, want_posterior=True)
     prior_log_confusion = model.noise.log_confusion(params.noise)
     objective = [model.expect(params)[1]]
     return ConfusionEMFit(
@@ -307,8 +310,10 @@ def _first_of_the_best(objectives: list[float], tol: float) -> int:
     return next(i for i, value in enumerate(objectives) if value >= best - max(tol, _MIN_TOL) * max(abs(best), 1.0))
 
 
-def _gold_start(annotations: Annotations, model: ConfusionEM[P], gold: npt.NDArray[np.int32]) -> PassResult:
+def _gold_start(
+    annotations: Annotations, model: ConfusionEM[P], gold: npt.NDArray[np.int32], offset: Array | None
+) -> PassResult:
     """One E step with the worker parameters that follow from the gold items alone."""
     on_gold = labels_on_gold(annotations, gold)
-    statistics = model.statistics(vote_statistics(on_gold, pack(on_gold), model.offset), None)
+    statistics = model.statistics(vote_statistics(on_gold, pack(on_gold), offset), None)
     return model.pass_at(model.maximise(statistics, None))

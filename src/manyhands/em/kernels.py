@@ -153,11 +153,7 @@ def vote_pass(packed: Packed, *, want_posterior: bool = False) -> PassResult:
     """
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
-        if _fused is None or packed.weight is not None:
-            plain_pass.vote_shard(packed, first, last, counts, totals, posterior)
-        else:
-            arrays = (packed.label, packed.start, packed.code, counts, totals, posterior)
-            _fused.vote_pass(packed.n_classes, first, last, *arrays)
+        votes_of(packed, first, last, counts, totals, posterior)
         return 0.0
 
     return _over_shards(packed, shard, want_posterior)
@@ -190,19 +186,13 @@ def em_pass(
     -------
     PassResult
     """
-    n_workers, n_classes = packed.n_workers, packed.n_classes
-    # The pass reads the truth last, so that a label reads one contiguous row; tables made by arithmetic on
-    # the counts of an earlier pass have that layout already, and this copies nothing.
-    rows = np.ascontiguousarray(log_confusion.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
-    if rows.size < len(packed.code):  # the copy costs little compared with the pass
-        rows = _on_cache_lines(rows)
+    rows = rows_of(log_confusion, len(packed.code))
     log_prior = np.ascontiguousarray(log_prior, np.float64)
     if offset is not None:
         offset = np.ascontiguousarray(offset, np.float64)
 
     def shard(first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> float:
-        run = plain_pass.em_shard if _fused is None or packed.weight is not None else _compiled_shard
-        return run(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
+        return em_items(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
 
     return _over_shards(packed, shard, want_posterior)
 
@@ -232,11 +222,21 @@ def _count_tables(packed: Packed) -> Array:
         counts = packed.spare.pop()
         counts[...] = 0.0
         return counts
-    return _aligned_zeros((len(packed.shards), packed.n_workers * packed.n_classes, packed.n_classes))
+    return aligned_zeros((len(packed.shards), packed.n_workers * packed.n_classes, packed.n_classes))
 
 
-def _aligned_zeros(shape: tuple[int, ...]) -> Array:
-    """Zeros whose first number begins a cache line; NumPy promises no more than 16 bytes."""
+def aligned_zeros(shape: tuple[int, ...]) -> Array:
+    """Zeros whose first number begins a cache line; NumPy promises no more than 16 bytes.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the array.
+
+    Returns
+    -------
+    ndarray
+    """
     size, line = int(np.prod(shape)), _CACHE_LINE // 8
     memory = np.zeros(size + line - 1)
     first = -(memory.ctypes.data // 8) % line
@@ -247,12 +247,34 @@ def _on_cache_lines(rows: Array) -> Array:
     """The same rows, copied to the beginning of a cache line if they do not start there."""
     if rows.ctypes.data % _CACHE_LINE == 0:
         return rows
-    copy = _aligned_zeros(rows.shape)
+    copy = aligned_zeros(rows.shape)
     copy[...] = rows
     return copy
 
 
-def _compiled_shard(
+def rows_of(log_confusion: Array, n_labels: int) -> Array:
+    """Log confusion matrices as the pass reads them, the truth last, so that a label reads one contiguous row.
+
+    Tables made by arithmetic on the counts of an earlier pass have that layout already.
+
+    Parameters
+    ----------
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        log p(label | truth), indexed [worker, truth, label].
+    n_labels : int
+        Labels that will be read with it; where there are many, rows are moved to the beginning of a cache line.
+
+    Returns
+    -------
+    ndarray of shape (n_workers * n_classes, n_classes)
+        A row for each worker and label.
+    """
+    n_workers, n_classes, _ = log_confusion.shape
+    rows = np.ascontiguousarray(log_confusion.transpose(0, 2, 1), np.float64).reshape(n_workers * n_classes, n_classes)
+    return _on_cache_lines(rows) if rows.size < n_labels else rows  # the copy costs little compared with the pass
+
+
+def em_items(
     packed: Packed,
     first: int,
     last: int,
@@ -263,6 +285,60 @@ def _compiled_shard(
     totals: Array,
     posterior: Array | None,
 ) -> float:
-    """The compiled E step and expected counts of the items from `first` to `last`; returns their evidence."""
+    """E step and expected counts of the items from `first` to `last`, in the calling thread.
+
+    Parameters
+    ----------
+    packed : Packed
+        The labels.
+    first : int
+        First item.
+    last : int
+        Item after the last one.
+    rows : ndarray of shape (n_workers * n_classes, n_classes)
+        log p(label | truth), a row for each worker and label (`rows_of`).
+    log_prior : ndarray of shape (n_classes,)
+        log p(truth).
+    offset : ndarray of shape (n_items, n_classes) or None
+        Added to the log prior of each item.
+    counts : ndarray of shape (n_workers * n_classes, n_classes)
+        Expected counts are added here.
+    totals : ndarray of shape (n_classes,)
+        Expected class totals are added here.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        Receives the posterior, where it is wanted.
+
+    Returns
+    -------
+    float
+        The evidence: log p(labels), summed over the items.
+    """
+    if _fused is None or packed.weight is not None:
+        return plain_pass.em_shard(packed, first, last, rows, log_prior, offset, counts, totals, posterior)
     arrays = (packed.code, packed.start, rows, log_prior, offset, counts, totals, posterior)
     return float(_fused.em_pass(packed.n_classes, first, last, *arrays))
+
+
+def votes_of(packed: Packed, first: int, last: int, counts: Array, totals: Array, posterior: Array | None) -> None:
+    """Counts and class totals of the items from `first` to `last` if each posterior were the vote share.
+
+    Parameters
+    ----------
+    packed : Packed
+        The labels.
+    first : int
+        First item.
+    last : int
+        Item after the last one.
+    counts : ndarray of shape (n_workers * n_classes, n_classes)
+        Counts are added here.
+    totals : ndarray of shape (n_classes,)
+        Class totals are added here.
+    posterior : ndarray of shape (n_items, n_classes) or None
+        Receives the vote shares, where they are wanted.
+    """
+    if _fused is None or packed.weight is not None:
+        plain_pass.vote_shard(packed, first, last, counts, totals, posterior)
+    else:
+        arrays = (packed.label, packed.start, packed.code, counts, totals, posterior)
+        _fused.vote_pass(packed.n_classes, first, last, *arrays)

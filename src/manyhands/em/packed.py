@@ -12,11 +12,9 @@ import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.em.table_sizes import check_tables
-from manyhands.exceptions import LimitError
 
 Array = npt.NDArray[np.float64]
 
-_MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
 _MAX_SHARDS = 4
 _MIN_SHARD = 1 << 18  # labels times classes; smaller shards are done before a second thread has started
 
@@ -29,8 +27,8 @@ class Packed:
     ----------
     code : ndarray of shape (n_annotations,) of int32
         Worker and label of each annotation.
-    label : ndarray of shape (n_annotations,) of int32
-        Label of each annotation, shared with the `Annotations`.
+    known_label : ndarray of shape (n_annotations,) of int32 or None
+        Label of each annotation, shared with the `Annotations`; None computes it from `code` when it is needed.
     start : ndarray of shape (n_items + 1,) of int64
         Annotations of item i are at `start[i]:start[i + 1]`.
     n_workers : int
@@ -44,7 +42,7 @@ class Packed:
     """
 
     code: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int32]
+    known_label: npt.NDArray[np.int32] | None
     start: npt.NDArray[np.int64]
     n_workers: int
     n_classes: int
@@ -55,6 +53,11 @@ class Packed:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.start) - 1
+
+    @cached_property
+    def label(self) -> npt.NDArray[np.int32]:
+        """Label of each annotation, shape (n_annotations,)."""
+        return self.code % np.int32(self.n_classes) if self.known_label is None else self.known_label
 
     @cached_property
     def shards(self) -> list[tuple[int, int]]:
@@ -107,12 +110,6 @@ def pack(annotations: Annotations) -> Packed:
     """
     check_tables(annotations)
     n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    if n_classes > _MAX_CLASSES or n_workers * n_classes > np.iinfo(np.int32).max:  # whatever memory there is
-        raise LimitError(
-            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MAX_CLASSES} "
-            f"classes and {np.iinfo(np.int32).max} rows that a table can have. "
-            f"Use wawa or majority-vote, or merge rare classes."
-        )
     code = annotations.worker * np.int32(n_classes)
     code += annotations.label
     return Packed(code, annotations.label, annotations.start, n_workers, n_classes, annotations.weight)

@@ -101,6 +101,30 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
     posterior : ndarray of shape (n_items, n_classes) or None
         Receives the vote shares, where they are wanted.
     """
+    share = vote_shares(packed, first, last)
+    counts += _indicators(packed, first, last, len(counts)).T @ share
+    totals += _in_turn(share[np.diff(packed.start[first : last + 1]) > 0])
+    if posterior is not None:
+        posterior[first:last] = share
+
+
+def vote_shares(packed: Packed, first: int, last: int) -> Array:
+    """Share of each item's labels, or of their weights, that name each class.
+
+    Parameters
+    ----------
+    packed : Packed
+        The annotations.
+    first : int
+        First item.
+    last : int
+        Item after the last one.
+
+    Returns
+    -------
+    ndarray of shape (last - first, n_classes)
+        Rows sum to 1; they are 0 for items without labels.
+    """
     a, b = packed.start[[first, last]]
     n_labels = np.diff(packed.start[first : last + 1])
     item = np.repeat(np.arange(last - first), n_labels)
@@ -109,11 +133,7 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
     votes = np.bincount(cell, weights=weight, minlength=(last - first) * packed.n_classes)
     votes = votes.reshape(last - first, packed.n_classes)
     total = n_labels if weight is None else np.bincount(item, weights=weight, minlength=last - first)
-    share = votes * (1.0 / np.where(n_labels > 0, total, 1))[:, None]
-    counts += _indicators(packed, first, last, len(counts)).T @ share
-    totals += _in_turn(share[n_labels > 0])
-    if posterior is not None:
-        posterior[first:last] = share
+    return np.asarray(votes * (1.0 / np.where(n_labels > 0, total, 1))[:, None])
 
 
 def _indicators(packed: Packed, first: int, last: int, n_rows: int) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from manyhands.annotations import Annotations
+from manyhands.exceptions import LimitError
 from manyhands.validation import check_memory
 
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
+_MAX_CLASSES = 32768  # the product of 64 normalisers, each at most this, is still a double
+_MAX_ROWS = (1 << 31) - 1  # that codes of 32 bits can name
 _SMALL_TABLES = 1 << 22  # numbers in the confusion matrices of all workers, 32 MB
 
 
@@ -22,12 +25,37 @@ def check_tables(annotations: Annotations) -> None:
     LimitError
         Where they would take more memory than there is.
     """
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
+    check_table_size(annotations.n_workers, annotations.n_classes)
+
+
+def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
+    """Refuse confusion matrices that would not fit into memory or exceed the largest index.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    n_more : int, default=0
+        Further arrays of the size of all confusion matrices that are held at a time.
+
+    Raises
+    ------
+    LimitError
+        Where they would take more memory than there is, or have more rows than codes of 32 bits can name.
+    """
     check_memory(
-        8.0 * _TABLES * n_workers * n_classes**2,
+        8.0 * (_TABLES + n_more) * n_workers * n_classes**2,
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )
+    if n_classes > _MAX_CLASSES or n_workers * n_classes > _MAX_ROWS:  # whatever memory there is
+        raise LimitError(
+            f"Confusion matrices for {n_workers} workers and {n_classes} classes are more than the {_MAX_CLASSES} "
+            f"classes and {_MAX_ROWS} rows that a table can have. "
+            f"Use wawa or majority-vote, or merge rare classes."
+        )
 
 
 def has_small_tables(annotations: Annotations) -> bool:

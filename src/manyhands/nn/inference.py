@@ -80,7 +80,7 @@ def outputs(network: nn.Module, rows: Rows, index: Index | None = None) -> torch
     was_training = network.training
     network.eval()
     blocks = np.split(index, range(_BLOCK, len(index), _BLOCK))
-    found = [network(as_tensor(rows, block, device)).double().cpu() for block in blocks]
+    found = [network(as_tensor(rows, block, device)).cpu().double() for block in blocks]  # MPS has no float64
     network.train(was_training)
     return torch.cat(found)
 
@@ -126,7 +126,7 @@ def choose_device(device: str) -> torch.device:
     Raises
     ------
     ParameterError
-        Where torch cannot use the device; the message contains torch's reason.
+        Where torch cannot use the device; the message contains torch's reason, and the devices of this machine.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -134,5 +134,26 @@ def choose_device(device: str) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")[:200]  # torch may add pages
-        raise ParameterError(f"The parameter 'device' is {device!r}, which torch cannot use here: {reason}.") from None
+        raise ParameterError(
+            f"The parameter 'device' is {device!r}, which torch cannot use here ({reason}); this machine has "
+            f"{', '.join(available_devices())}."
+        ) from None
     return torch.device(device)
+
+
+def available_devices() -> list[str]:
+    """The devices of this machine that torch can use.
+
+    Returns
+    -------
+    list of str
+        ``cpu``, then GPUs by number: ``cuda:0``, ``cuda:1``, ``mps``, ``xpu:0``.
+    """
+    found = ["cpu"]
+    if torch.cuda.is_available():
+        found += [f"cuda:{n}" for n in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    if torch.xpu.is_available():
+        found += [f"xpu:{n}" for n in range(torch.xpu.device_count())]
+    return found

@@ -132,7 +132,7 @@ class ScaledConfusion(nn.Module):
         size = np.zeros(self.own.n_workers)
         for x, batch in batches:
             worker = batch.worker.cpu()
-            total.index_add_(0, worker, self.log_confusion(x, batch).double().exp().cpu())
+            total.index_add_(0, worker, self.log_confusion(x, batch).cpu().double().exp())
             size += np.bincount(worker.numpy(), minlength=len(size))
         table = np.where((size > 0)[:, None, None], total.numpy(), self.own.confusion())
         return np.asarray(table / table.sum(axis=2, keepdims=True))

@@ -159,7 +159,7 @@ def mean_weight(heads: Heads, rows: Rows) -> Array:
         Weights that sum to 1.
     """
     if not isinstance(heads, HeadsWeightedByItem):
-        return np.asarray(heads.log_weight.detach().double().softmax(0).cpu().numpy())
+        return np.asarray(heads.log_weight.detach().cpu().double().softmax(0).numpy())
     mean = outputs(_Weights(heads), rows).mean(0).numpy()
     return np.asarray(mean / mean.sum())
 

@@ -342,5 +342,5 @@ def _as_confusion(log_rows: list[torch.Tensor], n_classes: int) -> npt.NDArray[n
     """Log rows of chunks of workers as one array whose rows sum to 1 in double precision."""
     if not log_rows:
         return np.zeros((0, n_classes, n_classes))
-    table = torch.cat(log_rows).double().exp().cpu().numpy()
+    table = torch.cat(log_rows).cpu().double().exp().numpy()
     return np.asarray(table / table.sum(axis=2, keepdims=True))

@@ -96,7 +96,7 @@ def _described(model: Any) -> tuple[dict[str, Any], Arrays]:
     return description | ({"wrapped": wrapped} if wrapped else {}), arrays
 
 
-def load_model(folder: str | os.PathLike[str]) -> Any:
+def load_model(folder: str | os.PathLike[str], *, device: str | None = None) -> Any:
     """Load a model that `save` wrote.
 
     The loaded model predicts and scores as before. An aggregator has all of its results and its annotations; of a
@@ -106,6 +106,9 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
     ----------
     folder : str or PathLike
         The folder of the model.
+    device : str or None, default=None
+        Device of torch on which the network predicts: "cpu", "cuda", "auto" (a GPU where there is one) or another
+        name, whatever device it was trained on; None is the CPU.
 
     Returns
     -------
@@ -115,8 +118,8 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ParameterError
-        If the folder is not a saved model, is damaged or was changed, or if a version of manyhands with another schema
-        saved it.
+        If the folder is not a saved model, is damaged or was changed, if a version of manyhands with another schema
+        saved it, or if a device is given that this machine does not have or that the model cannot use.
     MissingExtraError
         If a library that the model needs is not installed.
 
@@ -142,13 +145,31 @@ def load_model(folder: str | os.PathLike[str]) -> Any:
             raise ValueError("it is cut off or was changed since it was saved")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # whatever is wrong in a file is an error below
-            return _restored(description, load(content))
+            model = _restored(description, load(content))
     except FileNotFoundError as error:
         raise ParameterError(f"{folder} is not a saved model: it has no {Path(error.filename).name}.") from None
     except (MissingExtraError, PermissionError, _SchemaError):
         raise
     except Exception as error:  # whatever a changed file leads to, the file is the cause
         raise ParameterError(f"{folder} is not a model that can be read: {_reason(error)}") from None
+    if device is not None:
+        _move(model, device, folder)
+    return model
+
+
+def _move(model: Any, device: str, folder: Path) -> None:
+    """Move the network of a model, and its noise layer, to a device."""
+    wrapped = getattr(model, "classifier_", model)
+    modules: list[Any] = [getattr(wrapped, name, None) for name in ("module_", "_noise_layer")]
+    networks = [module for module in modules if hasattr(module, "state_dict")]
+    if not networks:
+        method = method_name(type(model))
+        raise ParameterError(f"{folder} is a model of {method}, which has no network: leave out the device.")
+    from manyhands.nn.inference import choose_device
+
+    place = choose_device(device)
+    for network in networks:
+        network.to(place)
 
 
 class _SchemaError(ParameterError):

@@ -12,6 +12,7 @@
     item_texts    which field of the export says what an item is
     page          the page: template, style, script, the run's data as JSON, and back
     changes       what changed between two reports
+    notebook      what a notebook shows of models, scorecards and comparisons
     writing_page  `write_report`: a fitted model as a page on disk
 
 The package can be called: ``manyhands.report(model, "report.html")`` is `write_report`.

@@ -187,7 +187,7 @@ class Center(RepresentationLearner):
 
         def all_centres() -> Array:
             found = np.full((context.n_classes, self.embedding_size), np.nan)
-            found[present] = centres.weight.detach().double().cpu().numpy()
+            found[present] = centres.weight.detach().cpu().double().numpy()
             return found
 
         modules = {"network": network, "centres": centres}

@@ -189,7 +189,7 @@ class Contrastive(RepresentationLearner):
             return descend(optimizer, siamese_loss(embedding, batch.target, distance.weight[0], distance.bias[0]))
 
         def weight() -> Array:
-            return np.asarray(distance.weight[0].detach().double().cpu().numpy())
+            return np.asarray(distance.weight[0].detach().cpu().double().numpy())
 
         modules = {"network": network, "distance": distance}
         return training_set.train(step, modules, {"adam": optimizer}, {"distance_weight_": weight})

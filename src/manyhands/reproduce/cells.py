@@ -51,6 +51,8 @@ class Cell:
         Seed of the data and of the method.
     quick : bool, default=False
         Whether data and training are reduced to a test that the cell runs.
+    device : str or None, default=None
+        Device on which networks are trained; None is that of the row. It is not part of the key.
     key : str
         Hash of everything that determines the result: data set, method, parameters, seed, and the revisions of the
         methods (`manyhands.reproduce.revisions`). A row with this key is not measured again.
@@ -61,6 +63,7 @@ class Cell:
     row: Row
     seed: int
     quick: bool = False
+    device: str | None = None
 
     def is_done(self, record: Mapping[str, Any] | None) -> bool:
         """Return whether a result row has all that the table asks for.
@@ -287,7 +290,7 @@ def run_cell(cell: Cell, part: Part | None = None) -> Outcome:
     if not aggregates and part.X is None:
         raise ParameterError(f"{cell.row.method} learns from features, which {cell.dataset.name} does not have.")
     chosen = _choose_setting(cell, None if aggregates else part.X, part.annotations)
-    model = make_estimator(cell.row, cell.seed, quick=cell.quick, setting=chosen)
+    model = make_estimator(cell.row, cell.seed, quick=cell.quick, setting=chosen, device=cell.device)
     if not cell.quick and chosen is None:
         _load_libraries(cell, part, aggregates)
     began = time.perf_counter()
@@ -312,7 +315,10 @@ def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str
         return None
     from manyhands.model_selection import compare
 
-    models = [make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting) for setting in settings]
+    models = [
+        make_estimator(cell.row, cell.seed, quick=cell.quick, setting=setting, device=cell.device)
+        for setting in settings
+    ]
     found = compare(
         models, annotations, X, n_folds=_QUICK_FOLDS if cell.quick else cell.table.choose_folds, random_state=cell.seed
     )
@@ -322,7 +328,7 @@ def _choose_setting(cell: Cell, X: Any, annotations: Annotations) -> Mapping[str
 def _load_libraries(cell: Cell, part: Part, aggregates: bool) -> None:
     """Fit eight items first, so that the time of imports is not part of `fit_seconds`."""
     votes = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]] * 4)
-    small = make_estimator(cell.row, cell.seed, quick=True)
+    small = make_estimator(cell.row, cell.seed, quick=True, device=cell.device)
     if aggregates or part.X is None:
         small.fit(votes)
     else:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manyhands import registry
+from manyhands.classifiers.network_device import device_parameter
 from manyhands.reproduce.tables import STAGES, Row
 
 HELDOUT_REGRESSION = "heldout-regression"  # after a representation learner: held-out items choose C and the setting
@@ -16,7 +17,14 @@ _QUICK_SETTINGS = 2
 _RANDOM_RESTARTS_ONLY = ("Raykar", "DifficultyEM", "FixedDifficultyEM")  # classes that are random for n_init > 1 only
 
 
-def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping[str, Any] | None = None) -> Any:
+def make_estimator(
+    row: Row,
+    seed: int,
+    *,
+    quick: bool = False,
+    setting: Mapping[str, Any] | None = None,
+    device: str | None = None,
+) -> Any:
     """Return the unfitted estimator of a row.
 
     A representation learner becomes a pipeline with the classifier that `row.then` names. If that is
@@ -32,6 +40,8 @@ def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping
         Train networks for three epochs at most.
     setting : mapping or None, default=None
         Further parameters, one of `row.choose`.
+    device : str or None, default=None
+        Device on which a network is trained, if the method trains one; None is that of the row.
 
     Returns
     -------
@@ -41,6 +51,9 @@ def make_estimator(row: Row, seed: int, *, quick: bool = False, setting: Mapping
     assert row.method is not None
     given = _values(dict(row.parameters) | dict(setting or {}))
     model = _seeded(_create(row.method, given, seed), seed)
+    parameter = None if device is None else device_parameter(model)
+    if parameter is not None:
+        model.set_params(**{parameter: device})
     if quick and "max_epochs" in model.get_params():
         model.set_params(max_epochs=min(_QUICK_EPOCHS, model.max_epochs))
     if row.then is None:

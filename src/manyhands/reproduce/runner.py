@@ -7,7 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import connection as connections
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ def run(
     only: Sequence[str] = (),
     jobs: int | None = None,
     retry: bool = False,
+    device: str | None = None,
     builder: DataBuilder | None = None,
 ) -> Records:
     """Measure the cells of a table that have no result row yet, and append their rows.
@@ -61,6 +62,8 @@ def run(
         Number of processes at most; None is one per core. Memory may allow fewer.
     retry : bool, default=False
         Measure cells again that failed before.
+    device : str or None, default=None
+        Device on which networks are trained; None is that of each row.
     builder : DataBuilder or None, default=None
         Builder of the data sets, if several tables share one.
 
@@ -80,8 +83,10 @@ def run(
         raise ParameterError(f"--jobs is {jobs}; it must be 1 or more.")
     if builder is None:
         with DataBuilder() as own:
-            return run(table, out, quick=quick, seeds=seeds, only=only, jobs=jobs, retry=retry, builder=own)
-    cells = {cell.key: cell for cell in cells_of(table, quick=quick, seeds=seeds, only=only)}
+            more: dict[str, Any] = {"only": only, "jobs": jobs, "retry": retry, "device": device}
+            return run(table, out, quick=quick, seeds=seeds, builder=own, **more)
+    every = cells_of(table, quick=quick, seeds=seeds, only=only)
+    cells = {cell.key: replace(cell, device=device) for cell in every}
     path = rows_file(table, out, quick=quick)
     with appending(path) as append:
         known = read_records(path).by_key
@@ -200,9 +205,10 @@ def describe_cell(cell: Cell) -> Record:
     Returns
     -------
     dict
-        Key, names, seed, parameters, revisions of the methods, versions, commit and kind of machine.
+        Key, names, seed, parameters, revisions of the methods, versions, commit, kind of machine and, if one was asked
+        for, the device.
     """
-    return {
+    found = {
         "key": cell.key,
         "table": cell.table.name,
         "dataset": cell.dataset.name,
@@ -216,6 +222,7 @@ def describe_cell(cell: Cell) -> Record:
         "commit": provenance.commit(),
         "machine": provenance.machine(),
     }
+    return found | ({"device": cell.device} if cell.device else {})
 
 
 def _work(pipe: Any) -> None:

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from manyhands.classifiers.network_device import device_parameter
 from manyhands.exceptions import ParameterError
 from manyhands.reproduce import leaderboard, leaderboard_page
 from manyhands.reproduce.cells import Cell, cells_of, check_methods, narrowed
 from manyhands.reproduce.data_builder import DataBuilder
+from manyhands.reproduce.estimators import make_estimator
 from manyhands.reproduce.pages import Page, page
 from manyhands.reproduce.pictures import Picture
 from manyhands.reproduce.plots import file_names, to_svg
@@ -26,6 +29,7 @@ from manyhands.reproduce.standings import Standing, standings
 from manyhands.reproduce.table_files import load_table
 from manyhands.reproduce.tables import Table
 from manyhands.reproduce.verdicts import entries
+from manyhands.workflows.device_option import check_device, refuse_without_network
 from manyhands.writing import claim, refuse_present, refuse_unwritable, write_files
 
 
@@ -49,6 +53,8 @@ class RunOptions:
         Measure cells again that failed before.
     show_only : bool, default=False
         Measure nothing; show the rows that exist.
+    device : str or None, default=None
+        Device on which networks are trained; None is that of each row.
     """
 
     out: Path | None = None
@@ -58,6 +64,7 @@ class RunOptions:
     jobs: int | None = None
     retry: bool = False
     show_only: bool = False
+    device: str | None = None
 
     def command(self, words: str) -> str:
         """Return what to type for the same figures; folders and the number of processes do not change them.
@@ -73,6 +80,7 @@ class RunOptions:
             The command with the options that matter.
         """
         options = (" --quick" if self.quick else "") + (f" --seeds {self.seeds}" if self.seeds else "")
+        options += f" --device {self.device}" if self.device else ""
         return words + options + "".join(f" --only {shlex.quote(name)}" for name in self.only)
 
     def rows_file(self, table: Table) -> Path:
@@ -252,8 +260,23 @@ def _check_cells(tables: Sequence[Table], options: RunOptions, builder: DataBuil
     all_cells = [cells_of(table, quick=options.quick, seeds=options.seeds) for table in tables]
     for cells in all_cells:
         check_methods(cells)
+    if options.device is not None:
+        _check_device(options.device, [cell for cells in all_cells for cell in cells])
     for cells in all_cells:
         builder.check(cells)
+
+
+def _check_device(device: str, cells: Sequence[Cell]) -> None:
+    """Refuse a device that this machine does not have, or that none of the methods can use."""
+    methods = {cell.row.name: make_estimator(cell.row, cell.seed) for cell in cells}
+    without = [name for name, model in methods.items() if device_parameter(_first_step(model)) is None]
+    refuse_without_network(list(methods), without)
+    check_device(device)
+
+
+def _first_step(model: Any) -> Any:
+    """Return the representation learner of a pipeline, or the method itself."""
+    return model[0] if hasattr(model, "named_steps") else getattr(model, "learner", model)  # of a HeldoutRegression
 
 
 def _measure(table: Table, options: RunOptions, builder: DataBuilder | None) -> tuple[list[Cell], Records]:
@@ -269,6 +292,7 @@ def _measure(table: Table, options: RunOptions, builder: DataBuilder | None) -> 
         seeds=options.seeds,
         jobs=options.jobs,
         retry=options.retry,
+        device=options.device,
         builder=builder,
     )
     return cells, found

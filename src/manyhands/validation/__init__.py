@@ -4,6 +4,7 @@
     constraints   which values a constructor parameter may have
     input_checks  parameters, columns, codes and annotations
     memory        jobs that would need more memory than there is
+    sizes         sizes in bytes with a unit, such as 4GB
 
 Every message states what was wrong, which value came, and what to do.
 """
@@ -31,6 +32,7 @@ from manyhands.validation.input_checks import (
     check_same_length,
 )
 from manyhands.validation.memory import check_memory
+from manyhands.validation.sizes import parse_size, show_size
 
 __all__ = [
     "FractionOrCount",
@@ -54,4 +56,6 @@ __all__ = [
     "check_memory",
     "check_parameters",
     "check_same_length",
+    "parse_size",
+    "show_size",
 ]

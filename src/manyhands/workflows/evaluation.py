@@ -14,6 +14,7 @@ from manyhands.io.features.model_folder import load_folder
 from manyhands.io.messages import shorten
 from manyhands.io.read.truth import read_truth
 from manyhands.validation import check_known
+from manyhands.workflows.device_option import check_device
 from manyhands.workflows.options import DEFAULT_MATCHING, FeatureOptions
 from manyhands.workflows.prediction import read_rows
 
@@ -47,7 +48,12 @@ class EvaluationRun:
 
 
 def evaluate(
-    model: str | Path, features: str | Path, truth: str | Path, matching: FeatureOptions = DEFAULT_MATCHING
+    model: str | Path,
+    features: str | Path,
+    truth: str | Path,
+    matching: FeatureOptions = DEFAULT_MATCHING,
+    *,
+    device: str | None = None,
 ) -> EvaluationRun:
     """Compare a model's predictions with ground truth: accuracy, F1 and calibration of its probabilities.
 
@@ -61,6 +67,8 @@ def evaluate(
         Table of items and their true classes.
     matching : FeatureOptions, default=FeatureOptions()
         How to match rows of features with items of the truth.
+    device : str or None, default=None
+        Device of torch on which a network predicts; None is the CPU.
 
     Returns
     -------
@@ -70,12 +78,14 @@ def evaluate(
     Raises
     ------
     ParameterError
-        If an option is invalid, or the folder is not a complete model.
+        If an option is invalid, the folder is not a complete model, or the device cannot be used.
     AlignmentError
         If features and truth have no item in common, or are not of one length where matched by position.
     """
     matching.check()
-    classifier, pipeline = load_folder(Path(model))
+    if device is not None:
+        check_device(device)
+    classifier, pipeline = load_folder(Path(model), device)
     ids, X = read_rows(pipeline, features, matching)
     known = read_truth(truth, n_rows=len(ids) if matching.rows_in_order else None)
     items = list(known)

@@ -10,6 +10,7 @@ from typing import Any
 
 from manyhands import registry
 from manyhands.annotations import Annotations
+from manyhands.classifiers.network_device import device_of
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.features.feature_loading import Features, match
 from manyhands.io.features.feature_pipeline import FeaturePipeline
@@ -19,6 +20,7 @@ from manyhands.io.overview import describe_reading
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.json_values import to_json_value
 from manyhands.model_selection import compare
+from manyhands.workflows.device_option import with_device
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import (
     DEFAULT_EXPORT,
@@ -46,7 +48,7 @@ class TrainingRun:
     model : CrowdClassifier
         The fitted classifier.
     summary : dict
-        Method, parameters, numbers of items and features, and the ranking if several methods were compared.
+        Method, parameters, device, numbers of items and features, and the ranking if several methods were compared.
     written : Written
         Names of the files that were written.
     """
@@ -81,6 +83,7 @@ def train(
     standardise: bool = True,
     gold: str | Path | None = None,
     use_gold: bool = False,
+    device: str | None = None,
     random_state: int = 0,
     force: bool = False,
 ) -> TrainingRun:
@@ -116,6 +119,8 @@ def train(
         Table of items whose class is known.
     use_gold : bool, default=False
         Use the known answers of the export itself.
+    device : str or None, default=None
+        Device of torch for the methods that train a network; None is that of their parameters.
     random_state : int, default=0
         Seed.
     force : bool, default=False
@@ -138,7 +143,7 @@ def train(
     chosen = methods or {DEFAULT_METHOD: DEFAULT_PARAMETERS}
     check_classifiers(list(chosen))
     check_seed(random_state)
-    parameters = {name: _seeded(name, random_state) | dict(own) for name, own in chosen.items()}
+    parameters = {name: _seeded(name, random_state) | own for name, own in with_device(chosen, device).items()}
     for name, own in parameters.items():
         _create(name, own)._check_parameters()
     export.check()
@@ -155,6 +160,7 @@ def train(
     summary = {"schema": 1, "files": [Path(name).name for name in files]} | describe_reading(reading) | data.counts
     summary |= {"written": list(written.names), "notes": reading.notes | model.notes_} | ranking
     summary |= {"parameters": to_json_value(model.get_params(deep=False)), "n_epochs": len(model.history_)}
+    summary["device"] = device_of(model)
     return TrainingRun(reading, model, summary, written)
 
 

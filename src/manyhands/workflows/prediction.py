@@ -13,6 +13,7 @@ from manyhands.io.features.model_folder import load_folder
 from manyhands.io.write.results import class_names
 from manyhands.io.write.spreadsheet import guard_table
 from manyhands.io.write.triples import encode_table
+from manyhands.workflows.device_option import check_device
 from manyhands.workflows.options import DEFAULT_MATCHING, FeatureOptions
 from manyhands.workflows.outputs import Written, claim_file, table_ending, write_all
 
@@ -44,6 +45,7 @@ def predict(
     features: str | Path,
     matching: FeatureOptions = DEFAULT_MATCHING,
     *,
+    device: str | None = None,
     spreadsheet_safe: bool = False,
     out: str | Path | None = None,
     force: bool = False,
@@ -58,6 +60,8 @@ def predict(
         File of features, of the same columns as in training.
     matching : FeatureOptions, default=FeatureOptions()
         How to read item ids.
+    device : str or None, default=None
+        Device of torch on which a network predicts; None is the CPU.
     spreadsheet_safe : bool, default=False
         Prevent spreadsheet programs from running cells as formulas.
     out : str, Path or None, default=None
@@ -73,14 +77,16 @@ def predict(
     Raises
     ------
     ParameterError
-        If an option is invalid, or the folder is not a complete model.
+        If an option is invalid, the folder is not a complete model, or the device cannot be used.
     AlignmentError
         If the features are not of the form that the model was trained with.
     """
     ending = table_ending(out)
     matching.check()
+    if device is not None:
+        check_device(device)
     with claim_file(out, force=force) as output:
-        classifier, pipeline = load_folder(Path(model))
+        classifier, pipeline = load_folder(Path(model), device)
         ids, X = read_rows(pipeline, features, matching)
         table = _tabulate(ids, classifier, classifier.predict_proba(X))
         content = encode_table(guard_table(table) if spreadsheet_safe else table, ending)

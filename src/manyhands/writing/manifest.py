@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manyhands.exceptions import OutputExistsError, ParameterError
+from manyhands.writing.staged_files import Digest, digest_of_file
 from manyhands.writing.staging import checksum
 
 MANIFEST = "manifest.json"
@@ -38,7 +39,7 @@ class Entry(NamedTuple):
     sha256: str
 
 
-def make_manifest(folder: Path, files: Mapping[str, bytes]) -> tuple[bytes, list[str]]:
+def make_manifest(folder: Path, files: Mapping[str, Digest]) -> tuple[bytes, list[str]]:
     """The manifest of `files` and of other runs in the folder.
 
     The id of a run is a checksum of its files, so that the same run gives the same manifest.
@@ -47,8 +48,8 @@ def make_manifest(folder: Path, files: Mapping[str, bytes]) -> tuple[bytes, list
     ----------
     folder : Path
         The folder, whose present manifest is read.
-    files : mapping of str to bytes
-        Content of each new file by its name.
+    files : mapping of str to Digest
+        Size and checksum of each new file by its name.
 
     Returns
     -------
@@ -57,12 +58,12 @@ def make_manifest(folder: Path, files: Mapping[str, bytes]) -> tuple[bytes, list
     stale : list of str
         Files of a replaced run that are not replaced and stay in the folder.
     """
-    sums = {name: checksum(content) for name, content in files.items()}
+    sums = {name: digest.sha256 for name, digest in files.items()}
     run = checksum(json.dumps(sums, sort_keys=True).encode())[:16]
     before = _own_manifest(folder) or {}
     replaced = {entry.run for name, entry in before.items() if name in files}
     kept = {name: entry for name, entry in before.items() if entry.run not in replaced}
-    entries = kept | {name: Entry(run, len(content), sums[name]) for name, content in files.items()}
+    entries = kept | {name: Entry(run, *digest) for name, digest in files.items()}
     parsed = {"schema": SCHEMA, "files": {name: entry._asdict() for name, entry in sorted(entries.items())}}
     stale = [name for name in before if name not in entries and (folder / name).is_file()]
     return (json.dumps(parsed, indent=1) + "\n").encode(), stale
@@ -154,8 +155,7 @@ def verify_folder(folder: str | Path, names: Collection[str] | None = None) -> l
     for name in wanted:
         if name not in entries or not (folder / name).is_file():
             raise ParameterError(f"{folder} is incomplete: {name} is missing. {_AGAIN}")
-        content = (folder / name).read_bytes()
-        if (len(content), checksum(content)) != entries[name][1:]:
+        if digest_of_file(folder / name) != entries[name][1:]:
             raise ParameterError(
                 f"{folder / name} is not the file that {MANIFEST} names: a run was killed while it wrote, or the file "
                 f"was truncated or changed. {_AGAIN}"

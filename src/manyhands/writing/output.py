@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from manyhands.exceptions import ManyhandsError
 from manyhands.writing.checks import refuse_present, refuse_unwritable, unwritable
 from manyhands.writing.locks import held
 from manyhands.writing.manifest import MANIFEST, make_manifest, refuse_foreign_manifest
+from manyhands.writing.staged_files import StagedFiles, digest_of
 from manyhands.writing.staging import checksum, place, recover
 
 _FOLDER_KEY = "manyhands"  # key of the lock and the temporary files of a set; a single file uses its own name
@@ -43,25 +45,47 @@ class Output:
     manifest: bool
     key: str
 
-    def write(self, files: Mapping[str, bytes]) -> list[str]:
+    @contextmanager
+    def stage(self) -> Iterator[StagedFiles]:
+        """Context manager for files that are too large for memory, which `write` moves into place with the others.
+
+        Yields
+        ------
+        StagedFiles
+            Where the files are written; what `write` did not move is removed at the end of the block.
+        """
+        staged = StagedFiles(self.folder, self.key)
+        try:
+            yield staged
+        except BaseException:
+            if all((staged.path / name).exists() for name in staged.digests):  # otherwise the next run completes it
+                shutil.rmtree(staged.path, ignore_errors=True)
+            raise
+        shutil.rmtree(staged.path, ignore_errors=True)
+
+    def write(self, files: Mapping[str, bytes], staged: StagedFiles | None = None) -> list[str]:
         """Write all files together, the manifest last.
 
         Parameters
         ----------
         files : mapping of str to bytes
             The content of each file by its name.
+        staged : StagedFiles or None, default=None
+            Further files, which `stage` has written.
 
         Returns
         -------
         list of str
             Files of an earlier run that this run did not replace, where it replaced others of that run.
         """
-        self._refuse(files)
+        digests = {name: digest_of(content) for name, content in files.items()}
+        digests |= {} if staged is None else staged.digests
+        self._refuse(digests)
         contents = dict(files)
         stale: list[str] = []
         if self.manifest:
-            contents[MANIFEST], stale = make_manifest(self.folder, files)
-        place(self.folder, self.key, contents)
+            contents[MANIFEST], stale = make_manifest(self.folder, digests)
+        place(self.folder, self.key, contents, staged)
         return stale
 
     def _refuse(self, names: Collection[str]) -> None:

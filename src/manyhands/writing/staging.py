@@ -6,11 +6,9 @@ that is killed later leaves a mixed set, which the next run completes from the j
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -18,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from manyhands.writing.staged_files import NEW, Digest, StagedFiles, digest_of, digest_of_file, make_temporary, naming
+
 _JOURNAL = ".journal"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_NEW |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def checksum(content: bytes) -> str:
@@ -35,10 +33,10 @@ def checksum(content: bytes) -> str:
     -------
     str
     """
-    return hashlib.sha256(content).hexdigest()
+    return digest_of(content).sha256
 
 
-def place(folder: Path, key: str, files: Mapping[str, bytes]) -> None:
+def place(folder: Path, key: str, files: Mapping[str, bytes], staged: StagedFiles | None = None) -> None:
     """Write files into a folder, replacing existing ones; the lock of `key` must be held.
 
     An interruption by the keyboard while files are moved takes effect once all of them are moved.
@@ -51,24 +49,28 @@ def place(folder: Path, key: str, files: Mapping[str, bytes]) -> None:
         Key in the name of the temporary folder.
     files : mapping of str to bytes
         The content of each file by its name.
+    staged : StagedFiles or None, default=None
+        Further files of the set, which were written to their temporary folder already; they are moved first.
     """
-    staging = _made(folder, key)
+    staging = make_temporary(folder, key) if staged is None else staged.path
+    digests: dict[str, Digest] = {} if staged is None else dict(staged.digests)
     moving = False
     try:
         for name, content in files.items():
             _write_through(staging / name, content, folder / name)
-        if len(files) > 1:
-            journal = {name: checksum(content) for name, content in files.items()}
+            digests[name] = digest_of(content)
+        if len(digests) > 1:
+            journal = {name: digest.sha256 for name, digest in digests.items()}
             _write_through(staging / _JOURNAL, json.dumps(journal).encode(), folder)
             _sync(staging)
         moving = True
         try:
-            _move(staging, folder, files)
+            _move(staging, folder, digests)
         except KeyboardInterrupt:
-            _move(staging, folder, files)
+            _move(staging, folder, digests)
             raise
         finally:
-            moving = any((staging / name).exists() for name in files)
+            moving = any((staging / name).exists() for name in digests)
         _sync(folder)
     finally:
         if not moving:  # otherwise the next run completes it
@@ -93,22 +95,12 @@ def recover(folder: Path, key: str) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _made(folder: Path, key: str) -> Path:
-    """A new temporary folder with a random name and access for this user only."""
-    path = folder / f".{key}-{secrets.token_hex(8)}.tmp"  # the pattern of _leftovers
-    path.mkdir(mode=0o700)
-    return path
-
-
 def _write_through(path: Path, content: bytes, shown: Path) -> None:
     """Write a new file and wait for the disk; an error names the final file."""
-    try:
-        with open(os.open(path, _NEW, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(shown)) from None
+    with naming(shown), open(os.open(path, NEW, 0o666), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _move(staging: Path, folder: Path, names: Iterable[str]) -> None:
@@ -154,7 +146,7 @@ def _is_begun(staging: Path, folder: Path, journal: Mapping[str, str]) -> bool:
     moved = [name for name in journal if not (staging / name).exists()]
     try:
         return bool(moved) and all(
-            checksum(((folder if name in moved else staging) / name).read_bytes()) == value
+            digest_of_file((folder if name in moved else staging) / name).sha256 == value
             for name, value in journal.items()
         )
     except OSError:

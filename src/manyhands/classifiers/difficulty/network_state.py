@@ -179,6 +179,6 @@ class EMState(nn.Module):
             above = proba.double().max(1).values - 1 / n_classes
             bare = EASIEST * (above / (1 - 1 / n_classes)) ** 2
         else:
-            bare = torch.from_numpy(self.easiness(proba.detach().double().cpu().numpy(), batch.item)).to(proba.device)
+            bare = torch.from_numpy(self.easiness(proba.detach().cpu().double().numpy(), batch.item)).to(proba.device)
         floor = float(self.floor)
         return floor * EASIEST + (1 - floor) * bare

@@ -18,6 +18,7 @@ from manyhands.em.confusion_em import ConfusionEM, fit_confusion_em, has_no_redu
 from manyhands.em.decisions import pick_classes
 from manyhands.em.driver import run_em
 from manyhands.em.kernels import Array, em_pass, pack
+from manyhands.em.label_source import PackedLabels
 from manyhands.em.priors import IMPOSSIBLE, ClassPrior, FixedPrior, class_prior, gold_offset
 from manyhands.noise import safe_log
 
@@ -139,7 +140,7 @@ def infer_true_labels(
     offset = gold_offset(gold, annotations.n_classes)
     if log_class_proba is not None:
         offset = log_class_proba if offset is None else log_class_proba + offset
-    model = ConfusionEM(pack(annotations), noise, class_model, offset)
+    model = ConfusionEM(PackedLabels(pack(annotations), offset), noise, class_model)
     first_prior = None
     if _is_named(prior, "uniform-start"):
         first_prior = _class_prior(annotations, gold, "uniform", noise.smoothing).solve(np.zeros(annotations.n_classes))
@@ -191,10 +192,11 @@ def _posterior_under(model: ConfusionEM[ShrunkParams], start: Array, log_prior: 
 
 def _hard_em(model: ConfusionEM[ShrunkParams], first_prior: Array | None) -> TruthEstimate:
     """Classification EM from the majority vote, until no class changes."""
-    packed, n_classes = model.packed, model.packed.n_classes
+    labels = _in_memory(model)
+    packed, n_classes = labels.packed, labels.n_classes
     none_unlabelled = np.zeros(packed.n_items, bool)
     votes = np.repeat(np.eye(n_classes)[None], packed.n_workers, axis=0)  # a score of 1 for every vote
-    posterior = em_pass(packed, votes, np.zeros(n_classes), model.offset, want_posterior=True).posterior
+    posterior = em_pass(packed, votes, np.zeros(n_classes), labels.offset, want_posterior=True).posterior
     if first_prior is not None and posterior is not None:
         start = np.eye(n_classes)[pick_classes(posterior, none_unlabelled)[0]]
         posterior = _posterior_under(model, start, first_prior)
@@ -212,6 +214,12 @@ def _hard_em(model: ConfusionEM[ShrunkParams], first_prior: Array | None) -> Tru
 
 def _expected_statistics(model: ConfusionEM[ShrunkParams], posterior: Array) -> Array:
     """Expected sufficient statistics of the labels under this posterior, (n_items, n_classes)."""
-    packed, n_classes = model.packed, model.packed.n_classes
+    packed, n_classes = _in_memory(model).packed, model.labels.n_classes
     no_labels = np.zeros((packed.n_workers, n_classes, n_classes))
     return model.statistics(em_pass(packed, no_labels, np.zeros(n_classes), safe_log(posterior)), None)
+
+
+def _in_memory(model: ConfusionEM[ShrunkParams]) -> PackedLabels:
+    """Return the labels of the model, which `infer_true_labels` packed."""
+    assert isinstance(model.labels, PackedLabels)
+    return model.labels

@@ -39,13 +39,15 @@ def model_files(model: Any, pipeline: FeaturePipeline) -> dict[str, bytes]:
     return files | {FEATURES: pipeline.to_json()}
 
 
-def load_folder(folder: Path) -> tuple[Any, FeaturePipeline]:
+def load_folder(folder: Path, device: str | None = None) -> tuple[Any, FeaturePipeline]:
     """Load a classifier and its feature pipeline.
 
     Parameters
     ----------
     folder : Path
         The folder.
+    device : str or None, default=None
+        Device of torch on which a network predicts; None is the CPU.
 
     Returns
     -------
@@ -57,8 +59,8 @@ def load_folder(folder: Path) -> tuple[Any, FeaturePipeline]:
     Raises
     ------
     ParameterError
-        If a file is missing, changed or of another run.
+        If a file is missing, changed or of another run, or the device cannot be used.
     """
     verify_folder(folder, FILES)
     pipeline = FeaturePipeline.from_json((folder / FEATURES).read_bytes(), str(folder / FEATURES))
-    return registry.load_module("manyhands.persistence.models").load_model(folder), pipeline
+    return registry.load_module("manyhands.persistence.models").load_model(folder, device=device), pipeline

@@ -34,7 +34,7 @@ _META = Shape({1: I32, 4: I32, 5: I64, 6: I64, 7: I64, 9: I64, 10: I64, 11: I64}
 _CHUNK = Shape({1: BINARY, 2: I64, 3: STRUCT}, needed=(3,), inside={3: _META})
 _GROUP = Shape({1: LIST, 2: I64, 3: I64}, needed=(1, 3), inside={1: _CHUNK})
 _PAIR = Shape({1: BINARY, 2: BINARY}, needed=(1,))
-_FOOTER = Shape({2: LIST, 3: I64, 4: LIST, 5: LIST}, needed=(2, 3, 4), inside={2: _ELEMENT, 4: _GROUP, 5: _PAIR})
+FOOTER = Shape({2: LIST, 3: I64, 4: LIST, 5: LIST}, needed=(2, 3, 4), inside={2: _ELEMENT, 4: _GROUP, 5: _PAIR})
 _COUNTED = Shape({1: I32}, needed=(1,))
 _DATA, _DICTIONARY, _DATA_2 = 5, 7, 8  # number of the field that each kind of page has
 _PAGE = Shape(
@@ -146,7 +146,7 @@ def _read_footer(content: bytes) -> tuple[dict[int, Any], int]:
     if length > _MAX_FOOTER:
         raise ThriftLimitError(f"its footer has {length:,} bytes; at most {_MAX_FOOTER:,} are read")
     reader = Reader(content, begin, len(content) - 8)
-    footer = reader.struct(_FOOTER)
+    footer = reader.struct(FOOTER)
     if reader.at != len(content) - 8:
         raise ThriftError("its footer ends too early")
     return footer, begin

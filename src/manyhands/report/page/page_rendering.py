@@ -49,26 +49,33 @@ def render_page(report: Report, data: dict[str, Any]) -> bytes:
             script=Markup(script),
             data=Markup(embedded(data)),
             data_id=DATA_ID,
+            prefix="",
         )
     )
     return html.encode("utf-8", "backslashreplace")
 
 
-def render_panels(panels: Sequence[Panel]) -> str:
+def render_fragment(panels: Sequence[Panel], head: Panel | None, kicker: str, prefix: str) -> str:
     """Return panels as HTML without a page around them.
 
     Parameters
     ----------
     panels : sequence of Panel
         The panels.
+    head : Panel or None
+        The verdict with key figures and alerts.
+    kicker : str
+        Line above the verdict.
+    prefix : str
+        What all ids begin with.
 
     Returns
     -------
     str
         HTML.
     """
-    template = environment().get_template("panels.html")
-    return str(template.render(panels=panels))
+    template = environment().get_template("fragment.html")
+    return str(template.render(panels=panels, summary=head, kicker=kicker, prefix=prefix))
 
 
 @cache
