@@ -40,7 +40,8 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 	io/write/test_write_back.py io/features/test_tfidf.py io/formats/test_long.py io/formats/test_wide.py \
 	persistence/test_models.py model_selection workflows cli/test_aggregate.py reproduce/test_verdicts.py \
 	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
-	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py)
+	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py \
+	sharded/test_passes.py)
 
 .PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-machines mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test

@@ -29,10 +29,10 @@ _MIN_COUNT = 100.0  # expected labels of a worker on a class from which on a row
 def write(crowd: HugeCrowd, folder: Path) -> dict[str, Any]:
     """Write the crowd to a code folder, block by block."""
     begin = time.perf_counter()
-    with CodeFolderWriter(folder, n_classes=crowd.n_classes) as writer:
+    with CodeFolderWriter(folder, np.arange(crowd.n_workers), np.arange(crowd.n_classes)) as writer:
         for number, (n_labels, codes, _) in enumerate(crowd.blocks()):
             writer.add_block(number, n_labels, codes)
-        writer.finish(worker_ids=np.arange(crowd.n_workers), classes=np.arange(crowd.n_classes))
+        writer.finish({"rows": crowd.n_labels, "kept": crowd.n_labels})
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {"write_seconds": time.perf_counter() - begin, "disk_gb": size / 1e9, "write_peak_gb": peak()}
 
@@ -63,8 +63,8 @@ def run(crowd: HugeCrowd, folder: Path, passes: int) -> dict[str, Any]:
         "ns_per_label": 1e9 * seconds / n_passes / crowd.n_labels,
         "cpu_ns": 1e9 * cpu / n_passes / crowd.n_labels,
         "peak_gb": peak(),
-        "rms_z": float(np.sqrt(np.mean(z**2))),
-        "mean_error": float(np.mean(np.abs(found.confusion - planted)[is_large])),
+        "rms_z": float(np.sqrt(np.mean(z**2))) if is_large.any() else None,  # None: too few labels per worker
+        "mean_error": float(np.mean(np.abs(found.confusion - planted))),
         "rises": bool(np.all(np.diff(history) >= -1e-9 * np.abs(history[1:]))),
         "same_bits": bits[0] == bits[1],
     }
