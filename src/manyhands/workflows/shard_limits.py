@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from manyhands.em.threads import thread_count
-from manyhands.exceptions import LimitError
+from manyhands.exceptions import LimitError, ManyhandsError
 from manyhands.io.read.row_estimate import FileSize
 from manyhands.sharded.labels import ShardedLabels
 from manyhands.validation import show_size
@@ -136,7 +136,7 @@ def full_disk_named(folder: Path) -> Iterator[None]:
 
     Raises
     ------
-    LimitError
+    ManyhandsError
         If a file cannot grow.
     """
     try:
@@ -145,7 +145,7 @@ def full_disk_named(folder: Path) -> Iterator[None]:
         if error.errno not in _FULL:
             raise
         where = error.filename if error.filename is not None else shown_path(folder)
-        raise LimitError(
+        raise ManyhandsError(
             f"The disk is full: {where} cannot grow ({error.strerror}). Make room, or give another folder with -o or "
             f"--cache; the same command then goes on. No file of the result was changed."
         ) from None
