@@ -13,8 +13,8 @@ from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.messages import listed
 from manyhands.io.read.text_encoding import Coded, code_text
 from manyhands.io.read.times import parse_times
-from manyhands.io.stream.batches import Batch
 from manyhands.io.stream.joined_texts import crc_of_texts, join_texts
+from manyhands.io.stream.row_batches import Batch
 from manyhands.io.stream.spill import NO_TIME, SpilledRows
 
 Mask = npt.NDArray[np.bool_]

@@ -14,8 +14,8 @@ from manyhands.io.read.documents import Table
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.sources import Source
 from manyhands.io.read.text_tables import header_lines, read_text_table
-from manyhands.io.stream.batches import Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.inputs import InputFile
+from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.text_chunks import Lines, read_lines
 
 _SAMPLE = 1 << 20  # bytes by which the columns are chosen

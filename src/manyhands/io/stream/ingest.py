@@ -11,13 +11,13 @@ from typing import Any
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ParameterError
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.stream.cache import default_cache, mark_used, remove_leftovers, spill_path, writing
+from manyhands.io.stream.code_blocks import RARE_CLASSES, Table, check_tables, write_codes
 from manyhands.io.stream.coding import Dictionary, RowCoder
 from manyhands.io.stream.csv_batches import CsvBatches
 from manyhands.io.stream.inputs import InputFile, find_inputs, fingerprint, refuse_changed
 from manyhands.io.stream.json_batches import JsonBatches
 from manyhands.io.stream.parquet_batches import ParquetBatches
 from manyhands.io.stream.spill import Spill
-from manyhands.io.stream.writing import RARE_CLASSES, Table, check_tables, write_codes
 from manyhands.progress import report
 from manyhands.sharded.code_files import CodeFolder
 

@@ -16,8 +16,8 @@ from manyhands.io.read.documents import Records
 from manyhands.io.read.json_files import as_text, parse_json
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.sources import Source
-from manyhands.io.stream.batches import Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.inputs import InputFile
+from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.text_chunks import Lines, read_lines
 
 _SAMPLE = 1 << 20  # bytes by which the fields are chosen

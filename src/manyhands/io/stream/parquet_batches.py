@@ -18,8 +18,8 @@ from manyhands.io.messages import shorten
 from manyhands.io.read.documents import Table
 from manyhands.io.read.frames import frame_as_text
 from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.stream.batches import Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.inputs import InputFile
+from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
 
 _SAMPLE = 10_000  # rows by which the columns are chosen
 _EXACT = 2.0**53  # beyond it not every integer has a float of its own
