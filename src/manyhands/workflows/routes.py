@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from manyhands.exceptions import CrowdWarning, LimitError, ParameterError
-from manyhands.io.stream.writing import RARE_CLASSES
+from manyhands.io.read.stray_classes import RARE_CLASSES
 from manyhands.io.write.label_files import SHARD_KINDS
 from manyhands.sharded.fits import METHODS
 from manyhands.spelling import suggest
