@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyhands.report.axes import horizontal_axis, vertical_axis
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing, fit_text, text_width, tick_text
 
 _WIDEST = 90.0  # of a column
@@ -34,6 +35,7 @@ class Dot:
     series: int = 0
 
 
+@picture
 def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: str, y_title: str) -> str:
     """Draw counts as columns.
 
@@ -74,6 +76,7 @@ def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: 
     return draw.svg()
 
 
+@picture
 def dots(
     rows: Sequence[tuple[str, Sequence[Dot]]],
     label: str,
@@ -131,6 +134,7 @@ def dots(
     return draw.svg()
 
 
+@picture
 def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
     """Draw the parts of a whole as one bar with a legend.
 

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing, fit_text, text_width
 
 Array = npt.NDArray[np.float64]
 _MOST_HEAT = 0.62  # opacity of the strongest cell: text on it stays legible in both themes
 
 
+@picture
 def heat_map(
     matrix: Array,
     rows: Sequence[str],

@@ -11,6 +11,7 @@ import numpy as np
 from manyhands.exceptions import AlignmentError
 from manyhands.report.curves import lines
 from manyhands.report.panel import Bar, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Codes, Run
 from manyhands.report.wording import counted, names, percent
 
@@ -131,7 +132,7 @@ def _row(run: Run, row: int, code: Codes, sure: np.ndarray[Any, Any]) -> tuple[A
     return run.item_name(row), text, mine, Bar(float(run.confidence[row])), named, Bar(float(sure[row]))
 
 
-def _curves(trained: Any) -> tuple[str, ...]:
+def _curves(trained: Any) -> tuple[Picture, ...]:
     """Draw each quantity of the training history."""
     history = [entry for entry in getattr(trained, "history_", None) or [] if isinstance(entry, dict)]
     found = list(dict.fromkeys(name for entry in history for name in entry))
