@@ -18,7 +18,7 @@ from manyhands.report.panel import Chips
 from manyhands.simulate import make_crowd
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures need the extra plot")
-from manyhands import panel_figures  # noqa: E402
+from manyhands.panel_figures import panel_figure, picture_axes  # noqa: E402
 
 WITHOUT_PICTURE = {"trust", "hard-items", "provenance"}
 
@@ -106,8 +106,8 @@ def test_every_kind_of_picture_can_be_drawn():
     for module in (charts, curves, heat_maps):
         for name, draw in inspect.getmembers(module, inspect.isfunction):
             if draw.__module__ == module.__name__ and not name.startswith("_"):
-                wanted = set(inspect.signature(draw).parameters) - set(panel_figures.SVG_ONLY)
-                assert wanted <= set(inspect.signature(panel_figures._DRAW[name]).parameters), name
+                wanted = set(inspect.signature(draw).parameters) - set(panel_figure.SVG_ONLY)
+                assert wanted <= set(inspect.signature(picture_axes.DRAW[name]).parameters), name
 
 
 def test_ledger(run):
@@ -138,11 +138,10 @@ def test_agreement(run):
     assert curve(found.axes[0], 0)[0] == pytest.approx(column(panel, 0, "value"))
     assert curve(found.axes[0], 1)[0] == pytest.approx(column(panel, 1, "alpha"))
     matrix = cells(found.axes[1])
-    names = [text.get_text() for text in found.axes[1].get_yticklabels()]
-    rows = panel.table[2].rows
-    assert rows and np.array_equal(matrix, matrix.T, equal_nan=True)
-    for one, other, _, value, _ in rows:
-        assert matrix[names.index(one), names.index(other)] == pytest.approx(value)
+    assert np.array_equal(matrix, matrix.T, equal_nan=True)
+    pairs = matrix[np.triu_indices(len(matrix), 1)]
+    lowest = column(panel, 2, "agreement")  # the table is cut
+    assert len(lowest) > 10 and sorted(pairs[np.isfinite(pairs)])[: len(lowest)] == pytest.approx(sorted(lowest))
 
 
 def test_confidence(run):
@@ -246,7 +245,7 @@ def test_names_are_drawn_as_they_are():
     found._repr_png_()
     names = {text.get_text() for text in found.axes[0].get_yticklabels()}
     assert names == {"_a", "$x$"} and not any(text.get_parse_math() for text in found.axes[0].get_yticklabels())
-    assert panel_figures._shown("_loss") == " _loss"
+    assert picture_axes._shown("_loss") == " _loss"
 
 
 def test_bad_input_gets_a_sentence(run):
@@ -261,7 +260,8 @@ def test_bad_input_gets_a_sentence(run):
 def test_without_matplotlib_the_sentence_names_the_extra(monkeypatch, run):
     """A missing library is named with the extra; SVG needs none."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "manyhands.panel_figures")
+    for name in [name for name in sys.modules if name.startswith("manyhands.panel_figures")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(mh.exceptions.MissingExtraError, match=r"pip install 'manyhands\[plot\]'"):
         figure(run, "confidence")
     assert len(mh.plots.confidence(run)) == 2

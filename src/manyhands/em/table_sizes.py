@@ -28,7 +28,7 @@ def check_tables(annotations: Annotations) -> None:
     check_table_size(annotations.n_workers, annotations.n_classes)
 
 
-def check_table_size(n_workers: int, n_classes: int) -> None:
+def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
     """Refuse confusion matrices that would not fit into memory or exceed the largest index.
 
     Parameters
@@ -37,6 +37,8 @@ def check_table_size(n_workers: int, n_classes: int) -> None:
         Number of workers.
     n_classes : int
         Number of classes.
+    n_more : int, default=0
+        Further arrays of the size of all confusion matrices that are held at a time.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def check_table_size(n_workers: int, n_classes: int) -> None:
         Where they would take more memory than there is, or have more rows than codes of 32 bits can name.
     """
     check_memory(
-        8.0 * _TABLES * n_workers * n_classes**2,
+        8.0 * (_TABLES + n_more) * n_workers * n_classes**2,
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )

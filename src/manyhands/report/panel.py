@@ -63,6 +63,8 @@ class Table:
         Where all rows are, if the table was cut.
     is_open : bool, default=False
         Whether the page shows the table at once, and not after a click.
+    short : str, default=""
+        What is shown in place of the caption while the table is closed; the caption without it.
     """
 
     caption: str
@@ -71,6 +73,7 @@ class Table:
     n_rows: int | None = None
     full: str | None = None
     is_open: bool = False
+    short: str = ""
 
     @property
     def n_left_out(self) -> int:

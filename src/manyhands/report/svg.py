@@ -6,12 +6,12 @@ No style attributes are written: the page's Content-Security-Policy forbids them
 from __future__ import annotations
 
 import math
-import unicodedata
 from html import escape
 
-WIDTH = 460  # of a chart: legible on a phone, and two fit side by side on a screen
-FONT = 13
-_LETTER = 7.2  # mean width of a letter in user units
+from manyhands.report.text_fitting import FONT, fit_text, text_width
+
+WIDTH = 400  # of a chart in user units: its text is legible on a phone
+_ENLARGED = 1.15  # pixels of a screen per user unit: two charts side by side
 _CORNERS: dict[str, list[tuple[float, float]]] = {
     "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
     "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
@@ -37,45 +37,6 @@ def coordinate(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def text_width(text: str) -> float:
-    """Return the approximate width of text; wide characters of East Asian scripts count twice.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    float
-        Width in user units.
-    """
-    return _LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def fit_text(text: str, width: float) -> str:
-    """Return text that is cut where it is wider than there is room.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    width : float
-        Room in user units.
-
-    Returns
-    -------
-    str
-        The text, or its beginning and an ellipsis.
-    """
-    if text_width(text) <= width:
-        return text
-    kept = text
-    while kept and text_width(kept + "…") > width:
-        kept = kept[:-1]
-    return kept + "…"
-
-
 class Drawing:
     """An SVG picture that is being drawn.
 
@@ -85,7 +46,7 @@ class Drawing:
         Height in user units.
     label : str
         What the picture shows, for screen readers.
-    width : float, default=460
+    width : float, default=400
         Width in user units.
     """
 
@@ -280,7 +241,8 @@ class Drawing:
             An SVG element.
         """
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
-        head = f'<svg class="mh-chart" role="img" viewBox="{box}" width="{coordinate(self.width)}" font-size="{FONT}"'
+        size = f'width="{coordinate(self.width * _ENLARGED)}" font-size="{FONT}"'
+        head = f'<svg class="mh-chart" role="img" viewBox="{box}" {size}'
         return f'{head} aria-label="{escape(self.label)}">{"".join(self._parts)}</svg>'
 
     def _add(self, element: str, tip: str = "") -> None:

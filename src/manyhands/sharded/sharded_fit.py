@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,22 @@ class ShardedFit:
     results: dict[str, Any]
     notes: dict[str, str]
     final_task: FinalPass
+
+    def with_note(self, code: str, sentence: str) -> ShardedFit:
+        """The same fit with one more note.
+
+        Parameters
+        ----------
+        code : str
+            Code of the note.
+        sentence : str
+            What it says.
+
+        Returns
+        -------
+        ShardedFit
+        """
+        return replace(self, notes=self.notes | {code: sentence})
 
     @property
     def confusion(self) -> Array | None:

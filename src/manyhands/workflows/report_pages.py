@@ -22,6 +22,7 @@ from manyhands.trust.answers import Answers
 
 PAGE, KEY = "report.html", "manyhands.key"
 MOST_WORKERS = 200  # in the page's table
+_PLAIN = (None, "", "label", "answer")  # columns whose name says nothing about the question
 
 
 def report_of(
@@ -89,7 +90,7 @@ def report_of(
         differences = tables["differences.csv"].to_dict(as_series=False)
         compared = ComparedMethods(tables["methods.csv"].to_dicts(), differences)
     names = dict(beside or {})
-    name = title or (Path(reading.source).name + (f", {reading.question}" if reading.question else ""))
+    name = title or (Path(reading.source).name + (f", {reading.question}" if reading.question not in _PLAIN else ""))
     run = make_run(
         model,
         reveal=reveal,

@@ -10,7 +10,7 @@ import numpy as np
 
 from manyhands.exceptions import AlignmentError
 from manyhands.report.curves import lines
-from manyhands.report.panel import Bar, Panel, Table, cut
+from manyhands.report.panel import Bar, Chips, Panel, Table, cut
 from manyhands.report.picture_data import Picture
 from manyhands.report.run import Codes, Run
 from manyhands.report.wording import counted, names, percent
@@ -18,6 +18,7 @@ from manyhands.report.wording import counted, names, percent
 _MOST_ITEMS = 50
 _SURE = 0.9
 _MOST_CURVES = 4
+_MOST_STEPS = 200
 
 
 def classifier(run: Run) -> Panel | None:
@@ -66,6 +67,7 @@ def classifier(run: Run) -> Panel | None:
         (
             Table("Items whose label the classifier contradicts", heads, rows, n_rows, is_open=bool(rows)),
             Table("Agreement with the labels, by class", ("class", "items", "share equal"), by_class),
+            *_history_table(trained),
         ),
         ("The classifier learnt from the same votes, so agreement is no proof, and contradiction a reason to look.",),
         {"agreement": share, "n_suspected": len(suspected)},
@@ -126,19 +128,33 @@ def _predicted(run: Run) -> tuple[Codes, np.ndarray[Any, Any]]:
 def _row(run: Run, row: int, code: Codes, sure: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     votes = run.votes[row]
     order = [k for k in np.lexsort((np.arange(len(votes)), -votes)) if votes[k]]
-    text = ", ".join(f"{run.classes[k]} {votes[k]}" for k in order)
+    text = Chips(tuple((run.classes[k], int(votes[k])) for k in order))
     named = run.classes[code[row]] if code[row] >= 0 else None
     mine = run.classes[run.codes[row]]
     return run.item_name(row), text, mine, Bar(float(run.confidence[row])), named, Bar(float(sure[row]))
 
 
-def _curves(trained: Any) -> tuple[Picture, ...]:
-    """Draw each quantity of the training history."""
+def _history(trained: Any) -> dict[str, list[float]]:
+    """Return each quantity of the training history, NaN where it is not known."""
     history = [entry for entry in getattr(trained, "history_", None) or [] if isinstance(entry, dict)]
     found = list(dict.fromkeys(name for entry in history for name in entry))
+    return {name: [float(entry.get(name, math.nan)) for entry in history] for name in found[:_MOST_CURVES]}
+
+
+def _history_table(trained: Any) -> tuple[Table, ...]:
+    """Return the numbers behind the learning curves; nothing without a history."""
+    found = _history(trained)
+    if not found:
+        return ()
+    steps = zip(*found.values())
+    rows = [(str(at), *(v if math.isfinite(v) else None for v in row)) for at, row in enumerate(steps, 1)]
+    return (Table("Training, step by step", ("epoch or iteration", *found), *cut(rows, _MOST_STEPS)),)
+
+
+def _curves(trained: Any) -> tuple[Picture, ...]:
+    """Draw each quantity of the training history."""
     pictures = []
-    for name in found[:_MOST_CURVES]:
-        values = [float(entry.get(name, math.nan)) for entry in history]
+    for name, values in _history(trained).items():
         known = [value for value in values if math.isfinite(value)]
         if len(known) < 2 or min(known) == max(known):
             continue

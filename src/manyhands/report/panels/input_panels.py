@@ -10,9 +10,10 @@ from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Array, Run
 from manyhands.report.statistics import mean_interval, ratio_interval, wilson
 from manyhands.report.svg import tick_text
-from manyhands.report.wording import counted, interval, percent, visible
+from manyhands.report.wording import counted, interval, percent, quoted, visible
 
-_MOST_ROWS = 30
+_MOST_ROWS = 24  # classes in the pictures
+_MOST_IN_CHART = 8
 _MOST_PARTS = 6  # of the stacked bar
 _LARGE_SHARE = 0.1  # of rows left out, from which the head of the page warns
 _MOST_COLUMNS = 16  # of a histogram
@@ -44,7 +45,7 @@ def ledger(run: Run) -> Panel | None:
     if not n_left_out:
         title = f"All {counted(book.rows_read, 'row')} of the export count."
     else:
-        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out for a reason."
+        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out."
     rows = tuple((name, count, count / max(book.rows_read, 1)) for name, count in parts)
     notes = tuple(visible(text, 600) for text in run.reading.notes.values())
     alerts: tuple[Alert, ...] = ()
@@ -163,16 +164,16 @@ def class_balance(run: Run) -> Panel:
     order = np.argsort(-inferred, kind="stable")
     shown = order[:_MOST_ROWS]
     most = int(order[0])
-    title = f"{run.classes[most]} is the most frequent class: {percent(inferred[most])} of the items by the posterior."
+    name = quoted(run.classes[most])
+    title = f"{name} is the most frequent class: {percent(inferred[most])} of the items by the posterior."
     shift = np.abs(found[0][1] - inferred)
     moved = int(shift.argmax())
     notes = []
     if shift[moved] >= 0.03:
         notes.append(
-            f"{run.classes[moved]} has {percent(found[0][1][moved])} of the votes and {percent(inferred[moved])} "
-            "of the "
-            f"items: workers choose it {'more' if found[0][1][moved] > inferred[moved] else 'less'} often than "
-            "it occurs, "
+            f"{quoted(run.classes[moved])} has {percent(found[0][1][moved])} of the votes and "
+            f"{percent(inferred[moved])} of the items: workers choose it "
+            f"{'more' if found[0][1][moved] > inferred[moved] else 'less'} often than it occurs, "
             f"or its items have {'more' if found[0][1][moved] > inferred[moved] else 'fewer'} labels."
         )
     if run.answers is not None and run.answers.kinds.keys() != {"random"}:
@@ -190,20 +191,26 @@ def class_balance(run: Run) -> Panel:
         100,
     )
     heads = tuple(cell for name, *_ in found for cell in (f"share of {name}", "95% interval"))
-    chart = dots(
-        rows,
-        "Share of each class among " + ", ".join(name for name, *_ in found),
-        series=[n for n, *_ in found],
-        high=_rounded_up(top),
-        format_tick=lambda v: f"{v:.0%}",
+    half = len(rows) if len(rows) <= _MOST_IN_CHART else -(-len(rows) // 2)  # two pictures side by side
+    charts = tuple(
+        dots(
+            rows[first : first + half],
+            "Share of each class among " + ", ".join(name for name, *_ in found),
+            series=[n for n, *_ in found],
+            high=_rounded_up(top),
+            format_tick=lambda v: f"{v:.0%}",
+        )
+        for first in range(0, len(rows), half)
     )
+    if len(order) > len(rows):
+        notes.append(f"The pictures show the {len(rows)} most frequent of {len(order):,} classes.")
     return Panel(
         "class-balance",
         title,
         "Share of each class with a 95% interval over items: among the workers' votes, and by the posterior "
         "after the workers' errors are taken into account.",
         counted(int(run.labelled.sum()), "item"),
-        (chart,),
+        charts,
         (Table("Share of each class", ("class", *heads), table, n_rows),),
         tuple(notes),
         {"votes": found[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},

@@ -42,7 +42,7 @@ def provenance(run: Run) -> Panel | None:
         "provenance",
         f"Made by manyhands {known.version} with the method {known.method}.",
         "What is needed to repeat this run. The paragraph below can be pasted into a paper.",
-        counted(len(known.files), "file"),
+        counted(len(known.files), "file") if known.files else "",
         (),
         (
             Table(

@@ -48,8 +48,8 @@ def time_course(run: Run) -> Panel | None:
     return Panel(
         "time",
         change or f"{labels} from {names[0]} to {names[-1]}; quality is steady.",
-        f"Left: labels per {word}. Right: the expected share of right labels per {word}, by the posterior, with "
-        "95% intervals.",
+        f"The first picture counts labels per {word}; the second shows the expected share of right labels per "
+        f"{word}, by the posterior, with 95% intervals.",
         f"{labels} with a time",
         _pictures(course),
         (_table(course),),

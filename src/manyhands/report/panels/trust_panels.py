@@ -88,11 +88,21 @@ def correlated_workers(run: Run) -> Panel | None:
     lows = [math.floor(g.correlation_low * 5) / 5 for g in known if math.isfinite(g.correlation_low)]
     return Panel(
         "correlated-workers",
-        f"{one.votes:.1f} votes of {name} on an item {worth}",
+        f"Nothing shows that {name} err together: {one.votes:.1f} votes on an item count in full."
+        if one.correlation_low <= 0 and one.effective_votes >= 0.95 * one.votes
+        else f"{one.votes:.1f} votes of {name} on an item {worth}",
         "Correlation of the errors of two workers on the same item, with a 95% interval over items: 0 if they "
         "err independently, 1 if always together.",
         f"{one.n_pairs:,} pairs of labels",
-        (dots(rows, "Correlation of errors, with 95% intervals", low=min([0.0, *lows]), rule=0.0),),
+        (
+            dots(
+                rows,
+                "Correlation of errors, with 95% intervals",
+                low=min([0.0, *lows]),
+                rule=0.0,
+                x_title="correlation of errors",
+            ),
+        ),
         tuple(tables),
         (),
         {

@@ -11,7 +11,7 @@ import numpy as np
 from manyhands import metrics
 from manyhands.report.panel import SEVERITIES, Alert, Panel
 from manyhands.report.run import Run
-from manyhands.report.wording import accusation, counted, joined, percent, visible
+from manyhands.report.wording import accusation, counted, joined, percent, share_that, visible
 from manyhands.scorecards import ACCUSATIONS
 
 
@@ -36,10 +36,12 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
     sentences = [f"{counted(a.n_items, 'item')}, {counted(a.n_workers, 'worker')}, {per_item:.1f} labels per item."]
     parts = []
     sure = by_key["confidence"].values["share_above_0.9"]
-    parts.append(f"{percent(sure)} of the labels are at least 0.9 sure")
+    n_labelled = int(run.labelled.sum())
+    n_sure = n_labelled - by_key["confidence"].values["n_below_0.9"]
+    parts.append(f"{share_that(('is', 'are'), n_sure, n_labelled, 'label')} at least 0.9 sure")
     if "hard-items" in by_key:
         n = by_key["hard-items"].values["n"]
-        parts.append(f"{n:,} {'needs' if n == 1 else 'need'} another look")
+        parts.append(f"{counted(n, 'item')} {'needs' if n == 1 else 'need'} a look")
     flags = by_key["workers"].values["flags"] if "workers" in by_key else {}
     found = [f"{counted(n, 'worker')} {accusation(flag, n)}" for flag in ACCUSATIONS if (n := flags.get(flag))]
     parts.append(joined(found) if found else "no worker is flagged")
@@ -47,8 +49,8 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
     checked = by_key["calibration"].values
     if checked["n"]:
         sentences.append(
-            f"{percent(checked['accuracy'], 1)} of the labels are right on {counted(checked['n'], 'item')} of "
-            "known class."
+            f"On {counted(checked['n'], 'item')} of known class, {percent(checked['accuracy'], 1)} of the labels "
+            "are right."
         )
     alerts = sorted(
         (alert for panel in panels for alert in panel.alerts), key=lambda one: SEVERITIES.index(one.severity)
@@ -66,7 +68,7 @@ def summary(run: Run, panels: Sequence[Panel]) -> Panel:
         "workers": f"{a.n_workers:,}",
         "labels": f"{a.n_annotations:,}",
         "classes": f"{a.n_classes:,}",
-        "at least 0.9 sure": percent(sure),
+        "labels at least 0.9 sure": percent(sure),
         "Krippendorff's alpha": f"{alpha:.2f}" if math.isfinite(alpha) else "none",
     }
     method = "" if run.provenance is None else run.provenance.method

@@ -1,148 +1,32 @@
-"""Pictures of panels as figures of matplotlib, for papers; drawn from the data of the SVG pictures.
-
-Loaded where a figure is asked for (`manyhands.plots`), and nowhere else.
-"""
+"""Each kind of picture, drawn into axes of matplotlib with the parameters of its SVG function."""
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 
+from manyhands.panel_figures.paper_figures import GREY
 from manyhands.report.axes import log_ticks
-from manyhands.report.panel import Panel
-from manyhands.report.picture_data import Picture
 from manyhands.report.svg import tick_text
 
 # The colours and marks of the report: distinguishable with colour vision deficiency, and by shape without colour.
 COLOURS = ("#0072b2", "#c44e00", "#9a6700", "#007f5c", "#a3447d", "#5f6b7a", "#6a51a3", "#2f6f7e")
 MARKS = ("o", "s", "D", "^", "x", "o", "+", "_")
 _HOLLOW = 5  # the series whose circle is empty
-_GREY, _GRID = "#5b6570", "#dfe3e8"
 _HEAT = LinearSegmentedColormap.from_list("manyhands", ["#f4f8fb", "#7db4d8", "#0072b2"])
-_MOST_LETTERS = 30  # of a name beside an axis
+MOST_LETTERS = 30  # of a name beside an axis
 _MOST_CELLS = 12  # rows of a matrix whose cells have numbers
 _MOST_WHISKERS = 150  # points of a scatter plot that show their intervals
+_LINE = 42  # letters in a line of a legend or of a title
 _FEWEST = 5  # columns that there is room for
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "manyhands",  # otherwise ids are random
-    "text.parse_math": False,  # dollar signs in names are not formulas
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "axes.edgecolor": _GREY,
-    "axes.labelcolor": "black",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.linewidth": 0.6,
-    "grid.color": _GRID,
-    "grid.linewidth": 0.6,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 7,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3.6,
-    "figure.titlesize": 9,
-}
 
 
-class PaperFigure(Figure):
-    """A figure whose text stays text in SVG and PDF, however it is saved."""
-
-    def draw(self, renderer: Any) -> None:
-        """Draw with the style of the figure.
-
-        Parameters
-        ----------
-        renderer : RendererBase
-            What draws.
-        """
-        with matplotlib.rc_context(STYLE):
-            super().draw(renderer)
-
-    def savefig(self, fname: Any, **options: Any) -> None:
-        """Save the figure; the same figure gives the same SVG.
-
-        Parameters
-        ----------
-        fname : str, Path or file
-            Where to save it.
-        **options : object
-            Options of `matplotlib.figure.Figure.savefig`.
-        """
-        form = str(options.get("format") or Path(str(fname)).suffix.removeprefix("."))
-        if form == "svg":
-            options["metadata"] = {"Date": None} | dict(options.get("metadata") or {})
-        with matplotlib.rc_context(STYLE):
-            super().savefig(fname, **options)
-
-    def _repr_png_(self) -> bytes:
-        """Return what a notebook shows, also where pyplot is not loaded."""
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=150)
-        return buffer.getvalue()
-
-
-def figure_of(panel: Panel, pictures: Sequence[tuple[str, Picture]], width: float, title: bool) -> PaperFigure:
-    """Draw pictures of a panel side by side.
-
-    Parameters
-    ----------
-    panel : Panel
-        The panel.
-    pictures : sequence of (str, Picture)
-        Name, shown above where it is not empty, and picture.
-    width : float
-        Width of each picture in inches.
-    title : bool
-        Whether to write the finding of the panel above.
-
-    Returns
-    -------
-    PaperFigure
-        A figure of matplotlib.
-    """
-    is_card = bool(panel.parts) and all(len(part.svg) == 1 for part in panel.parts)
-    across = min(len(pictures), 3 if is_card else 2)  # cards with two pictures have one row each
-    down = math.ceil(len(pictures) / across)
-    height = [
-        max(_HEIGHTS[one.kind](one.data, width) for _, one in pictures[row * across : (row + 1) * across])
-        for row in range(down)
-    ]
-    room = 0.35 if title else 0.0
-    with matplotlib.rc_context(STYLE):
-        figure = PaperFigure(figsize=(width * across, sum(height) + room), layout="constrained")
-        grid = figure.subplots(down, across, squeeze=False, height_ratios=height).ravel()
-        for axes, (name, one) in zip(grid, pictures):
-            _DRAW[one.kind](axes, **{key: one.data[key] for key in one.data if key not in SVG_ONLY})
-            if name:
-                axes.set_title(name, loc="left", fontweight="bold")
-        for axes in grid[len(pictures) :]:
-            axes.remove()
-        if title:
-            figure.suptitle("\n".join(textwrap.wrap(panel.title, int(14 * width * across))))
-    return figure
-
-
-# Parameters of SVG pictures that a figure does not need: names for screen readers, tips of a mouse, room on a page.
-SVG_ONLY = ("label", "tips", "width")
-
-
-def draw_columns(axes: Any, names: Sequence[str], counts: Sequence[float], x_title: str, y_title: str) -> None:
+def _draw_columns(axes: Any, names: Sequence[str], counts: Sequence[float], x_title: str, y_title: str) -> None:
     """Draw counts as columns, with the parameters of `report.charts.columns`."""
     axes.bar(range(len(counts)), counts, width=0.85, color=COLOURS[0])
     every = max(1, math.ceil(len(names) * max(map(len, names), default=1) / 40))
@@ -152,7 +36,7 @@ def draw_columns(axes: Any, names: Sequence[str], counts: Sequence[float], x_tit
     axes.grid(axis="y")
 
 
-def draw_dots(
+def _draw_dots(
     axes: Any,
     rows: Sequence[tuple[str, Sequence[Any]]],
     series: Sequence[str],
@@ -175,17 +59,17 @@ def draw_dots(
         name = series[number] if number < len(series) else ""
         axes.plot([dot.value for dot, _ in mine], heights, **_marks(number), label=_shown(name) if name else None)
     if rule is not None and low <= rule <= high:
-        axes.axvline(rule, color=_GREY, linestyle="--", linewidth=0.8, zorder=0)
+        axes.axvline(rule, color=GREY, linestyle="--", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(rows)), [_cut(name) for name, _ in rows])
     axes.set(xlim=(low, high), ylim=(len(rows) - 0.4, -0.6), xlabel=x_title)
     axes.xaxis.set_major_formatter(lambda value, _: format_tick(round(value, 10)))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     if series:
-        _legend(axes, len(series))
+        _legend(axes)
 
 
-def draw_stacked_bar(axes: Any, parts: Sequence[tuple[str, int]]) -> None:
+def _draw_stacked_bar(axes: Any, parts: Sequence[tuple[str, int]]) -> None:
     """Draw the parts of a whole, with the parameters of `report.charts.stacked_bar`."""
     at = 0
     for number, (name, size) in enumerate(parts):
@@ -193,10 +77,10 @@ def draw_stacked_bar(axes: Any, parts: Sequence[tuple[str, int]]) -> None:
         at += size
     axes.set(xlim=(0, max(at, 1)), yticks=[])
     axes.set_axis_off()
-    _legend(axes, 2)
+    _legend(axes)
 
 
-def draw_scatter(
+def _draw_scatter(
     axes: Any,
     points: Sequence[Any],
     series: Sequence[tuple[int, str]],
@@ -221,10 +105,10 @@ def draw_scatter(
         axes.set_xticks(marks, [tick_text(value) for value in marks])
         axes.minorticks_off()
     axes.grid(axis="y")
-    _legend(axes, 3)
+    _legend(axes)
 
 
-def draw_lines(
+def _draw_lines(
     axes: Any,
     x: Sequence[float],
     series: Sequence[tuple[str, Sequence[float]]],
@@ -242,7 +126,7 @@ def draw_lines(
     """Draw lines with intervals, with the parameters of `report.curves.lines`."""
     if diagonal:
         edges = ends or (x[0], x[-1])
-        axes.plot(edges, edges, color=_GREY, linestyle="--", linewidth=0.8, label="_diagonal", zorder=0)
+        axes.plot(edges, edges, color=GREY, linestyle="--", linewidth=0.8, label="_diagonal", zorder=0)
     for number, (name, values) in enumerate(series):
         if number < len(bands):
             axes.vlines(x, *bands[number], color=_colour(number))
@@ -259,10 +143,10 @@ def draw_lines(
         axes.set_xticks(list(x)[::every], list(x_names)[::every])
     axes.grid(axis="y")
     if len(series) > 1:
-        _legend(axes, 2)
+        _legend(axes)
 
 
-def draw_heat_map(
+def _draw_heat_map(
     axes: Any,
     matrix: Any,
     rows: Sequence[str],
@@ -281,7 +165,7 @@ def draw_heat_map(
     axes.set_yticks(range(len(rows)), [_cut(name) for name in rows])
     turned = any(len(name) > 4 for name in heads) and len(heads) > 3
     axes.set_xticks(range(len(heads)), [_cut(name) for name in heads], rotation=90 if turned else 0)
-    axes.set(ylabel=y_title, xlabel=f"{x_title} ({unit})" if unit else x_title)
+    axes.set(ylabel=y_title, xlabel=textwrap.fill(f"{x_title} ({unit})" if unit else x_title, _LINE))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if len(rows) > _MOST_CELLS:
@@ -295,33 +179,13 @@ def draw_heat_map(
         axes.text(c, r, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
 
 
-_DRAW: dict[str, Callable[..., None]] = {
-    "columns": draw_columns,
-    "dots": draw_dots,
-    "stacked_bar": draw_stacked_bar,
-    "scatter": draw_scatter,
-    "lines": draw_lines,
-    "heat_map": draw_heat_map,
-}
-
-
-def _dots_height(data: Mapping[str, Any], width: float) -> float:
-    per_row = max([len(values) for _, values in data["rows"]], default=1)
-    return 0.5 + len(data["rows"]) * (0.1 + 0.1 * per_row) + (0.2 if data["series"] else 0.0)
-
-
-def _matrix_height(data: Mapping[str, Any], width: float) -> float:
-    names = 0.055 * min(max(map(len, data["heads"]), default=0), _MOST_LETTERS)
-    return 0.5 + names + min(0.16 * max(len(data["rows"]), 6), width)
-
-
-_HEIGHTS: dict[str, Callable[[Mapping[str, Any], float], float]] = {  # inches
-    "columns": lambda data, width: 0.6 * width,
-    "dots": _dots_height,
-    "stacked_bar": lambda data, width: 0.5 + 0.15 * math.ceil(len(data["parts"]) / 2),
-    "scatter": lambda data, width: 0.75 * width,
-    "lines": lambda data, width: 0.62 * width,
-    "heat_map": _matrix_height,
+DRAW: dict[str, Callable[..., None]] = {
+    "columns": _draw_columns,
+    "dots": _draw_dots,
+    "stacked_bar": _draw_stacked_bar,
+    "scatter": _draw_scatter,
+    "lines": _draw_lines,
+    "heat_map": _draw_heat_map,
 }
 
 
@@ -342,9 +206,13 @@ def _shown(name: str) -> str:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
 
 
-def _legend(axes: Any, columns: int) -> None:
-    """Write the names of the series above the axes."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(columns, 3), borderaxespad=0.2, handletextpad=0.4)
+def _legend(axes: Any) -> None:
+    """Write the names of the series above the axes, as many side by side as fit."""
+    handles, names = axes.get_legend_handles_labels()
+    names = [textwrap.fill(name, _LINE, drop_whitespace=False) for name in names]
+    across = max(1, min(3, _LINE // max(map(len, names), default=1)))
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "handletextpad": 0.4}
+    axes.legend(handles, names, ncols=across, **place)
