@@ -15,7 +15,7 @@ from manyhands.exceptions import CrowdWarning
 from manyhands.scorecards.accuracy import accuracy_of_counts
 from manyhands.sharded.items import FinalPass
 from manyhands.sharded.labels import ShardedLabels
-from manyhands.sharded.worker_columns import leave_one_out_accuracy, worker_columns
+from manyhands.sharded.worker_sums import leave_one_out_accuracy, worker_columns
 
 Array = npt.NDArray[np.float64]
 
