@@ -220,6 +220,39 @@ def test_too_little_disk_or_memory_is_said_beforehand(votes, tmp_path, capsys, m
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        ({"item": ["a", None], "worker": ["w", "v"], "label": ["x", "x"]}, "item"),
+        ({"item": ["a", "b"], "worker": ["w", None], "label": ["x", "x"]}, "worker"),
+        ({"item": ["a", "b"], "worker": ["w", "v"], "label": [None, None]}, "label"),
+        ({"item": ["a", "b"], "rating": ["x", "x"]}, "worker"),
+    ],
+)
+def test_bad_rows_are_named_and_nothing_is_written(tmp_path, capsys, rows, part):
+    """As an ordinary run does."""
+    pl.DataFrame(rows).cast(pl.String).write_parquet(tmp_path / "bad.parquet")
+    asked = ["aggregate", str(tmp_path / "bad.parquet"), "-m", "dawid-skene", "-o", str(tmp_path / "out")]
+    assert run([*asked, "--max-memory", LIMIT, "--cache", str(tmp_path / "cache")]) == 3
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(("note:", "Out of core:"))]
+    assert part in line
+    assert not (tmp_path / "out").exists()
+    assert all(path.name == "passes" for path in (tmp_path / "cache").glob("*"))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_damaged_cache_is_named(votes, tmp_path, capsys):
+    """With what to do; nothing is written."""
+    asked = command(votes, tmp_path)
+    assert run(asked) == 0
+    (codes,) = (path for path in (tmp_path / "cache").iterdir() if path.name != "passes")
+    with open(codes / "codes.bin", "r+b") as file:
+        file.write(b"\xff" * 8)
+    assert run([*asked, "--force"]) == 3
+    assert "codes.bin cannot be used: block" in capsys.readouterr().err
+
+
 class _Usage:
     """A disk with some bytes free."""
 

@@ -25,7 +25,13 @@ from manyhands.validation import show_size
 from manyhands.workflows.finding import shown_path
 from manyhands.workflows.options import ExportOptions, require_labels
 from manyhands.workflows.routes import IN_SHARDS, Route
-from manyhands.workflows.shard_limits import check_disk, check_memory_of_shards, disk_for_codes, full_disk_named
+from manyhands.workflows.shard_limits import (
+    check_disk,
+    check_memory_of_shards,
+    disk_for_codes,
+    disk_for_passes,
+    full_disk_named,
+)
 from manyhands.workflows.step_times import StepTimes
 from manyhands.writing.locks import held
 
@@ -128,6 +134,7 @@ def open_labels(
         with times.step("read"):
             codes, course = _coded(files, export, route, method, place, tell)
         check_memory_of_shards(codes, method_name(method), route.choice.allowed)
+        check_disk(place, disk_for_passes(codes), "The records of passes", "Name another folder with --cache.")
         log = PassLog.of(place / _PASSES, method, codes)
         with _alone(log):
             yield SourceLabels(codes, _in_blocks(codes), _describe(files, codes), log, course)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ PROGRAM = 200_000_000  # bytes of the program, its libraries and the batches tha
 _TABLES, _VOTE_TABLES = 12, 5
 _PER_LABEL, _PER_ITEM = 30, 40  # bytes of a shard in memory; the sums by worker need more than the codes
 _SLICE = 1 << 17  # items that are one data frame
+_USUAL_PASSES = 50
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -95,6 +96,45 @@ def disk_for_codes(size: FileSize) -> int:
     """
     text = min(size.unpacked, 16 * size.n_rows)  # ids of items; the names of workers and classes are kept once
     return 20 * size.n_rows + 2 * text
+
+
+def disk_for_labels(labels: ShardedLabels, kinds: Sequence[str]) -> int:
+    """Estimate the disk that the files of labels need.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+    kinds : sequence of str
+        Further formats than CSV: "jsonl", "parquet".
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    n_classes = len(labels.classes)
+    names = sum(len(str(name)) + 4 for name in labels.classes.tolist())
+    per_item = 40 + 9 * n_classes
+    per_item += 110 + 9 * n_classes + names if "jsonl" in kinds else 0  # every line names all classes
+    per_item += 2 * (40 + 4 * n_classes) if "parquet" in kinds else 0  # once in parts, once put together
+    return per_item * labels.n_items
+
+
+def disk_for_passes(labels: ShardedLabels) -> int:
+    """Return the disk that the records of some passes need.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+
+    Returns
+    -------
+    int
+        Bytes of as many passes as a fit usually has.
+    """
+    return _USUAL_PASSES * 8 * len(labels.worker_ids) * len(labels.classes) ** 2
 
 
 def check_disk(folder: Path, n_bytes: int, what: str, remedy: str) -> None:
