@@ -14,7 +14,7 @@ import pytest
 from manyhands import workflows
 from manyhands.cli.app import run
 from manyhands.sharded.fits import METHODS
-from manyhands.workflows import labels_on_shards, memory_choice, shard_limits
+from manyhands.workflows import labels_on_shards, memory_choice, shard_limits, sharded_aggregation
 
 pytestmark = pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 LIMIT = "500MB"
@@ -200,6 +200,44 @@ def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step)
     assert line.startswith("manyhands: The disk is full: the/file cannot grow (No space left on device). Make room")
     assert not (tmp_path / "out").exists()
     assert run(asked) == 0
+
+
+@pytest.mark.usefixtures("large")
+def test_memory_that_the_system_refuses_is_one_sentence(votes, tmp_path, capsys, monkeypatch):
+    """What was finished stays, and the same command goes on."""
+    asked = command(votes, tmp_path)
+
+    def refuse(*given):
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded_aggregation, "write_labels", refuse)
+        assert run(asked) == 5
+    printed = capsys.readouterr().err
+    assert "The system gave no more memory to this process (Unable to allocate 8 GiB). The job was to stay" in printed
+    assert not (tmp_path / "out").exists()
+    assert run([one for one in asked if one != "-q"]) == 0
+    assert "taken from the record of a run that did not end; 0 were computed." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on data of Linux")
+def test_a_hard_limit_on_data_is_kept(tmp_path):
+    """A million labels under 500 MB, which the system enforces; polars returns what it freed."""
+    rng = np.random.default_rng(0)
+    item = rng.permutation(1_000_000) // 3
+    label = np.where(rng.random(len(item)) < 0.8, item % 2, 1 - item % 2)
+    table = pl.DataFrame({"item": item, "worker": rng.integers(0, 200, len(item)), "label": label})
+    table.select(pl.format("item-{}", "item").alias("item"), "worker", "label").write_parquet(tmp_path / "v.parquet")
+    code = (
+        "import resource, runpy, sys\nresource.setrlimit(resource.RLIMIT_DATA, (500_000_000, 500_000_000))\n"
+        "runpy.run_module('manyhands', run_name='__main__')"
+    )
+    asked = ["aggregate", str(tmp_path / "v.parquet"), "-m", "one-coin", "-o", str(tmp_path / "out"), "--json"]
+    done = subprocess.run([sys.executable, "-c", code, *asked, "--cache", str(tmp_path / "c")], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout)
+    assert found["route"] == "out of core" and "400 MB may be used" in found["reason"]
+    assert max(found["course"]["peak_bytes"].values()) < 500_000_000
 
 
 @pytest.mark.usefixtures("large")

@@ -30,7 +30,7 @@ from manyhands.workflows.shard_limits import (
     check_memory_of_shards,
     disk_for_codes,
     disk_for_passes,
-    full_disk_named,
+    limits_named,
 )
 from manyhands.workflows.step_times import StepTimes
 from manyhands.writing.locks import held
@@ -130,7 +130,7 @@ def open_labels(
         yield SourceLabels(labels, labels, describe_reading(reading))
         return
     place = codes_folder(cache)
-    with full_disk_named(place):
+    with limits_named(place, route.choice.allowed):
         with times.step("read"):
             codes, course = _coded(files, export, route, method, place, tell)
         check_memory_of_shards(codes, method_name(method), route.choice.allowed)

@@ -19,7 +19,7 @@ from manyhands.workflows.finding import shown_path
 # matrices, and one more for each thread. A vote holds 5.
 PROGRAM = 200_000_000  # bytes of the program, its libraries and the batches that are read
 _TABLES, _VOTE_TABLES = 12, 5
-_PER_LABEL, _PER_ITEM = 30, 40  # bytes of a shard in memory; the sums by worker need more than the codes
+_PER_LABEL, _PER_ITEM = 60, 40  # bytes of a shard in memory; the sums by worker need more than the codes
 _SLICE = 1 << 17  # items that are one data frame
 _USUAL_PASSES = 50
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -44,7 +44,7 @@ def least_memory(labels: ShardedLabels, method: str) -> int:
     threads = min(thread_count(), labels.n_shards)
     tables = (_VOTE_TABLES if method == "majority-vote" else _TABLES) + threads
     shard = (_PER_LABEL * labels.n_labels + _PER_ITEM * labels.n_items) // labels.n_shards
-    frames = _SLICE * (24 * n_classes + 200)
+    frames = min(_SLICE, labels.n_items) * (24 * n_classes + 200)
     return PROGRAM + 8 * tables * n_workers * n_classes**2 + threads * (shard + frames)
 
 
@@ -166,21 +166,33 @@ def check_disk(folder: Path, n_bytes: int, what: str, remedy: str) -> None:
 
 
 @contextmanager
-def full_disk_named(folder: Path) -> Iterator[None]:
-    """Context manager in which a full disk becomes one sentence with the folder and what to do.
+def limits_named(folder: Path, allowed: int | None) -> Iterator[None]:
+    """Context manager in which a full disk, or memory that the system refuses, becomes one sentence with what to do.
 
     Parameters
     ----------
     folder : Path
         The folder of the cache.
+    allowed : int or None
+        Bytes that the job may have; None if unknown.
 
     Raises
     ------
     ManyhandsError
         If a file cannot grow.
+    LimitError
+        If the system gives no more memory.
     """
     try:
         yield
+    except MemoryError as error:
+        if isinstance(error, LimitError):
+            raise
+        limit = "" if allowed is None else f" The job was to stay within {show_size(allowed)}."
+        raise LimitError(
+            f"The system gave no more memory to this process ({error or 'no reason is known'}).{limit} Raise the limit "
+            f"of the process or close other programs; the same command then goes on. No file of the result was changed."
+        ) from None
     except OSError as error:
         if error.errno not in _FULL:
             raise
