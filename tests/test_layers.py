@@ -44,6 +44,7 @@ LAYERS = [
     ("io",),
     ("datasets",),
     ("report",),
+    ("panel_figures",),
     ("plots",),
     ("workflows",),
     ("reproduce",),
@@ -75,7 +76,7 @@ HEAVY = {  # library -> parts of the package that may import it
     "fastexcel": {"io"},
     "defusedxml": {"io"},
     "pyarrow": {"io"},
-    "matplotlib": {"reproduce"},
+    "matplotlib": {"reproduce", "panel_figures"},
     "jinja2": {"report", "reproduce"},
     "typer": {"cli"},
     "rich": {"cli", "progress_display"},
@@ -211,7 +212,7 @@ SHARED = {
 
 # Files that belong to one method of `aggregation`, which has no packages.
 METHOD_OF = {"glad_steps": "glad", "pooled_fit": "pooled_dawid_skene", "vote_departure": "pooled_dawid_skene"}
-METHOD_OF |= {"ordinal_fit": "ordinal_dawid_skene"}
+METHOD_OF |= {"pooled_results": "pooled_dawid_skene", "ordinal_fit": "ordinal_dawid_skene"}
 
 
 def test_methods_do_not_import_each_other(imports):

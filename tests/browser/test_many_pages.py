@@ -200,7 +200,8 @@ def test_series_differ_in_shape(pages, open_page):
     shapes = page.evaluate(
         """Object.entries(Array.from(document.querySelectorAll('#workers svg > [class^=s]')).reduce((found, e) => {
         const kind = e.getAttribute('class').split(' ')[0];
-        const shape = e.tagName + e.classList.contains('hollow') + (e.getAttribute('points') || e.getAttribute('d') || '').replace(/[\\d.,-]+/g, '#');
+        const path = (e.getAttribute('points') || e.getAttribute('d') || '').replace(/[\\d.,-]+/g, '#');
+        const shape = e.tagName + e.classList.contains('hollow') + path;
         if (!e.classList.contains('whisker')) (found[kind] = found[kind] || new Set()).add(shape);
         return found; }, {})).map(entry => Array.from(entry[1]).join())"""
     )

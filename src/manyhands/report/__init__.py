@@ -6,6 +6,7 @@
     panels        the panels, pure functions of a run
     svg           drawing: SVG elements that take their colours from the page
     axes, charts, curves, heat_maps   pictures
+    picture_data  `Picture`: an SVG element with the data that it shows
     statistics    intervals that several panels need
     wording       numbers and names as the report shows them
     label_times   days, weeks, and the seconds between two labels

@@ -15,6 +15,7 @@ from manyhands.report.charts import Dot, columns, dots
 from manyhands.report.page.embedding import KIND, SCHEMA
 from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.wording import counted, percent, visible
 
 _MOST_ROWS = 300
@@ -231,7 +232,7 @@ def _moved(risen: int, fallen: int) -> str:
     return f"{' and '.join(parts)} in accuracy."
 
 
-def _worker_chart(rows: list[Any]) -> tuple[str, ...]:
+def _worker_chart(rows: list[Any]) -> tuple[Picture, ...]:
     """Draw accuracy before and after of the workers that changed most."""
     most = sorted(rows, key=lambda row: -abs(row[5]))[:_MOST_IN_CHART]
     shown = [(row[0], [Dot(row[3], math.nan, math.nan), Dot(row[4], math.nan, math.nan, 1)]) for row in most]

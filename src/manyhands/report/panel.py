@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from manyhands.report.picture_data import Picture
+
 _MOST_CHIPS = 12  # classes of one item
 SEVERITIES = ("alert", "warning", "note")  # the most severe first
 
@@ -145,8 +147,8 @@ class Panel:
         What the picture shows.
     n : str
         What the finding is based on, such as ``"1,000 items"``.
-    svg : tuple of str, default=()
-        Pictures, as SVG elements that take their colours from the page.
+    svg : tuple of Picture, default=()
+        Pictures, as SVG elements that take their colours from the page, with the data that they show.
     table : tuple of Table, default=()
         The same numbers, and more.
     notes : tuple of str, default=()
@@ -163,7 +165,7 @@ class Panel:
     title: str
     how_to_read: str
     n: str
-    svg: tuple[str, ...] = ()
+    svg: tuple[Picture, ...] = ()
     table: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)

@@ -11,6 +11,7 @@ import numpy as np
 from manyhands.exceptions import AlignmentError
 from manyhands.report.curves import lines
 from manyhands.report.panel import Bar, Panel, Table, chips, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Codes, Run
 from manyhands.report.wording import counted, names, percent
 
@@ -148,7 +149,7 @@ def _history_table(trained: Any) -> tuple[Table, ...]:
     return (Table("Training, step by step", ("epoch or iteration", *found), *cut(rows, _MOST_STEPS)),)
 
 
-def _curves(trained: Any) -> tuple[str, ...]:
+def _curves(trained: Any) -> tuple[Picture, ...]:
     """Draw each quantity of the training history."""
     pictures = []
     for name, values in _history(trained).items():
