@@ -122,17 +122,19 @@ def accuracy_of_counts(right: Array, wrong: Array) -> AccuracyEstimate:
         log = right[part, None] * np.log(_GRID) + wrong[part, None] * np.log1p(-_GRID)
         return np.exp(log - log.max(axis=1, keepdims=True))
 
+    def normalised(density: Array) -> Array:
+        return density / density.sum(axis=1, keepdims=True)
+
     for part in pieces:
         log_hyper += np.log(np.einsum("wg,hg->wh", likelihood(part), priors)).sum(axis=0)
     share = np.exp(log_hyper - log_hyper.max())
     prior = np.einsum("h,hg->g", share / share.sum(), priors)
-    found = [_summary(likelihood(part) * prior) for part in pieces]
+    found = [_summary(normalised(likelihood(part) * prior)) for part in pieces]
     return AccuracyEstimate(*(np.concatenate(values) for values in zip(*found)))
 
 
 def _summary(density: Array) -> AccuracyEstimate:
-    """Mean and interval of each row of densities on the grid, which need not be normalised."""
-    density = density / density.sum(axis=1, keepdims=True)
+    """Mean and interval of each row of probabilities on the grid."""
     tail, cumulative = (1 - LEVEL) / 2, np.cumsum(density, axis=1)
     mean = np.einsum("wg,g->w", density, _GRID)
     return AccuracyEstimate(mean, _quantile(density, cumulative, tail), _quantile(density, cumulative, 1 - tail))
