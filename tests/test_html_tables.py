@@ -1,4 +1,7 @@
-"""What a notebook shows: well-formed, escaped, of bounded size, in the colours of the page."""
+"""What a notebook shows of annotations and of models that are not fitted: plain tables in the colours of the page.
+
+What it shows of fitted models, scorecards and comparisons is in tests/report/test_notebook.py.
+"""
 
 import re
 import warnings
@@ -10,9 +13,7 @@ import pytest
 import manyhands as mh
 from manyhands import registry
 from manyhands.html_tables import facts, page, shown_value, table
-from manyhands.model_html import annotations_html, model_html
-from manyhands.scorecards import score_workers
-from manyhands.testing.small_crowds import easy_crowd, feature_crowd
+from manyhands.model_html import annotations_html
 
 NASTY = "<script>alert('x')</script>"
 
@@ -55,12 +56,8 @@ def views(votes):
     """Everything that has an HTML form, of one crowd."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = mh.DawidSkene().fit(votes)
         yield votes._repr_html_()
-        yield model._repr_html_()
         yield mh.DawidSkene(smoothing=0.5)._repr_html_()
-        yield score_workers(votes, model.posterior_)._repr_html_()
-        yield mh.compare(["majority-vote", "wawa"], votes, n_folds=2)._repr_html_()
 
 
 def test_everything_is_escaped(nasty):
@@ -94,46 +91,11 @@ def test_annotations_are_described():
     assert "0" in texts(mh.Annotations.from_matrix(np.zeros((0, 0)))._repr_html_())
 
 
-@pytest.mark.parametrize("name", registry.names("aggregator"))
-def test_every_aggregator_has_html(name):
-    votes, _ = easy_crowd(2)
-    unfitted = registry.create(name)
-    assert "call fit(annotations)" in texts(unfitted._repr_html_())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cells = texts(unfitted.fit(votes)._repr_html_())
-    assert repr(unfitted) in cells and "First 5 of 60 items" in cells
-
-
-def test_classifiers_have_html():
-    X, votes, _ = feature_crowd(2)
-    cells = texts(model_html(mh.Raykar().fit(X, votes)))
-    assert "features" in cells and "worker accuracy" in cells
-    assert "call fit(X, annotations)" in texts(mh.TwoStage()._repr_html_())
-
-
-def test_notes_of_a_model_are_shown():
-    with pytest.warns(mh.exceptions.CrowdWarning):
-        model = mh.MajorityVote().fit(mh.Annotations.from_matrix([[0, -1], [-1, 1]]))
-    assert "no_redundancy" in texts(model._repr_html_())
-
-
-def test_scorecards_begin_with_the_flagged_workers():
-    crowd = mh.simulate.make_crowd(bad="constant", bad_share=0.1, target=1, random_state=0)
-    cards = score_workers(crowd.annotations, mh.MajorityVote().fit(crowd.annotations).posterior_)
-    html = cards._repr_html_()
-    first = next(w for w in np.argsort(cards.accuracy_high) if cards.flags[w])
-    cells = texts(html)
-    assert cells[cells.index("reasons") + 1] == str(cards.worker_ids[first])
-    assert f"and {len(cards) - 20} more" in cells
-
-
-def test_comparisons_are_shown_by_rank():
-    votes, _ = easy_crowd(2)
-    found = mh.compare(["majority-vote", "wawa", "dawid-skene"], votes, n_folds=2)
-    cells = texts(found._repr_html_())
-    ranked = [row["method"] for row in found.table()]
-    assert [cell for cell in cells if cell in ranked] == ranked
+@pytest.mark.parametrize("name", registry.names())
+def test_unfitted_models_say_what_to_call(name):
+    model = registry.create(name)
+    cells = texts(model._repr_html_())
+    assert shown_value(repr(model)) in cells and f"call fit{model._fit_takes}" in cells
 
 
 def test_values():

@@ -2,10 +2,11 @@
  *
  * mark and look_up turn integers from a small range into codes; join_keys and split_keys put (item, worker,
  * label) into one sortable integer and take it apart again; pick finds the largest probability of each row,
- * and whether it is alone; code_text and order_text number and sort the texts of a column. Kinds, lengths and
- * whatever could lead out of bounds are checked.
+ * and whether it is alone; code_text, order_text and crc_text number and sort the texts of a column, and compute
+ * the CRC-32 of each. Kinds, lengths and whatever could lead out of bounds are checked.
  */
 #include "_text_codes.h"
+#include "_text_crc.h"
 #include "_text_order.h"
 
 /* Loops that read or write integers of either width are written once. */
@@ -217,7 +218,7 @@ static PyObject *pick(PyObject *self, PyObject *args)
     return release(&views, Py_NewRef(Py_None));
 }
 
-/* The end of both functions on text: what they found, -1 for another layout than string views, or an error. */
+/* The end of all functions on text: what they found, -1 for another layout than string views, or an error. */
 static PyObject *hand_back(Views *views, Chunks *chunks, Outcome outcome, Py_ssize_t n)
 {
     release_chunks(chunks);
@@ -260,6 +261,31 @@ static PyObject *code_text(PyObject *self, PyObject *args)
     return hand_back(&views, &chunks, outcome, table.n);
 }
 
+/* Codes of texts that stand one after the other in bytes, in order of appearance, and the first row of each. */
+static PyObject *code_joined_text(PyObject *self, PyObject *args)
+{
+    (void)self;
+    enum { DATA, LENGTHS, CODES, FIRST };
+    static const Wanted wanted[] = {{BYTES, 0}, {INT64, 0}, {INT32, WRITTEN}, {INT64, WRITTEN}};
+    Views views;
+    unsigned long long seed;
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "K", &seed) < 0)
+        return NULL;
+    Py_ssize_t n = length_of(&views.view[CODES]);
+    if (length_of(&views.view[FIRST]) != n || length_of(&views.view[LENGTHS]) != n)
+        return refuse_sizes(&views);
+    Chunks none = {0};
+    Table table = {.mask = 511, .seed = seed};
+    Outcome outcome;
+    Py_BEGIN_ALLOW_THREADS
+    outcome = code_joined(&table, views.view[DATA].buf, length_of(&views.view[DATA]), views.view[LENGTHS].buf, n,
+                          views.view[CODES].buf, views.view[FIRST].buf);
+    free(table.slot);
+    free(table.known);
+    Py_END_ALLOW_THREADS
+    return hand_back(&views, &none, outcome, table.n);
+}
+
 /* The rows of the texts that a capsule streams, none of them null, in the order of their bytes. */
 static PyObject *order_text(PyObject *self, PyObject *args)
 {
@@ -282,6 +308,28 @@ static PyObject *order_text(PyObject *self, PyObject *args)
     return hand_back(&views, &chunks, outcome, n);
 }
 
+/* The CRC-32 of the texts that a capsule streams, none of them null. */
+static PyObject *crc_text(PyObject *self, PyObject *args)
+{
+    (void)self;
+    static const Wanted wanted[] = {{INT32, WRITTEN}};
+    Views views;
+    PyObject *capsule;
+    if (take_arguments(&views, args, wanted, N_OF(wanted), "O", &capsule) < 0)
+        return NULL;
+    Py_ssize_t n = length_of(&views.view[0]);
+    ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (!stream)
+        return release(&views, NULL);
+    Chunks chunks = {0};
+    Outcome outcome = take_chunks(stream, n, &chunks);
+    Py_BEGIN_ALLOW_THREADS
+    if (outcome == CODED)
+        outcome = crc_chunks(&chunks, views.view[0].buf);
+    Py_END_ALLOW_THREADS
+    return hand_back(&views, &chunks, outcome, n);
+}
+
 static PyMethodDef methods[] = {
     {"mark", mark, METH_VARARGS, "Note which integers of a range occur; returns how many were met."},
     {"look_up", look_up, METH_VARARGS, "Replace integers of a range by codes; returns whether all have one."},
@@ -289,7 +337,9 @@ static PyMethodDef methods[] = {
     {"split_keys", split_keys, METH_VARARGS, "Take keys apart again."},
     {"pick", pick, METH_VARARGS, "The most probable class of each row, and whether it is tied."},
     {"code_text", code_text, METH_VARARGS, "Number the distinct texts of a column; returns how many there are."},
+    {"code_joined_text", code_joined_text, METH_VARARGS, "Number the distinct texts in joined bytes."},
     {"order_text", order_text, METH_VARARGS, "The rows of a column of texts in the order of their bytes."},
+    {"crc_text", crc_text, METH_VARARGS, "The CRC-32 of each text of a column."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -123,11 +123,9 @@ static inline int32_t code_of(Table *table, Text text, uint32_t hash)
 
 #define TOGETHER 64 /* cells on their way at a time, so that the waits for memory overlap */
 
-/* Codes of `n` cells from `view` on, all of them texts; `row` is the number of the first one in the column. */
-static inline Outcome code_some(Table *table, const View *view, int n, const ArrowArray *chunk, int32_t *code,
-                                int64_t row, int64_t *first)
+/* Codes of up to TOGETHER texts; `row` is the number of the first one in the column. Short ones stand in views. */
+static inline Outcome code_texts(Table *table, const Text *text, int n, int32_t *code, int64_t row, int64_t *first)
 {
-    Text text[TOGETHER];
     uint32_t hash[TOGETHER];
     while (table->n + n > table->room) {
         if (table->n > INT32_MAX - TOGETHER)
@@ -136,8 +134,6 @@ static inline Outcome code_some(Table *table, const View *view, int n, const Arr
             return OUT_OF_MEMORY;
     }
     for (int i = 0; i < n; i++) {
-        if (find_text(&view[i], chunk, &text[i]) < 0)
-            return BROKEN;
         hash[i] = hash_text(text[i], table->seed);
         __builtin_prefetch(&table->slot[hash[i] & table->mask]);
     }
@@ -153,6 +149,46 @@ static inline Outcome code_some(Table *table, const View *view, int n, const Arr
             first[before] = row + i;
     }
     return CODED;
+}
+
+/* Codes of `n` cells from `view` on, all of them texts. */
+static inline Outcome code_some(Table *table, const View *view, int n, const ArrowArray *chunk, int32_t *code,
+                                int64_t row, int64_t *first)
+{
+    Text text[TOGETHER];
+    for (int i = 0; i < n; i++)
+        if (find_text(&view[i], chunk, &text[i]) < 0)
+            return BROKEN;
+    return code_texts(table, text, n, code, row, first);
+}
+
+/* Codes of texts that stand one after the other in `data`; the lengths of all must add up to its size. */
+static inline Outcome code_joined(Table *table, const char *data, int64_t size, const int64_t *length, Py_ssize_t n_rows,
+                                  int32_t *code, int64_t *first)
+{
+    View view[TOGETHER];
+    Text text[TOGETHER];
+    for (Py_ssize_t row = 0; row < n_rows; row += TOGETHER) {
+        int n = n_rows - row < TOGETHER ? (int)(n_rows - row) : TOGETHER;
+        for (int i = 0; i < n; i++) {
+            int64_t here = length[row + i];
+            if (here < 0 || here > size || here > UINT32_MAX)
+                return BROKEN;
+            text[i] = (Text){data, (uint32_t)here};
+            if (here <= INLINE_BYTES) {
+                memset(&view[i], 0, sizeof view[i]);
+                view[i].here.size = (uint32_t)here;
+                memcpy(view[i].here.bytes, data, (size_t)here);
+                text[i].at = view[i].here.bytes;
+            }
+            data += here;
+            size -= here;
+        }
+        Outcome outcome = code_texts(table, text, n, code + row, row, first);
+        if (outcome != CODED)
+            return outcome;
+    }
+    return size ? BROKEN : CODED;
 }
 
 /* Codes of a whole column, -1 where a cell is null, and the first row of each text. */

@@ -12,7 +12,7 @@
 
 #define MOST_VIEWS 8
 
-typedef enum { INT32, INT64, INT32_OR_64, FLOAT64, BOOL } Kind;
+typedef enum { INT32, INT64, INT32_OR_64, FLOAT64, BOOL, BYTES } Kind;
 enum { WRITTEN = 1, MAY_BE_NONE = 2 };
 
 /* What a function wants in the place of each of its arrays. */
@@ -41,6 +41,7 @@ static inline int is_of_kind(const Py_buffer *view, Kind kind)
     case INT32_OR_64: return is_integer && (view->itemsize == 4 || view->itemsize == 8);
     case FLOAT64: return *format == 'd' && view->itemsize == 8;
     case BOOL: return *format == '?' && view->itemsize == 1;
+    case BYTES: return *format == 'B' && view->itemsize == 1;
     }
     return 0;
 }
@@ -56,7 +57,7 @@ static inline PyObject *release(Views *views, PyObject *result)
 
 static inline int take(Views *views, PyObject *object, Wanted wanted)
 {
-    static const char *const name[] = {"int32", "int64", "int32 or int64", "float64", "bool"};
+    static const char *const name[] = {"int32", "int64", "int32 or int64", "float64", "bool", "uint8"};
     Py_buffer *view = &views->view[views->taken];
     memset(view, 0, sizeof *view);
     if (object == Py_None && wanted.flags & MAY_BE_NONE) {

@@ -122,10 +122,11 @@ class BaseEstimator:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: parameters and, of a fitted model, its size and the first results."""
-        from manyhands.model_html import model_html
+        """Return what a notebook shows: of a fitted model panels of the HTML report, otherwise what to call."""
+        from manyhands.model_html import unfitted_html
+        from manyhands.notebook_display import panels_of
 
-        return model_html(self)
+        return panels_of("model", self) if self._is_fitted() else unfitted_html(self)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags that scikit-learn asks for before a search or a pipeline; it is loaded by then."""

@@ -1,8 +1,7 @@
-"""What a notebook shows of annotations and of fitted models: a few facts and the first rows."""
+"""What a notebook shows of annotations, a few facts and the first rows, and of models that are not fitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from manyhands.html_tables import facts, page, shown_value, table
 
 _FIRST = 5  # rows of items that give an impression
-_MOST_CLASSES = 10
 
 
 def annotations_html(annotations: Any) -> str:
@@ -42,8 +40,8 @@ def annotations_html(annotations: Any) -> str:
     return page("Annotations", facts(known), table(["class", "labels", "share"], shares, a.n_classes, "Classes"), first)
 
 
-def model_html(model: Any) -> str:
-    """Return an estimator as HTML: its parameters and, where it is fitted, what it found.
+def unfitted_html(model: Any) -> str:
+    """Return an estimator that is not fitted as HTML: its parameters and what to call.
 
     Parameters
     ----------
@@ -55,50 +53,4 @@ def model_html(model: Any) -> str:
     str
         HTML.
     """
-    if not model._is_fitted():
-        takes = f"fit{model._fit_takes}"
-        return page(_title(model), facts({"not fitted": f"call {takes}"}))
-    found = vars(model)
-    history = found.get("history_")
-    accuracy = found.get("worker_accuracy_")
-    known = {
-        "classes": _listed(model.classes_),
-        "items": len(model.posterior_),
-        "workers": len(model.worker_ids_),
-        "features": found.get("n_features_in_"),
-        "iterations": found.get("n_iter_", len(history) if history else None),
-        "converged": found.get("converged_"),
-        "worker accuracy": _range(accuracy),
-    }
-    notes = found.get("notes_") or {}
-    remarks = table(["note", ""], iter(notes.items()), len(notes)) if notes else ""
-    return page(_title(model), facts(known), remarks, _first_items(found))
-
-
-def _title(model: Any) -> str:
-    return shown_value(repr(model))
-
-
-def _first_items(found: dict[str, Any]) -> str:
-    """Return the first labels of an aggregator; "" of a model that predicts from features."""
-    if "labels_" not in found:
-        return ""
-    posterior, items, labels = found["posterior_"], found["item_ids_"], found["labels_"]
-    n_shown = min(_FIRST, len(items))
-
-    def rows() -> Iterator[tuple[str, str, float]]:
-        for row in range(n_shown):
-            yield str(items[row]), str(labels[row]), posterior[row].max()
-
-    return table(["item", "label", "confidence"], rows(), n_shown, f"First {n_shown} of {len(items):,} items")
-
-
-def _range(accuracy: Any) -> str | None:
-    if accuracy is None or len(accuracy) == 0:
-        return None
-    return f"{accuracy.min():.2f} to {accuracy.max():.2f}, median {np.median(accuracy):.2f}"
-
-
-def _listed(classes: Any) -> str:
-    shown = ", ".join(str(value) for value in classes[:_MOST_CLASSES].tolist())
-    return shown + (f" and {len(classes) - _MOST_CLASSES} more" if len(classes) > _MOST_CLASSES else "")
+    return page(shown_value(repr(model)), facts({"not fitted": f"call fit{model._fit_takes}"}))

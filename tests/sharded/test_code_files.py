@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from manyhands import Annotations
+from manyhands.aggregation.dawid_skene import DawidSkene
 from manyhands.exceptions import AnnotationError, OutputExistsError
 from manyhands.sharded.annotation_codes import write_annotations
 from manyhands.sharded.code_files import CodeFolder, CodeFolderWriter
+from manyhands.sharded.fits import fit
+from manyhands.sharded.labels import InMemoryShards
 
 WORKERS, CLASSES = ["ann", "bob", "cid"], ["no", "yes"]
 BLOCKS = {  # number -> labels of each item, codes, ids
@@ -227,10 +230,7 @@ def test_foreign_folders_are_refused(tmp_path, content):
 
 
 def test_annotations_are_written_in_the_order_of_the_layout(tmp_path):
-    rng = np.random.default_rng(1)
-    rows = sorted(rng.choice(200 * 35, 900, replace=False).tolist())  # each pair of item and worker once
-    items, workers = [f"item-{row // 35}" for row in rows], [row % 35 + 5 for row in rows]
-    annotations = Annotations.from_triples(items, workers, rng.choice(["a", "b", "c"], 900).tolist())
+    annotations = random_crowd(200, 35, 900)
     folder = write_annotations(tmp_path / "codes", annotations)
     ids = folder.read_item_ids(0, 256)
     assert ids == sorted(annotations.item_ids.tolist(), key=lambda text: (zlib.crc32(text.encode()), text.encode()))
@@ -246,3 +246,53 @@ def test_annotations_are_written_in_the_order_of_the_layout(tmp_path):
     assert all(np.all(np.diff(codes[first:last]) > 0) for first, last in pairwise(start.tolist()))
     for number in range(256):
         assert all(zlib.crc32(text.encode()) >> 24 == number for text in folder.read_item_ids(number, number + 1))
+
+
+def random_crowd(n_items, n_workers, n_labels, seed=3):
+    rng = np.random.default_rng(seed)
+    rows = sorted(
+        rng.choice(n_items * n_workers, n_labels, replace=False).tolist()
+    )  # each pair of item and worker once
+    items, workers = [f"item-{row // n_workers}" for row in rows], [row % n_workers + 5 for row in rows]
+    return Annotations.from_triples(items, workers, rng.choice(["a", "b", "c"], n_labels).tolist())
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 16, 256])
+def test_shards_are_those_in_memory(tmp_path, n_shards):
+    annotations = random_crowd(400, 30, 3000)
+    folder, memory = (
+        write_annotations(tmp_path / "codes", annotations),
+        InMemoryShards.from_annotations(annotations, n_shards),
+    )
+    folder.n_shards = n_shards
+    pairs = zip(folder.run(lambda shard: shard, "read"), memory.run(lambda shard: shard, "read"), strict=True)
+    for number, (one, other) in enumerate(pairs):
+        assert one.number == other.number == number
+        assert one.packed.code.tolist() == other.packed.code.tolist()
+        assert one.packed.start.tolist() == other.packed.start.tolist()
+        assert (one.packed.n_workers, one.packed.n_classes) == (other.packed.n_workers, other.packed.n_classes)
+        assert list(one.item_ids()) == other.item_ids().tolist()
+    assert folder.worker_volume.tolist() == memory.worker_volume.tolist()
+
+
+def test_fits_have_the_bits_of_those_in_memory(tmp_path):
+    annotations = random_crowd(400, 30, 3000)
+    folder, memory = write_annotations(tmp_path / "codes", annotations), InMemoryShards.from_annotations(annotations)
+    assert folder.n_shards == memory.n_shards
+    one, other = (fit(DawidSkene(), labels) for labels in (folder, memory))
+    assert np.array_equal(one.confusion, other.confusion) and np.array_equal(one.class_prior, other.class_prior)
+
+
+def test_the_fingerprint_changes_with_every_label_and_id(tmp_path):
+    changes = [
+        {},
+        {0: ([2, 1], [0, 3, 3], ["x", "ÿ"])},
+        {0: ([2, 1], [0, 3, 2], ["x", "y"])},
+        {0: ([1, 2], [0, 3, 2], ["x", "ÿ"])},
+    ]
+    found = [written(tmp_path / str(at), BLOCKS | change).fingerprint for at, change in enumerate(changes)]
+    found += [
+        written(tmp_path / "w", workers=["ann", "bob", "dan"]).fingerprint,
+        written(tmp_path / "same").fingerprint,
+    ]
+    assert len(set(found)) == 5 and found[-1] == found[0]

@@ -9,7 +9,7 @@ from manyhands.annotations import Annotations
 from manyhands.em import kernels
 from manyhands.sharded.labels import InMemoryShards
 from manyhands.sharded.layout import item_hashes
-from manyhands.sharded.passes import EMPass, VotePass, em_pass, vote_partial, vote_pass
+from manyhands.sharded.passes import EMPass, ShardedSource, VotePass, em_pass, vote_pass
 from manyhands.sharded.shard_threads import run_in_order
 from manyhands.testing.small_crowds import easy_crowd
 
@@ -103,13 +103,13 @@ def test_tasks_are_sent_without_their_spare_tables():
     """A pickled task computes the same and carries no memory of the sender."""
     votes = easy_crowd(3, n_items=40, seed=5)[0]
     log_confusion, log_prior = parameters(votes)
-    task = EMPass(kernels.rows_of(log_confusion, 0), log_prior, [np.ones((3, 3))])
+    task = EMPass(kernels.rows_of(log_confusion, 0), log_prior, None, [np.ones((3, 3))])
     sent = pickle.loads(pickle.dumps(task))
     assert sent.spare == [] and len(task.spare) == 1
     shard = InMemoryShards.from_annotations(votes).shard(0)
     task.spare.clear()
     assert sent(shard).counts.tobytes() == task(shard).counts.tobytes()
-    assert pickle.loads(pickle.dumps(VotePass([np.ones(2)]))).spare == []
+    assert pickle.loads(pickle.dumps(VotePass(None, [np.ones(2)]))).spare == []
 
 
 def test_an_error_in_a_task_ends_the_run(monkeypatch):
@@ -143,5 +143,5 @@ def test_items_with_one_label_are_counted():
     votes = Annotations.from_triples(
         ["a", "a", "b", "c"], ["u", "v", "u", "v"], [0, 1, 0, 0], item_ids=["a", "b", "c", "d"]
     )
-    found = vote_partial(InMemoryShards.from_annotations(votes, 4), [])
+    found = ShardedSource(InMemoryShards.from_annotations(votes, 4)).vote_partial()
     assert (found.n_labelled, found.n_compared) == (3, 1)

@@ -65,7 +65,9 @@ class CollusionGroups:
     max_labels: int | None = None
 
 
-def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
+def find_colluding_groups(
+    annotations: Annotations, worker_volume: npt.NDArray[np.int64] | None = None
+) -> CollusionGroups | None:
     """Find the most significant colluding group, if there is one.
 
     A group is reported where its agreement is significant (`_MIN_Z`), and either nearly perfect (`_MIN_EXCESS`) while
@@ -85,6 +87,8 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
     ----------
     annotations : Annotations
         The crowd's labels.
+    worker_volume : ndarray of shape (n_workers,) of int, default=None
+        Number of labels of each worker in the whole crowd, where the annotations are a sample of it.
 
     Returns
     -------
@@ -105,7 +109,7 @@ def find_colluding_groups(annotations: Annotations) -> CollusionGroups | None:
     pairs = label_pairs(annotations)
     if len(pairs.a) == 0:
         return None
-    low_volume = find_low_volume_group(annotations, pairs)
+    low_volume = find_low_volume_group(annotations, pairs, worker_volume)
     if low_volume is not None:
         triad = low_volume.triad
         return CollusionGroups(low_volume.members, triad.agreement, triad.expected, triad.z, low_volume.max_labels)
@@ -130,7 +134,7 @@ def _find_dense_group(annotations: Annotations, pairs: LabelPairs) -> CollusionG
     return CollusionGroups(members, agreement, expected, z)
 
 
-def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
+def collapse_groups(annotations: Annotations, members: Mask, representative: int | None = None) -> Annotations:
     """Collapse a colluding group into one voter.
 
     The member with the most labels gets the most frequent label of the group on each item, and the labels of all other
@@ -145,6 +149,8 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
         The crowd's labels.
     members : ndarray of shape (n_workers,) of bool
         The workers of the group.
+    representative : int, default=None
+        The member who gets the labels of the group; None is the one with the most labels among these.
 
     Returns
     -------
@@ -160,17 +166,17 @@ def collapse_groups(annotations: Annotations, members: Mask) -> Annotations:
     inside = members[annotations.worker]
     if not inside.any():
         return annotations
-    n_given = np.bincount(annotations.worker[inside], minlength=annotations.n_workers)
+    if representative is None:
+        representative = int(np.bincount(annotations.worker[inside], minlength=annotations.n_workers).argmax())
     if annotations.weight is not None:
-        return _collapse_weighted(annotations, inside, int(n_given.argmax()))
+        return _collapse_weighted(annotations, inside, representative)
     cell = annotations.item[inside] * np.int64(annotations.n_classes) + annotations.label[inside]
     cell, votes = np.unique(cell, return_counts=True)  # by item, and within it by label
     item, label = np.divmod(cell, annotations.n_classes)
     _, first, size = np.unique(item, return_index=True, return_counts=True)
     is_top = votes == np.repeat(np.maximum.reduceat(votes, first), size)
     chosen = is_top & np.repeat(np.add.reduceat(is_top.astype(int), first) == 1, size)
-    representative = np.full(np.sum(chosen), n_given.argmax())
-    return annotations.keep(~inside).with_more(item[chosen], representative, label[chosen])
+    return annotations.keep(~inside).with_more(item[chosen], np.full(np.sum(chosen), representative), label[chosen])
 
 
 def _collapse_weighted(annotations: Annotations, inside: Mask, representative: int) -> Annotations:

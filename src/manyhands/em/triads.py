@@ -86,7 +86,9 @@ class LowVolumeGroup(NamedTuple):
     max_labels: int
 
 
-def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVolumeGroup | None:
+def find_low_volume_group(
+    annotations: Annotations, pairs: LabelPairs, worker_volume: npt.NDArray[np.int64] | None = None
+) -> LowVolumeGroup | None:
     """Test all workers with a few labels each as one group.
 
     No single worker can be judged by three labels. So all workers with at most three (then five, then ten) labels are
@@ -98,15 +100,18 @@ def find_low_volume_group(annotations: Annotations, pairs: LabelPairs) -> LowVol
         The crowd's labels.
     pairs : LabelPairs
         Pairs of labels to compare.
+    worker_volume : ndarray of shape (n_workers,) of int, default=None
+        Number of labels of each worker in the whole crowd, where the annotations are a sample of it.
 
     Returns
     -------
     LowVolumeGroup or None
         None where no such group agrees far beyond what independence explains.
     """
-    n_given = np.bincount(annotations.worker, minlength=annotations.n_workers)
+    if worker_volume is None:
+        worker_volume = np.bincount(annotations.worker, minlength=annotations.n_workers)
     for most in LOW_VOLUME_LIMITS:
-        is_low_volume = (n_given > 0) & (n_given <= most)
+        is_low_volume = (worker_volume > 0) & (worker_volume <= most)
         if np.count_nonzero(is_low_volume) < MIN_LOW_VOLUME_WORKERS:
             continue
         triad = _triad_of(pairs, is_low_volume[pairs.workers])

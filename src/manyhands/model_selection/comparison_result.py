@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manyhands.data_frames import make_frame
 from manyhands.heldout import OWN
-from manyhands.html_tables import page, table
+from manyhands.notebook_display import panels_of
 
 Array = npt.NDArray[np.float64]
 
@@ -144,20 +144,8 @@ class Comparison:
         return make_frame(columns, library or self.frame_library, "method")
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: one row per method, the best first."""
-        rows = (
-            (
-                row["rank"],
-                row["method"],
-                f"{row['heldout_log_likelihood']:.4f} ± {row['standard_error']:.4f}",
-                "" if row["rank"] == 1 else f"{row['difference_to_best']:.4f} ± {row['difference_standard_error']:.4f}",
-                row["likelihood"],
-            )
-            for row in self.table()
-        )
-        columns = ["rank", "method", "mean log-likelihood", "below the best", "likelihood"]
-        title = f"{self.n_heldout.sum():,} labels, each held out once in {len(self.n_heldout)} folds"
-        return page(title, table(columns, rows, len(self.names)))
+        """Return what a notebook shows: the panel of methods of the HTML report."""
+        return panels_of("comparison", self)
 
     def __repr__(self) -> str:
         width = max(map(len, self.names))

@@ -6,12 +6,14 @@
     panels        the panels, pure functions of a run
     svg           drawing: SVG elements that take their colours from the page
     axes, charts, curves, heat_maps   pictures
+    picture_data  `Picture`: an SVG element with the data that it shows
     statistics    intervals that several panels need
     wording       numbers and names as the report shows them
     label_times   days, weeks, and the seconds between two labels
     item_texts    which field of the export says what an item is
     page          the page: template, style, script, the run's data as JSON, and back
     changes       what changed between two reports
+    notebook      what a notebook shows of models, scorecards and comparisons
     writing_page  `write_report`: a fitted model as a page on disk
 
 The package can be called: ``manyhands.report(model, "report.html")`` is `write_report`.
@@ -25,9 +27,10 @@ from types import ModuleType
 from typing import Any
 
 from manyhands.report.building import PANELS, Report, build
-from manyhands.report.page.embedding import read_page, run_data
+from manyhands.report.page.embedding import run_data
 from manyhands.report.page.fragment import panels_html
 from manyhands.report.page.page_rendering import render_page
+from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
 from manyhands.report.run import ComparedMethods, Provenance, Run, make_run
 from manyhands.report.writing_page import write_report

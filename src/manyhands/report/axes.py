@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from manyhands.report.svg import Drawing, text_width, tick_text, ticks
+from manyhands.report.svg import Drawing, tick_text, ticks
+from manyhands.report.text_fitting import text_width
 
 
 def vertical_axis(
@@ -39,7 +40,7 @@ def vertical_axis(
     def scale(value: float) -> float:
         return bottom - (bottom - top) * (min(max(value, low), high) - low) / max(high - low, 1e-12)
 
-    for value in ticks(low, high, 5):
+    for value in ticks(low, high):
         draw.line(left, scale(value), draw.width - 8, scale(value), "grid")
         draw.text(left - 6, scale(value) + 4, tick_text(value), "tick", anchor="end")
     draw.text(0, top - 12, title, "axis-title")
@@ -77,7 +78,7 @@ def horizontal_axis(
     def scale(value: float) -> float:
         return left + (draw.width - left - 16) * (value - low) / max(high - low, 1e-12)
 
-    for value in ticks(low, high, 5):
+    for value in ticks(low, high):
         draw.line(scale(value), top, scale(value), bottom, "grid")
         draw.text(scale(value), bottom + 16, format_tick(value), "tick", anchor="middle")
     return scale
@@ -124,7 +125,7 @@ def name_abscissas(
 
 
 def log_ticks(first: float, last: float) -> list[float]:
-    """Return powers of ten in a range, with 2 and 5 times them where there are few.
+    """Return powers of ten in a range, with 2 and 5 times them where there are few; round numbers in a short range.
 
     Parameters
     ----------
@@ -141,4 +142,6 @@ def log_ticks(first: float, last: float) -> list[float]:
     powers = [10.0**p for p in range(math.floor(math.log10(first)), math.ceil(math.log10(last)) + 1)]
     fine = [power * factor for power in powers for factor in (1, 2, 5)]
     chosen = [value for value in fine if first <= value <= last]
+    if len(chosen) < 3:
+        chosen = ticks(first, last, 5)
     return chosen if len(chosen) <= 8 else [value for value in powers if first <= value <= last]

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.write.spreadsheet import unguard
 from manyhands.report.building import Report
-from manyhands.report.charts import columns
-from manyhands.report.page.embedding import KIND, SCHEMA, read_page
+from manyhands.report.charts import Dot, columns, dots
+from manyhands.report.page.embedding import KIND, SCHEMA
+from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Panel, Table, cut
-from manyhands.report.wording import counted, number, percent, visible
+from manyhands.report.picture_data import Picture
+from manyhands.report.wording import counted, percent, visible
 
 _MOST_ROWS = 300
+_MOST_IN_CHART = 12  # workers
 _SURE = 900  # thousandths
 _CLEAR = 0.02  # change of accuracy that is worth a row
 
@@ -72,15 +77,15 @@ def compare_runs(
     flipped.sort(key=lambda item: -new[item][1])
     workers = _worker_panel(before, after)
     labels = _label_panel(before, after, old, new, shared, flipped)
-    moved = f"{counted(workers.values['risen'], 'worker')} rose and {workers.values['fallen']} fell clearly"
-    sentences = f"{counted(len(flipped), 'label')} of {counted(len(shared), 'shared item')} changed; {moved}."
+    first = f"{counted(len(flipped), 'label')} of {counted(len(shared), 'shared item')} changed"
+    sentences = f"{first}. {workers.title}" if shared else "The two reports have no item in common."
     figures = {
         "shared items": f"{len(shared):,}",
         "changed labels": f"{len(flipped):,}",
         "new items": f"{len(new.keys() - old.keys()):,}",
         "items gone": f"{len(old.keys() - new.keys()):,}",
-        "sure before": percent(_sure(old)),
-        "sure after": percent(_sure(new)),
+        "at least 0.9 sure before": percent(_sure(old)),
+        "at least 0.9 sure after": percent(_sure(new)),
     }
     head = Panel("summary", sentences, "what changed", counted(len(shared), "shared item"), values=figures)
     title = f"From {visible(names[0], 80)} to {visible(names[1], 80)}"
@@ -111,8 +116,8 @@ def _label_panel(
                 visible(item, 80),
                 visible(old[item][0], 60),
                 visible(new[item][0], 60),
-                number(old[item][1] / 1000),
-                number(new[item][1] / 1000),
+                old[item][1] / 1000,
+                new[item][1] / 1000,
                 reasons[item],
             )
             for item in flipped
@@ -120,7 +125,7 @@ def _label_panel(
         _MOST_ROWS,
     )
     counts = Counter(reason.split(":")[0] for reason in reasons.values())
-    steps = ["fell by 0.1 or more", "changed less", "rose by 0.1 or more"]
+    steps = ["−0.1 or lower", "in between", "+0.1 or higher"]
     moved = Counter(0 if new[i][1] - old[i][1] <= -100 else 2 if new[i][1] - old[i][1] >= 100 else 1 for i in shared)
     return Panel(
         "labels",
@@ -135,7 +140,7 @@ def _label_panel(
                 steps,
                 [moved[at] for at in range(3)],
                 "Shared items by the change of their posterior",
-                "posterior of the label",
+                "change of the posterior",
                 "items",
             ),
         ),
@@ -161,6 +166,8 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
     rows = []
     for worker in shared:
         was, now = old[worker], new[worker]
+        if None in (*was.values(), *now.values()):
+            continue  # no label of theirs could be compared
         change = now["accuracy"] - was["accuracy"]
         clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
         if abs(change) >= _CLEAR or was["flags"] != now["flags"]:
@@ -188,11 +195,11 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
         )
     return Panel(
         "workers",
-        f"{counted(risen, 'worker')} rose and {counted(fallen, 'worker')} fell clearly.",
+        _moved(risen, fallen),
         "Workers in both reports whose accuracy or flags changed, the largest fall first. A change is clear if "
         "the old accuracy is outside the new 95% interval.",
         counted(len(shared), "shared worker"),
-        (),
+        _worker_chart(rows),
         (
             Table(
                 "Workers that changed",
@@ -217,13 +224,32 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
     )
 
 
+def _moved(risen: int, fallen: int) -> str:
+    """Return a sentence on the workers whose accuracy changed clearly."""
+    if not risen and not fallen:
+        return "The accuracy of no worker changed clearly."
+    parts = [f"{counted(n, 'worker')} clearly {verb}" for n, verb in ((fallen, "fell"), (risen, "rose")) if n]
+    return f"{' and '.join(parts)} in accuracy."
+
+
+def _worker_chart(rows: list[Any]) -> tuple[Picture, ...]:
+    """Draw accuracy before and after of the workers that changed most."""
+    most = sorted(rows, key=lambda row: -abs(row[5]))[:_MOST_IN_CHART]
+    shown = [(row[0], [Dot(row[3], math.nan, math.nan), Dot(row[4], math.nan, math.nan, 1)]) for row in most]
+    if not shown:
+        return ()
+    low = math.floor(10 * min(dot.value for _, values in shown for dot in values)) / 10
+    label = "Accuracy of the workers that changed most, before and after"
+    return (dots(shown, label, series=("before", "after"), low=low, x_title="accuracy"),)
+
+
 def _reason(was: tuple[str, int, int], now: tuple[str, int, int], methods: list[Any]) -> str:
     """Return why a label changed."""
     more = now[2] - was[2]
     if more > 0:
         return f"new votes: {more} more"
     if more < 0:
-        return f"fewer votes: {-more} less"
+        return f"votes left out: {-more} fewer"
     if methods[0] != methods[1]:
         return "another method"
     return "the same number of votes: the workers' reliability is estimated anew, or votes changed"
@@ -253,18 +279,31 @@ def _sure(labels: dict[str, tuple[str, int, int]]) -> float:
 def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
     """Read the labels from the file beside the page."""
     name = data["labels_file"]
-    path = page.parent / Path(str(name)).name  # never a path that the page names
-    if name is None or not path.is_file():
+    if name is None:
         raise AnnotationError(
-            f"{page} has too many labels to hold them, and {path.name if name else 'no file'} "
-            "is not beside it. Put that file beside the page."
+            f"{page} has too many labels to hold them, and was written without a file of labels. Make it with "
+            "manyhands report, which writes one beside the page."
         )
-    codes = {value: at for at, value in enumerate(data["classes"])}
+    path = page.parent / Path(name).name  # never a path that the page names
+    if not path.is_file():
+        raise AnnotationError(
+            f"{page} has too many labels to hold them, and {path.name} is not beside it. Put that file beside the page."
+        )
+    plain = unguard if data.get("guarded") else str
     found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": []}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found["item"].append(row["item"])
-            found["label"].append(codes.get(row["label"], -1))
-            found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
-            found["n_labels"].append(int(row["n_labels"]))
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                found["item"].append(plain(row["item"]))
+                found["label"].append(plain(row["label"]))
+                found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
+                found["n_labels"].append(int(row["n_labels"]))
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise AnnotationError(
+            f"{path} is not the table of labels that was written with {page.name}: a column or a number is missing. "
+            "Put the original file there."
+        ) from error
+    data["classes"] = sorted({*(data["classes"] or ()), *found["label"]} - {""})
+    codes = {value: at for at, value in enumerate(data["classes"])}
+    found["label"] = [codes.get(name, -1) for name in found["label"]]
     return found

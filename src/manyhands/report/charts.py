@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyhands.report.axes import horizontal_axis, vertical_axis
-from manyhands.report.svg import WIDTH, Drawing, fit_text, text_width, tick_text
+from manyhands.report.picture_data import picture
+from manyhands.report.svg import WIDTH, Drawing, tick_text
+from manyhands.report.text_fitting import fit_text, text_width
 
 _WIDEST = 90.0  # of a column
 
@@ -34,6 +36,7 @@ class Dot:
     series: int = 0
 
 
+@picture
 def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: str, y_title: str) -> str:
     """Draw counts as columns.
 
@@ -68,12 +71,14 @@ def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: 
             tall = max(height, 1)
             draw.rect(x + (step - width) / 2, bottom - tall, width, tall, "s0", tip=f"{name}: {count:,g}")
         if at % every == 0:
-            draw.text(x + step / 2, bottom + 15, name, "tick", anchor="middle")
+            middle = min(x + step / 2, WIDTH - text_width(name) / 2)
+            draw.text(middle, bottom + 15, name, "tick", anchor="middle")
     draw.line(left, bottom, WIDTH - 8, bottom, "axis")
     draw.text((left + WIDTH) / 2, bottom + 36, x_title, "axis-title", anchor="middle")
     return draw.svg()
 
 
+@picture
 def dots(
     rows: Sequence[tuple[str, Sequence[Dot]]],
     label: str,
@@ -83,6 +88,7 @@ def dots(
     high: float = 1.0,
     format_tick: Callable[[float], str] = tick_text,
     rule: float | None = None,
+    x_title: str = "",
 ) -> str:
     """Draw values with intervals, one or several in each row.
 
@@ -102,6 +108,8 @@ def dots(
         Text of a tick.
     rule : float or None, default=None
         A value that a vertical line marks.
+    x_title : str, default=""
+        Title of the scale.
 
     Returns
     -------
@@ -115,8 +123,10 @@ def dots(
     if series:
         top = draw.legend(list(enumerate(series)), 14) + 16
     bottom = top + step * len(rows)
-    draw.height = bottom + 26
+    draw.height = bottom + (46 if x_title else 26)
     scale = horizontal_axis(draw, low, high, room, top, bottom, format_tick)
+    if x_title:
+        draw.text((room + WIDTH) / 2, bottom + 36, x_title, "axis-title", anchor="middle")
     if rule is not None and low <= rule <= high:
         draw.line(scale(rule), top, scale(rule), bottom, "rule")
     for at, (name, values) in enumerate(rows):
@@ -131,6 +141,7 @@ def dots(
     return draw.svg()
 
 
+@picture
 def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
     """Draw the parts of a whole as one bar with a legend.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manyhands.report.axes import log_ticks, name_abscissas, vertical_axis
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing, tick_text
 
 
@@ -38,6 +39,7 @@ class Point:
     name: str
 
 
+@picture
 def scatter(
     points: Sequence[Point],
     label: str,
@@ -98,6 +100,7 @@ def scatter(
     return draw.svg()
 
 
+@picture
 def lines(
     x: Sequence[float],
     series: Sequence[tuple[str, Sequence[float]]],
@@ -111,6 +114,8 @@ def lines(
     bands: Sequence[tuple[Sequence[float], Sequence[float]]] = (),
     diagonal: bool = False,
     marks: bool = True,
+    joined: bool = True,
+    ends: tuple[float, float] | None = None,
 ) -> str:
     """Draw one or several lines, with intervals where there are some.
 
@@ -138,6 +143,10 @@ def lines(
         Whether to draw the line of equal coordinates.
     marks : bool, default=True
         Whether to mark the points.
+    joined : bool, default=True
+        Whether to connect the points.
+    ends : tuple of (float, float) or None, default=None
+        Ends of the horizontal scale; None for the first and the last abscissa.
 
     Returns
     -------
@@ -154,7 +163,7 @@ def lines(
     scale = vertical_axis(
         draw, low, high if high is not None else max([*finite, low + 1e-9]), left, top, bottom, y_title
     )
-    first, last = (x[0], x[-1]) if len(x) else (0.0, 1.0)
+    first, last = ends or ((x[0], x[-1]) if len(x) else (0.0, 1.0))
 
     def across(value: float) -> float:
         return left + 8 + (WIDTH - left - 26) * (value - first) / (last - first) if last > first else (left + WIDTH) / 2
@@ -170,7 +179,8 @@ def lines(
                 if math.isfinite(below) and math.isfinite(above):
                     draw.line(across(value), scale(below), across(value), scale(above), f"s{at} whisker")
         known = [(across(a), scale(b)) for a, b in zip(x, values) if math.isfinite(b)]
-        draw.path(known, f"s{at} curve")
+        if joined:
+            draw.path(known, f"s{at} curve")
         if marks:
             for (px, py), value in zip(known, (b for b in values if math.isfinite(b))):
                 draw.mark(px, py, at, size=3.2, tip=f"{name}: {value:,.3g}")

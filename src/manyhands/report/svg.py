@@ -6,12 +6,14 @@ No style attributes are written: the page's Content-Security-Policy forbids them
 from __future__ import annotations
 
 import math
-import unicodedata
 from html import escape
 
-WIDTH = 460  # of a chart: legible on a phone, and two fit side by side on a screen
-FONT = 13
-_LETTER = 7.2  # mean width of a letter in user units
+from manyhands.report.text_fitting import FONT, fit_text, text_width
+from manyhands.report.wording import visible
+
+WIDTH = 400  # of a chart in user units: its text is legible on a phone
+_MOST_TEXT = 600  # letters of a name or a label
+_ENLARGED = 1.15  # pixels of a screen per user unit: two charts side by side
 _CORNERS: dict[str, list[tuple[float, float]]] = {
     "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
     "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
@@ -37,45 +39,6 @@ def coordinate(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def text_width(text: str) -> float:
-    """Return the approximate width of text; wide characters of East Asian scripts count twice.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    float
-        Width in user units.
-    """
-    return _LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def fit_text(text: str, width: float) -> str:
-    """Return text that is cut where it is wider than there is room.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    width : float
-        Room in user units.
-
-    Returns
-    -------
-    str
-        The text, or its beginning and an ellipsis.
-    """
-    if text_width(text) <= width:
-        return text
-    kept = text
-    while kept and text_width(kept + "…") > width:
-        kept = kept[:-1]
-    return kept + "…"
-
-
 class Drawing:
     """An SVG picture that is being drawn.
 
@@ -85,7 +48,7 @@ class Drawing:
         Height in user units.
     label : str
         What the picture shows, for screen readers.
-    width : float, default=460
+    width : float, default=400
         Width in user units.
     """
 
@@ -192,7 +155,7 @@ class Drawing:
         classes = f' class="{kind}"' if kind else ""
         side = "" if anchor == "start" else f' text-anchor="{anchor}"'
         place = f'x="{coordinate(x)}" y="{coordinate(y)}"'
-        self._parts.append(f"<text{classes} {place}{side}>{escape(text)}</text>")
+        self._parts.append(f"<text{classes} {place}{side}>{_shown(text)}</text>")
 
     def turned(self, x: float, y: float, text: str) -> None:
         """Write text upwards.
@@ -207,7 +170,7 @@ class Drawing:
             The text; escaped here.
         """
         place = f"translate({coordinate(x)},{coordinate(y)}) rotate(-90)"
-        self._parts.append(f'<text class="tick" transform="{place}">{escape(text)}</text>')
+        self._parts.append(f'<text class="tick" transform="{place}">{_shown(text)}</text>')
 
     def mark(self, x: float, y: float, series: int, *, size: float = 4, tip: str = "") -> None:
         """Draw a point whose shape and colour tell its series.
@@ -280,12 +243,18 @@ class Drawing:
             An SVG element.
         """
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
-        head = f'<svg class="chart" role="img" viewBox="{box}" width="{coordinate(self.width)}" font-size="{FONT}"'
-        return f'{head} aria-label="{escape(self.label)}">{"".join(self._parts)}</svg>'
+        size = f'width="{coordinate(self.width * _ENLARGED)}" font-size="{FONT}"'
+        head = f'<svg class="mh-chart" role="img" viewBox="{box}" {size}'
+        return f'{head} aria-label="{_shown(self.label)}">{"".join(self._parts)}</svg>'
 
     def _add(self, element: str, tip: str = "") -> None:
         name = element.split(" ", 1)[0]
-        self._parts.append(f"<{element}><title>{escape(tip)}</title></{name}>" if tip else f"<{element}/>")
+        self._parts.append(f"<{element}><title>{_shown(tip)}</title></{name}>" if tip else f"<{element}/>")
+
+
+def _shown(text: str) -> str:
+    """Return text for an element or an attribute: nothing in it is markup, or changes how other text is read."""
+    return escape(visible(text, _MOST_TEXT))
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

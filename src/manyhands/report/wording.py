@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from manyhands.io.messages import counted as counted_noun
+from manyhands.report.text_fitting import shortened
 
 _DIRECTION = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
 _ACCUSATIONS = {  # flag -> verb phrases for one worker and for several
@@ -41,6 +42,8 @@ def visible(text: Any, most: int = 200) -> str:
     """
     given = str(text)
     short = given if len(given) <= most else given[: most - 1] + "…"
+    if short.isprintable():
+        return short
     return "".join(_letter(letter) for letter in short)
 
 
@@ -121,6 +124,57 @@ def counted(count: int, noun: str) -> str:
     return plain.replace(str(count), f"{count:,}", 1)
 
 
+def quoted(name: str) -> str:
+    """Return the name of a class or item inside a sentence.
+
+    Parameters
+    ----------
+    name : str
+        The name, as it is shown.
+
+    Returns
+    -------
+    str
+        In quotation marks, so that its end is seen.
+
+    Examples
+    --------
+    >>> quoted("no dog")
+    '“no dog”'
+    """
+    return f"“{name}”"
+
+
+def share_that(verbs: tuple[str, str], count: int, n: int, noun: str) -> str:
+    """Return the beginning of a sentence about a share, without claiming a per cent of none or all.
+
+    Parameters
+    ----------
+    verbs : tuple of (str, str)
+        Verb for one and for several.
+    count : int
+        Number of those that the sentence is about.
+    n : int
+        Number of all.
+    noun : str
+        What is counted, in the singular.
+
+    Returns
+    -------
+    str
+        Such as ``20% of the labels have``, ``No label has`` or ``All labels have``.
+
+    Examples
+    --------
+    >>> share_that(("has", "have"), 2, 10, "label"), share_that(("has", "have"), 0, 10, "label")
+    ('20% of the labels have', 'No label has')
+    """
+    if not count:
+        return f"No {noun} {verbs[0]}"
+    several = counted_noun(2, noun).removeprefix("2 ")
+    return f"All {several} {verbs[1]}" if count == n else f"{percent(count / n)} of the {several} {verbs[1]}"
+
+
 def interval(low: float, high: float, digits: int = 2) -> str:
     """Return an interval as text.
 
@@ -154,9 +208,9 @@ def names(values: Iterable[Any]) -> list[str]:
     Returns
     -------
     list of str
-        One text each, of at most 80 characters.
+        One text each, of at most 80 characters; long ones keep their end, where numbered names differ.
     """
-    return [visible(value, 80) for value in values]
+    return [visible(shortened(str(value), 80)) for value in values]
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ seconds_per_label seconds per label, and workers far faster than the crowd
 copying           workers whose agreement exceeds what the truth explains
 reasons           one sentence for each flag
 cards             the report of one worker and of all workers, for tables and JSON
-card_tables       the same as columns, and as HTML for notebooks
+card_tables       the same as columns
 scoring           `score_workers`: from labels and a posterior to all reports
 """
 

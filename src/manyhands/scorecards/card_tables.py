@@ -1,12 +1,10 @@
-"""Scorecards as columns of a table, and as HTML for notebooks."""
+"""Scorecards as columns of a table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from manyhands.html_tables import page, table
 
 if TYPE_CHECKING:
     from manyhands.scorecards.cards import Scorecards, WorkerCard
@@ -77,30 +75,3 @@ def confusions_text(card: WorkerCard) -> str | None:
     """
     made = (f"{k} labelled as {c}, about {n:.0f} ({rate:.0%})" for k, c, n, rate in card.top_confusions)
     return "; ".join(made) or None
-
-
-def cards_html(cards: Scorecards) -> str:
-    """Return the scorecards as HTML: flagged workers first, among them those of the lowest accuracy.
-
-    Parameters
-    ----------
-    cards : Scorecards
-        Quality reports of all workers.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
-    flagged = np.array([bool(flags) for flags in cards.flags], bool)
-    order = np.lexsort((cards.accuracy_high, ~flagged))
-    rows = (_row(cards[int(w)]) for w in order)
-    columns = ["worker", "labels", "accuracy", "95% interval", "agreement", "flags", "reasons"]
-    title = f"Scorecards of {len(cards):,} workers, {int(flagged.sum()):,} of them flagged"
-    return page(title, table(columns, rows, len(cards)))
-
-
-def _row(card: WorkerCard) -> tuple[Any, ...]:
-    interval = f"{card.accuracy_low:.2f} to {card.accuracy_high:.2f}"
-    reasons = "; ".join(card.reasons)
-    return str(card.worker), card.n_labels, card.accuracy, interval, card.agreement, ", ".join(card.flags), reasons

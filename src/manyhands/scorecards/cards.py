@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.annotations import Annotations
 from manyhands.data_frames import make_frame
 from manyhands.em.kernels import Array
-from manyhands.scorecards.card_tables import card_columns, cards_html
+from manyhands.notebook_display import panels_of
+from manyhands.scorecards.card_tables import card_columns
 from manyhands.scorecards.leave_one_out import Mask
 
 Codes = npt.NDArray[np.intp]
@@ -142,6 +144,10 @@ class Scorecards:
         Codes of the workers that each worker copies from or is copied by, at most twenty.
     frame_library : {"pandas", "polars", "pyarrow"} or None, default=None
         Library of the data frame that the annotations came from, which `to_frame` returns.
+    annotations : Annotations or None, default=None
+        The labels that the reports are about, for a notebook's cards of workers.
+    posterior : ndarray of shape (n_items, n_classes) or None, default=None
+        Posterior of their items.
     """
 
     worker_ids: npt.NDArray[Any]
@@ -170,6 +176,8 @@ class Scorecards:
     reasons: tuple[tuple[str, ...], ...]
     partners: tuple[tuple[int, ...], ...]
     frame_library: str | None = None
+    annotations: Annotations | None = field(default=None, repr=False)
+    posterior: Array | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.worker_ids)
@@ -217,8 +225,8 @@ class Scorecards:
         return make_frame(card_columns(self), library or self.frame_library, "worker")
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a row for each worker, flagged ones first."""
-        return cards_html(self)
+        """Return what a notebook shows: the map of workers and their cards, as in the HTML report."""
+        return panels_of("scorecards", self)
 
     @property
     def _recalls(self) -> tuple[Array, Array, Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,7 @@ def score_workers(
         "score_workers", {"tempering_exponent": tempering_exponent}, {"tempering_exponent": Number(above=0)}
     )
     posterior, confusion = _check_shapes(annotations, posterior, confusion)
+    given = annotations, posterior
     if annotations._sorting_order is not None:  # the same bits in every order of the items
         posterior, annotations = posterior[annotations._sorting_order], annotations._with_sorted_items()
     no_worker = np.zeros(annotations.n_workers, bool)
@@ -127,7 +129,8 @@ def score_workers(
         in_group = np.logical_or.reduce([group.members for group in groups], axis=0) if groups else no_worker
         pairs = find_copying_pairs(loo, confusion, in_group)
         report(3, _STEPS, "scorecards")
-        return _make_cards(loo, tempering_exponent, groups, pairs, time)
+        cards = _make_cards(loo, tempering_exponent, groups, pairs, time)
+    return replace(cards, annotations=given[0], posterior=given[1])
 
 
 def _make_cards(

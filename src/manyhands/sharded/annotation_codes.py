@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.sharded.code_files import N_BLOCKS, CodeFolder, CodeFolderWriter
-
-_BLOCK_SHIFT = 24  # the first eight bits of the CRC-32 are the number of the block
+from manyhands.em.packed import pack
+from manyhands.grouping import reorder_groups
+from manyhands.sharded.code_files import CodeFolder, CodeFolderWriter
+from manyhands.sharded.layout import N_BLOCKS, item_hashes, item_order, shard_of
 
 
 def write_annotations(folder: str | Path, annotations: Annotations) -> CodeFolder:
@@ -28,17 +29,15 @@ def write_annotations(folder: str | Path, annotations: Annotations) -> CodeFolde
     CodeFolder
         The folder, opened for reading.
     """
-    texts = [str(value).encode() for value in annotations.item_ids.tolist()]
-    keys = [(zlib.crc32(text), text) for text in texts]
-    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
-    block = np.array([keys[item][0] >> _BLOCK_SHIFT for item in order], np.int64)
+    hashes = item_hashes(annotations.item_ids.tolist())
+    order = item_order(annotations.item_ids, hashes)
+    edges = np.searchsorted(shard_of(hashes[order], N_BLOCKS), np.arange(N_BLOCKS + 1))
     counts = annotations.n_labels[order]
-    code = annotations.worker * np.int32(annotations.n_classes) + annotations.label
+    _, codes = reorder_groups(annotations.start, order, (pack(annotations).code,))
+    at = np.concatenate([[0], np.cumsum(counts)])
     with CodeFolderWriter(folder, annotations.worker_ids, annotations.classes) as writer:
-        for number in range(N_BLOCKS):
-            first, last = np.searchsorted(block, [number, number + 1])
-            rows = [np.arange(annotations.start[i], annotations.start[i + 1]) for i in order[first:last]]
-            codes = code[np.concatenate(rows)] if rows else code[:0]
-            writer.add_block(number, counts[first:last], codes, annotations.item_ids[order[first:last]])
-        writer.finish({"rows_read": len(code), "kept": len(code), "excluded": {}})
+        for number, (first, last) in enumerate(pairwise(edges)):
+            ids = annotations.item_ids[order[first:last]]
+            writer.add_block(number, counts[first:last], codes[at[first] : at[last]], ids)
+        writer.finish({"rows_read": len(codes), "kept": len(codes), "excluded": {}})
     return CodeFolder(folder)

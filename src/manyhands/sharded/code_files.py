@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.em.packed import Packed
 from manyhands.exceptions import AnnotationError
 from manyhands.sharded import code_writer as files
 from manyhands.sharded.code_ids import TextIds, decode_ids, ids_from_json, width_type
-from manyhands.sharded.code_writer import N_BLOCKS as N_BLOCKS
 from manyhands.sharded.code_writer import CodeFolderWriter as CodeFolderWriter
+from manyhands.sharded.labels import Shard
+from manyhands.sharded.layout import N_BLOCKS, shard_count
+from manyhands.sharded.shard_threads import run_in_order
+
+R = TypeVar("R")
 
 _AGAIN = "Delete the folder; the next run writes it again."
 
 
 class CodeFolder:
-    """Labels as codes on disk, written by `CodeFolderWriter`.
+    """Labels as codes on disk, written by `CodeFolderWriter`; a `ShardedLabels` whose tasks run in threads.
 
     Blocks are read into new memory and never mapped, so that a limit of memory means what it says. The checksum of a
     block is compared the first time this object reads it, and not again: CRC-32 takes 0.5 ns per label with the zlib
@@ -35,10 +41,14 @@ class CodeFolder:
 
     Attributes
     ----------
+    n_shards : int
+        Number of shards, as the layout gives it.
     n_items : int
         Number of items.
     n_labels : int
         Number of labels.
+    fingerprint : str
+        Changes with every label, every id and the number of shards.
     worker_ids : ndarray of shape (n_workers,)
         Ids of the workers, by code.
     classes : ndarray of shape (n_classes,)
@@ -71,6 +81,8 @@ class CodeFolder:
         for name, offset in self._offset.items():
             self._check_size(name, offset[-1])
         self._verified: set[tuple[str, int]] = set()
+        self.n_shards = shard_count(self.n_labels, self.n_workers, self.n_classes)
+        self.fingerprint = f"{files.header_checksum(header)}-{self.n_shards}"
 
     @property
     def n_workers(self) -> int:
@@ -86,6 +98,42 @@ class CodeFolder:
     def n_bytes(self) -> int:
         """Bytes on disk, without the small files."""
         return sum(offset[-1] for offset in self._offset.values())
+
+    def run(self, task: Callable[[Shard], R], what: str) -> Iterator[R]:
+        """Run a task on every shard, in threads; one shard per thread is in memory, and one more.
+
+        Parameters
+        ----------
+        task : callable
+            Takes a `Shard`.
+        what : str
+            Name under which progress is reported.
+
+        Yields
+        ------
+        object
+            The results, in the order of shards.
+        """
+        return run_in_order(lambda number: task(self.shard(number)), self.n_shards, what)
+
+    def shard(self, number: int) -> Shard:
+        """Read one shard into new memory; its ids are read when they are asked for.
+
+        Parameters
+        ----------
+        number : int
+            Number of the shard.
+
+        Returns
+        -------
+        Shard
+        """
+        width = N_BLOCKS // self.n_shards
+        first, last = number * width, (number + 1) * width
+        codes, start = self.read_codes(first, last)
+        return Shard(
+            number, Packed(codes, None, start, self.n_workers, self.n_classes), partial(self.read_item_ids, first, last)
+        )
 
     def n_items_of(self, first: int, last: int) -> int:
         """Return the number of items in blocks `first` to `last - 1`.
@@ -156,11 +204,8 @@ class CodeFolder:
         list or ndarray of int64
             Integers as an array, where all of them are; otherwise a list.
         """
-        parts = [
-            part.decoded() if isinstance(part, TextIds) else part
-            for part in self.read_raw_ids(first, last)
-            if len(part)
-        ]
+        raw = zip(self._blocks[first:last], self.read_raw_ids(first, last))
+        parts = [part.decoded() if isinstance(part, TextIds) else part for block, part in raw if block["n_items"]]
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
         if len(arrays) == len(parts):
             return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
@@ -232,7 +277,7 @@ class CodeFolder:
         if header.get("version") != files.VERSION:
             what = f"it has version {header.get('version')}, and this release reads version {files.VERSION}"
             self._refuse(files.HEADER, what)
-        if header.pop("checksum", None) != files.header_checksum(header) or len(header["blocks"]) != files.N_BLOCKS:
+        if header.pop("checksum", None) != files.header_checksum(header) or len(header["blocks"]) != N_BLOCKS:
             self._refuse(files.HEADER, "it has changed since it was written (its checksum differs)")
         return dict(header)
 

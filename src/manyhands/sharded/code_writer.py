@@ -8,6 +8,7 @@ import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -17,11 +18,11 @@ import numpy.typing as npt
 
 from manyhands.exceptions import AnnotationError, OutputExistsError
 from manyhands.sharded.code_ids import Ids, TextIds, encode_ids, json_of_ids, narrow
+from manyhands.sharded.layout import N_BLOCKS
 from manyhands.writing.locks import held
 
 FORMAT = "manyhands code folder"
 VERSION = 1
-N_BLOCKS = 256
 HEADER, LEDGER = "header.json", "ledger.json"
 CODES, COUNTS, ITEMS, VOLUME = "codes.bin", "counts.bin", "items.bin", "volume.bin"
 WORKERS, CLASSES = "workers.json", "classes.json"
@@ -197,8 +198,8 @@ class CodeFolderWriter:
         return self.folder
 
 
-def header_checksum(header: Mapping[str, Any]) -> int:
-    """Return the checksum of a header, which does not depend on the layout of the JSON.
+def header_checksum(header: Mapping[str, Any]) -> str:
+    """Return the checksum of a header, and so of all files; it does not depend on the layout of the JSON.
 
     Parameters
     ----------
@@ -207,9 +208,9 @@ def header_checksum(header: Mapping[str, Any]) -> int:
 
     Returns
     -------
-    int
+    str
     """
-    return zlib.crc32(json.dumps(header, sort_keys=True).encode())
+    return blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 @contextmanager

@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from manyhands import elementary, registry
 from manyhands.aggregation.base import Aggregator
-from manyhands.aggregation.em_fit import PRIOR_ACCURACY, ConfusionMethod, results_of_em
+from manyhands.aggregation.em_fit import ConfusionMethod, results_of_em
 from manyhands.aggregation.limitations import NO_REDUNDANCY, NOT_CONVERGED, SINGLE_CLASS
+from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene
 from manyhands.em.confusion_em import ConfusionEM, ConfusionEMFit, fit_from_starts, labels_as_given
 from manyhands.em.kernels import rows_of
+from manyhands.em.table_sizes import are_small_tables
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.sharded.items import (
     FinalPass,
@@ -25,15 +27,18 @@ from manyhands.sharded.items import (
     summed_statistics,
 )
 from manyhands.sharded.labels import ShardedLabels
-from manyhands.sharded.passes import Partial, ShardedSource, as_result, vote_partial
+from manyhands.sharded.partial import Partial
+from manyhands.sharded.pass_log import PassLog
+from manyhands.sharded.passes import ShardedSource, as_result
+from manyhands.sharded.pooled_shards import fit_pooled_on_shards
 from manyhands.sharded.sharded_fit import ShardedFit
 
 Array = npt.NDArray[np.float64]
 
-METHODS = ("dawid-skene", "mace", "majority-vote", "one-coin")  # those that run on shards
+METHODS = ("dawid-skene", "mace", "majority-vote", "one-coin", "pooled-dawid-skene")  # those that run on shards
 
 
-def fit(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
+def fit(method: Aggregator, labels: ShardedLabels, *, log: PassLog | None = None) -> ShardedFit:
     """Infer the truth of every item of a crowd whose labels lie in shards.
 
     The result is that of the ordinary fit up to the order in which numbers are added: the same labels, and posteriors
@@ -45,6 +50,8 @@ def fit(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
         One of the methods in `METHODS`, with its parameters; it is not changed.
     labels : ShardedLabels
         The labels.
+    log : PassLog, default=None
+        Record of finished passes (`PassLog.of`), with which a run that was ended continues; None keeps none.
 
     Returns
     -------
@@ -74,7 +81,8 @@ def fit(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
     method._check_parameters()
     if labels.n_labels == 0:
         raise AnnotationError("There are no labels to fit. Check the input, and which rows were left out.")
-    return _FITS[name](method, labels)
+    found = _FITS[name](method, labels, log)
+    return found if log is None or not log.notes else found.with_note("unusable_records", " ".join(log.notes))
 
 
 def method_name(method: Aggregator) -> str:
@@ -102,11 +110,11 @@ def method_name(method: Aggregator) -> str:
     raise ParameterError(f"{type(method).__name__} does not run on labels in shards; {listed} do. Use one of these.")
 
 
-def _fit_by_em(method: Any, labels: ShardedLabels) -> ShardedFit:
+def _fit_by_em(method: Any, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
     """A method that is EM with confusion matrices and nothing else."""
     if method.n_init != 1:
         raise ParameterError(f"Random starts need all items in memory: use n_init=1 on shards. Got {method.n_init!r}.")
-    found, start = em_on_shards(method, labels)
+    found, start = em_on_shards(method, labels, log)
     results = results_of_em(found, elementary.exp(found.log_confusion)) | method._em_results(found)
     posterior = ModelPosterior(rows_of(found.used_log_confusion, labels.n_labels), found.params.log_prior)
     if start.n_compared < start.n_labelled:
@@ -125,7 +133,9 @@ def _fit_by_em(method: Any, labels: ShardedLabels) -> ShardedFit:
     )
 
 
-def em_on_shards(method: ConfusionMethod, labels: ShardedLabels) -> tuple[ConfusionEMFit[Any], Partial]:
+def em_on_shards(
+    method: ConfusionMethod, labels: ShardedLabels, log: PassLog | None
+) -> tuple[ConfusionEMFit[Any], Partial]:
     """EM from the vote shares on labels in shards.
 
     Parameters
@@ -134,6 +144,8 @@ def em_on_shards(method: ConfusionMethod, labels: ShardedLabels) -> tuple[Confus
         The estimator.
     labels : ShardedLabels
         The labels.
+    log : PassLog or None
+        Record of finished passes.
 
     Returns
     -------
@@ -142,9 +154,9 @@ def em_on_shards(method: ConfusionMethod, labels: ShardedLabels) -> tuple[Confus
     start : Partial
         The numbers of items with labels and with at least two, without the counts of the votes.
     """
-    source = ShardedSource(labels)
+    source = ShardedSource(labels, log=log)
     model: ConfusionEM[Any] = ConfusionEM(source, *method._em_model(source.n_classes))
-    start = vote_partial(labels, source.spare)
+    start = source.vote_partial()
     sizes = start._replace(counts=np.zeros((0, 0)))
     if start.n_compared == 0:
         return labels_as_given(model), sizes
@@ -153,9 +165,11 @@ def em_on_shards(method: ConfusionMethod, labels: ShardedLabels) -> tuple[Confus
     return fit_from_starts(model, starts, max_iter=method.max_iter, tol=method.tol), sizes
 
 
-def _fit_vote(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
-    """The majority vote: one pass."""
-    start = vote_partial(labels, [])
+def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
+    """The majority vote: one pass, with expected counts unless they would be larger than the labels."""
+    if not are_small_tables(len(labels.worker_ids), len(labels.classes), labels.n_labels):
+        return _fit_vote_without_counts(method, labels)
+    start = ShardedSource(labels, log=log).vote_partial()
     counts = as_result(start).counts
     posterior = VotePosterior(start.totals)
     if start.n_compared < start.n_labelled:
@@ -169,6 +183,40 @@ def _fit_vote(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
         statistics._replace(totals=start.totals),
         counts=counts,
         no_redundancy=start.n_compared == 0,
+    )
+
+
+def _fit_vote_without_counts(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
+    """The majority vote of very many workers."""
+    nothing = VotePosterior(np.zeros(len(labels.classes)))  # of items without labels, which do not count
+    statistics = summed_statistics(labels.run(StatisticsPass(nothing), "votes"))
+    single = labels.n_labels > 1 and np.count_nonzero(statistics.totals > 0) == 1
+    return sharded_fit(
+        method,
+        labels,
+        VotePosterior(statistics.totals),
+        statistics,
+        no_redundancy=not statistics.checked.any(),
+        notes={"single_class": SINGLE_CLASS} if single else {},
+    )
+
+
+def _fit_pooled(method: PooledDawidSkene, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
+    """Pooled Dawid-Skene, whose posterior is released after overruling and the power of the crowds."""
+    found = fit_pooled_on_shards(method, labels, log)
+    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "workers"))
+    if found.counts is not None and found.n_compared == found.n_labelled:
+        statistics = _statistics_of_counts(found.counts, statistics.totals)
+    return sharded_fit(
+        method,
+        labels,
+        found.posterior,
+        statistics,
+        counts=found.counts,
+        em=found.em,
+        results=found.results,
+        no_redundancy=found.n_compared == 0,
+        notes=found.notes,
     )
 
 
@@ -226,7 +274,7 @@ def sharded_fit(
         n_labels=labels.n_labels,
         counts=counts,
         class_totals=statistics.totals,
-        worker_accuracy=(statistics.right + PRIOR_ACCURACY) / (statistics.checked + 1.0),
+        n_right=statistics.right,
         n_checked=statistics.checked,
         n_iter=1 if em is None else em.n_iter,
         converged=True if em is None else em.converged,
@@ -251,9 +299,10 @@ def _notes(
     return notes
 
 
-_FITS: dict[str, Callable[[Any, ShardedLabels], ShardedFit]] = {
+_FITS: dict[str, Callable[[Any, ShardedLabels, PassLog | None], ShardedFit]] = {
     "dawid-skene": _fit_by_em,
     "mace": _fit_by_em,
     "majority-vote": _fit_vote,
     "one-coin": _fit_by_em,
+    "pooled-dawid-skene": _fit_pooled,
 }

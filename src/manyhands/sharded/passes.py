@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,32 +18,11 @@ from manyhands.em.packed import Packed, PassResult
 from manyhands.em.table_sizes import check_table_size
 from manyhands.em.threads import thread_count
 from manyhands.sharded.labels import Shard, ShardedLabels
+from manyhands.sharded.partial import Partial, summed
+from manyhands.sharded.pass_log import PassLog, digest_of
+from manyhands.sharded.views import View
 
 Array = npt.NDArray[np.float64]
-
-
-class Partial(NamedTuple):
-    """What one shard adds to a pass.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (n_workers * n_classes, n_classes)
-        Expected counts: a row for each worker and label, a column for each truth.
-    totals : ndarray of shape (n_classes,)
-        Expected number of labelled items of each class.
-    evidence : float
-        log p(labels), summed over the items.
-    n_labelled : int, default=0
-        Number of items with labels; counted in the pass of the votes.
-    n_compared : int, default=0
-        Number of items with at least two labels; counted in the pass of the votes.
-    """
-
-    counts: Array
-    totals: Array
-    evidence: float
-    n_labelled: int = 0
-    n_compared: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,12 +35,15 @@ class EMPass:
         log p(label | truth), a row for each worker and label (`em.kernels.rows_of`).
     log_prior : ndarray of shape (n_classes,)
         log p(truth).
+    view : View, default=None
+        What is done to the labels of the shard first.
     spare : list of ndarray
         Count tables that earlier tasks of this process no longer need; never sent elsewhere.
     """
 
     rows: Array
     log_prior: Array
+    view: View | None = None
     spare: list[Array] = field(default_factory=list, repr=False, compare=False)
 
     def __call__(self, shard: Shard) -> Partial:
@@ -76,7 +58,7 @@ class EMPass:
         -------
         Partial
         """
-        packed = shard.packed
+        packed = shard.packed if self.view is None else self.view(shard.packed)
         counts, totals = zero_counts(packed, self.spare), np.zeros(packed.n_classes)
         evidence = em_items(packed, 0, packed.n_items, self.rows, self.log_prior, None, counts, totals, None)
         return Partial(counts, totals, evidence)
@@ -91,10 +73,13 @@ class VotePass:
 
     Parameters
     ----------
+    view : View, default=None
+        What is done to the labels of the shard first.
     spare : list of ndarray
         Count tables that earlier tasks of this process no longer need; never sent elsewhere.
     """
 
+    view: View | None = None
     spare: list[Array] = field(default_factory=list, repr=False, compare=False)
 
     def __call__(self, shard: Shard) -> Partial:
@@ -110,7 +95,7 @@ class VotePass:
         Partial
             With evidence 0.
         """
-        packed = shard.packed
+        packed = shard.packed if self.view is None else self.view(shard.packed)
         counts, totals = zero_counts(packed, self.spare), np.zeros(packed.n_classes)
         votes_of(packed, 0, packed.n_items, counts, totals, None)
         n_labels = np.diff(packed.start)
@@ -141,101 +126,6 @@ def zero_counts(packed: Packed, spare: list[Array]) -> Array:
     return aligned_zeros((packed.n_workers * packed.n_classes, packed.n_classes))
 
 
-def summed(partials: Iterable[Partial], spare: list[Array]) -> Partial:
-    """The sum of all partial results, added in their order to the first.
-
-    Parameters
-    ----------
-    partials : iterable of Partial
-        Results of the shards, in the order of shards; at least one.
-    spare : list of ndarray
-        Receives count tables that are no longer needed, as many as threads can use.
-
-    Returns
-    -------
-    Partial
-    """
-    found: Partial | None = None
-    for partial in partials:
-        if found is None:
-            found = partial
-            continue
-        np.add(found.counts, partial.counts, out=found.counts)
-        found = Partial(
-            found.counts,
-            found.totals + partial.totals,
-            found.evidence + partial.evidence,
-            found.n_labelled + partial.n_labelled,
-            found.n_compared + partial.n_compared,
-        )
-        if len(spare) <= thread_count():  # where tasks run elsewhere, nobody takes any
-            spare.append(partial.counts)
-    assert found is not None
-    return found
-
-
-def em_pass(
-    labels: ShardedLabels, log_confusion: Array, log_prior: Array, spare: list[Array] | None = None
-) -> PassResult:
-    """The E step and its expected counts over all shards.
-
-    Parameters
-    ----------
-    labels : ShardedLabels
-        The labels.
-    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        log p(label | truth), indexed [worker, truth, label].
-    log_prior : ndarray of shape (n_classes,)
-        log p(truth).
-    spare : list of ndarray, default=None
-        Count tables to use again, such as those of the pass before.
-
-    Returns
-    -------
-    PassResult
-        Without posterior.
-    """
-    spare = [] if spare is None else spare
-    task = EMPass(rows_of(log_confusion, labels.n_labels), np.ascontiguousarray(log_prior, np.float64), spare)
-    return as_result(summed(labels.run(task, "labels of a pass"), spare))
-
-
-def vote_pass(labels: ShardedLabels, spare: list[Array] | None = None) -> PassResult:
-    """The pass over all shards in which each item's posterior is its vote share.
-
-    Parameters
-    ----------
-    labels : ShardedLabels
-        The labels.
-    spare : list of ndarray, default=None
-        Count tables to use again.
-
-    Returns
-    -------
-    PassResult
-        With evidence 0 and without posterior.
-    """
-    spare = [] if spare is None else spare
-    return as_result(vote_partial(labels, spare))
-
-
-def vote_partial(labels: ShardedLabels, spare: list[Array]) -> Partial:
-    """The same with the numbers of items that have labels, and that have at least two.
-
-    Parameters
-    ----------
-    labels : ShardedLabels
-        The labels.
-    spare : list of ndarray
-        Count tables to use again.
-
-    Returns
-    -------
-    Partial
-    """
-    return summed(labels.run(VotePass(spare), "votes"), spare)
-
-
 def as_result(found: Partial) -> PassResult:
     """The sum of all shards as EM reads it.
 
@@ -262,6 +152,10 @@ class ShardedSource:
     ----------
     labels : ShardedLabels
         The labels.
+    view : View, default=None
+        What every pass does to the labels of a shard first.
+    log : PassLog, default=None
+        Record of finished passes; None keeps none.
     spare : list of ndarray
         Count tables that passes use again.
 
@@ -272,15 +166,17 @@ class ShardedSource:
     """
 
     labels: ShardedLabels
+    view: View | None = None
+    log: PassLog | None = None
     spare: list[Array] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_table_size(self.n_workers, self.n_classes)
+        check_table_size(self.n_workers, self.n_classes, min(thread_count(), self.labels.n_shards) + 1)
 
     @property
     def n_workers(self) -> int:
         """Number of workers."""
-        return len(self.labels.worker_ids)
+        return len(self.labels.worker_ids) if self.view is None else self.view.n_workers
 
     @property
     def n_classes(self) -> int:
@@ -303,7 +199,9 @@ class ShardedSource:
         -------
         PassResult
         """
-        return em_pass(self.labels, log_confusion, log_prior, self.spare)
+        rows, log_prior = rows_of(log_confusion, self.labels.n_labels), np.ascontiguousarray(log_prior, np.float64)
+        task = EMPass(rows, log_prior, self.view, self.spare)
+        return as_result(self._step("labels in one pass", task, rows, log_prior))
 
     def vote_pass(self) -> PassResult:
         """The pass in which each item's posterior is its vote share.
@@ -312,4 +210,60 @@ class ShardedSource:
         -------
         PassResult
         """
-        return vote_pass(self.labels, self.spare)
+        return as_result(self.vote_partial())
+
+    def vote_partial(self) -> Partial:
+        """The same with the numbers of items that have labels, and that have at least two.
+
+        Returns
+        -------
+        Partial
+        """
+        return self._step("votes", VotePass(self.view, self.spare))
+
+    def _step(self, what: str, task: Callable[[Shard], Partial], *parameters: Array) -> Partial:
+        """Run a task on all shards, unless there is a record of it, and add up the results."""
+
+        def compute() -> Partial:
+            return summed(self.labels.run(task, what), self.spare)
+
+        if self.log is None:
+            return compute()
+        viewed = [] if self.view is None else self.view.arrays
+        return self.log.step(digest_of(type(task).__name__, *parameters, *viewed), compute)
+
+
+def em_pass(labels: ShardedLabels, log_confusion: Array, log_prior: Array) -> PassResult:
+    """The E step and its expected counts over all shards.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        log p(label | truth), indexed [worker, truth, label].
+    log_prior : ndarray of shape (n_classes,)
+        log p(truth).
+
+    Returns
+    -------
+    PassResult
+        Without posterior.
+    """
+    return ShardedSource(labels).em_pass(log_confusion, log_prior)
+
+
+def vote_pass(labels: ShardedLabels) -> PassResult:
+    """The pass over all shards in which each item's posterior is its vote share.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+
+    Returns
+    -------
+    PassResult
+        With evidence 0 and without posterior.
+    """
+    return ShardedSource(labels).vote_pass()

@@ -22,6 +22,7 @@ from manyhands.trust.answers import Answers
 
 PAGE, KEY = "report.html", "manyhands.key"
 MOST_WORKERS = 200  # in the page's table
+_PLAIN = (None, "", "label", "answer")  # columns whose name says nothing about the question
 
 
 def report_of(
@@ -40,6 +41,7 @@ def report_of(
     command: str | None = None,
     seed: int = 0,
     beside: Mapping[str, str] | None = None,
+    guarded: bool = False,
 ) -> tuple[Run, Report, bytes]:
     """Return the page of a fitted method.
 
@@ -74,6 +76,8 @@ def report_of(
     beside : mapping of str to str or None, default=None
         Files beside the page: "labels.csv" and "workers.csv" -> their names; they are named in the page where it
         cannot show everything.
+    guarded : bool, default=False
+        Whether formulas in these files are made text.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def report_of(
         differences = tables["differences.csv"].to_dict(as_series=False)
         compared = ComparedMethods(tables["methods.csv"].to_dicts(), differences)
     names = dict(beside or {})
-    name = title or (Path(reading.source).name + (f", {reading.question}" if reading.question else ""))
+    name = title or (Path(reading.source).name + (f", {reading.question}" if reading.question not in _PLAIN else ""))
     run = make_run(
         model,
         reveal=reveal,
@@ -104,6 +108,7 @@ def report_of(
         provenance=provenance_of(str(figures["method"]), seed=seed, command=command, files=_checksums(files)),
         full_labels=None if labels_fit(model.annotations_) else names.get("labels.csv"),
         full_workers=names.get("workers.csv") if model.annotations_.n_workers > MOST_WORKERS else None,
+        guarded=guarded,
     )
     page, panels = make_page(run)
     return run, panels, page

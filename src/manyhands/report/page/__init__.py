@@ -3,5 +3,6 @@
 page_rendering  `render_page`: panels -> HTML
 fragment        `panels_html`: panels for a notebook
 embedding       the run's data as JSON inside the page, and back
-report.html, style.css, chart.css, script.js   template, styles and script
+report.html, head.html, panels.html, style.css, chart.css, script.js   templates, styles and script
+fragment.html, notebook.css   what a notebook has in their place
 """

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from manyhands.report.building import Report
     from manyhands.report.panel import Panel
 
+_MOST_TEXT = 4000  # letters of a sentence
 _NAMES = {"ledger": "Rows", "hard-items": "Hard items", "workers": "Workers"}
 
 
@@ -49,26 +50,33 @@ def render_page(report: Report, data: dict[str, Any]) -> bytes:
             script=Markup(script),
             data=Markup(embedded(data)),
             data_id=DATA_ID,
+            prefix="",
         )
     )
     return html.encode("utf-8", "backslashreplace")
 
 
-def render_panels(panels: Sequence[Panel]) -> str:
+def render_fragment(panels: Sequence[Panel], head: Panel | None, kicker: str, prefix: str) -> str:
     """Return panels as HTML without a page around them.
 
     Parameters
     ----------
     panels : sequence of Panel
         The panels.
+    head : Panel or None
+        The verdict with key figures and alerts.
+    kicker : str
+        Line above the verdict.
+    prefix : str
+        What all ids begin with.
 
     Returns
     -------
     str
         HTML.
     """
-    template = environment().get_template("panels.html")
-    return str(template.render(panels=panels))
+    template = environment().get_template("fragment.html")
+    return str(template.render(panels=panels, summary=head, kicker=kicker, prefix=prefix))
 
 
 @cache
@@ -84,6 +92,7 @@ def environment() -> Environment:
         loader=FunctionLoader(resource),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -106,6 +115,11 @@ def resource(name: str) -> str:
         Its text.
     """
     return files("manyhands.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _shown(value: Any) -> Any:
+    """Return what a template inserts: text from data without control characters and marks of direction."""
+    return visible(value, _MOST_TEXT) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def cell_text(value: Any) -> str:

@@ -49,10 +49,11 @@
     });
     var tools = make("div", "", { "class": "tools" });
     var status = make("span", "", { role: "status" });
-    if (rows.length > 8) {
+    if (rows.length > 12) {
       var id = "filter-" + number;
       var input = make("input", "", { type: "search", id: id });
       tools.appendChild(make("label", "Filter", { "for": id }));
+      input.setAttribute("aria-describedby", table.caption.id);
       tools.appendChild(input);
       input.addEventListener("input", function () {
         var wanted = input.value.toLowerCase(), shown = 0;
@@ -63,7 +64,7 @@
         status.textContent = wanted ? shown + " of " + rows.length + " rows" : "";
       });
     }
-    var button = make("button", "Copy table", { type: "button" });
+    var button = make("button", "Copy table", { type: "button", "aria-describedby": table.caption.id });
     button.addEventListener("click", function () {
       var lines = [table.tHead.rows[0]].concat(Array.prototype.filter.call(rows, function (row) { return !row.hidden; }));
       copy(lines.map(function (row) {

@@ -13,6 +13,7 @@ from manyhands.metrics.agreement import Agreement
 from manyhands.report.charts import Dot, dots
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.panel import Alert, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval
 
@@ -20,8 +21,10 @@ ClassAlpha = tuple[str, float, float, float, int]  # class, alpha, its interval,
 
 _N_BOOTSTRAP = 200
 _MIN_SHARED = 5  # items that two workers must share
-_MOST_IN_MAP = 20  # workers in the heat map
-_MOST_CLASSES = 20
+_MOST_IN_MAP = 16  # workers in the heat map
+_MOST_CLASSES = 12  # in the picture
+_MOST_ROWS = 100
+_LEAST_FILLED = 0.3  # share of pairs with enough shared items, below which a heat map is mostly empty
 _LOW, _FAIR = 0.4, 0.667  # alpha below which labels are unreliable, and from which tentative conclusions are usual
 
 
@@ -72,17 +75,17 @@ def agreement(run: Run) -> Panel | None:
     )
 
 
-def _chart(found: dict[str, Agreement], by_class: list[ClassAlpha]) -> str:
+def _chart(found: dict[str, Agreement], by_class: list[ClassAlpha]) -> Picture:
     """Return the dot plot of all measures with their intervals."""
     rows = [(name, [Dot(one.value, one.low, one.high)]) for name, one in found.items() if math.isfinite(one.value)]
-    rows += [(f"alpha of {name}", [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class]
+    rows += [(name, [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class[:_MOST_CLASSES]]
     least = min([dot.low for _, values in rows for dot in values if math.isfinite(dot.low)], default=0.0)
     return dots(
         rows,
         "Agreement with 95% intervals",
         low=min(0.0, math.floor(least * 5) / 5),
         rule=_FAIR,
-        series=("overall", "one class against the others") if by_class else (),
+        series=("all classes", "Krippendorff's alpha of one class against the others") if by_class else (),
     )
 
 
@@ -105,7 +108,7 @@ def _tables(found: dict[str, Agreement], by_class: list[ClassAlpha], pair_rows: 
     if by_class:
         title = "Krippendorff's alpha of each class against the others"
         rows = tuple((name, value, interval(low, high), n) for name, value, low, high, n in by_class)
-        tables.append(Table(title, ("class", "alpha", "95% interval", "labels"), rows))
+        tables.append(Table(title, ("class", "alpha", "95% interval", "labels"), *cut(rows, _MOST_ROWS)))
     shown, n_pairs = cut(pair_rows, 50)
     if shown:
         head = ("worker", "other worker", "shared items", "agreement", "Cohen's kappa")
@@ -121,14 +124,12 @@ def _by_class(run: Run) -> list[ClassAlpha]:
     order = [int(k) for k in np.argsort(-found.n_labels, kind="stable") if math.isfinite(found.value[k])]
     return [
         (run.classes[k], float(found.value[k]), float(found.low[k]), float(found.high[k]), int(found.n_labels[k]))
-        for k in order[:_MOST_CLASSES]
+        for k in order
     ]
 
 
-def _pair_map(run: Run, pairs: Any) -> list[str]:
-    """Return a heat map of the workers who share most items."""
-    if not len(pairs.a):
-        return []
+def _pair_map(run: Run, pairs: Any) -> list[Picture]:
+    """Return a heat map of the workers who share most items; nothing where few of them can be compared."""
     shared = np.bincount(pairs.a, pairs.n_shared, run.annotations.n_workers) + np.bincount(
         pairs.b, pairs.n_shared, run.annotations.n_workers
     )
@@ -138,20 +139,31 @@ def _pair_map(run: Run, pairs: Any) -> list[str]:
     for one, other, value in zip(pairs.a.tolist(), pairs.b.tolist(), pairs.agreement.tolist()):
         if one in place and other in place:
             matrix[place[one], place[other]] = matrix[place[other], place[one]] = value
-    labels = [run.workers[int(w)] for w in chosen]
+    n = len(chosen)
+    if n < 3 or np.isfinite(matrix).sum() < _LEAST_FILLED * n * (n - 1):
+        return []
+    labels = _short_names([run.workers[int(w)] for w in chosen])
     return [
         heat_map(
             matrix,
             labels,
             labels,
-            f"Agreement of the {len(chosen)} workers who share most items, two by two",
+            f"Agreement of the {n} workers who share most items, two by two",
             format_cell=lambda v: f"{100 * v:.0f}",
-            y_title="workers",
-            x_title="other workers, per cent",
+            y_title="worker",
+            x_title="other worker",
+            unit="items with the same label, per cent",
             most=1.0,
             tips=False,
         )
     ]
+
+
+def _short_names(names: list[str]) -> list[str]:
+    """Return pseudonyms by their first eight digits, if these tell the workers apart; other names as they are."""
+    short = [name.removeprefix("worker-")[:8] for name in names]
+    hidden = all(name.startswith("worker-") for name in names)
+    return short if hidden and len(set(short)) == len(short) else names
 
 
 def _pair_rows(run: Run, pairs: Any) -> list[tuple[Any, ...]]:

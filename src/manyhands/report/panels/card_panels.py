@@ -11,12 +11,14 @@ from manyhands.report.heat_maps import heat_map
 from manyhands.report.label_times import dated, day_names, pace
 from manyhands.report.panel import Panel, Table
 from manyhands.report.panels.worker_panel import order_of_workers
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Array, Run
 from manyhands.report.wording import counted, percent, visible
 
 _MOST_CARDS = 24
 _MOST_CELLS = 1000  # of all confusion matrices together
 _MOST_CLASSES = 12  # of a confusion matrix that is drawn
+_CARD_WIDTH = 268.0  # of the confusion matrix: it is not made smaller on a phone
 _N_EXAMPLES = 3
 _FEW = 30  # labels below which quality over time is not drawn
 
@@ -43,7 +45,8 @@ def worker_cards(run: Run) -> Panel | None:
     flagged = [w for w in order if cards.flags[w]][: most * 2 // 3]
     others = [w for w in order if w not in set(flagged)]
     others.sort(key=lambda w: (bool(cards.flags[w]), -int(cards.n_labels[w])))
-    parts = tuple(_card(run, w) for w in [*flagged, *others][:most])
+    made = (_card(run, w) for w in [*flagged, *others][:most])
+    parts = tuple(card for card in made if card.svg or card.table or card.notes)  # else the table of workers has it all
     biased = int((cards.bias_class >= 0).sum())
     title = f"{counted(biased, 'worker')} {'uses' if biased == 1 else 'use'} a class too often."
     left_out = len(order) - len(parts)
@@ -51,10 +54,11 @@ def worker_cards(run: Run) -> Panel | None:
         "worker-cards",
         title if biased else "No worker uses a class significantly too often.",
         "One card per worker, flagged ones first, then those with most labels. Rows of a matrix are true classes "
-        "by the "
-        "posterior, columns the labels given, in per cent of the row.",
+        "by the posterior, columns the labels given, in per cent of the row.",
         counted(len(order), "worker") + " with labels",
-        notes=(f"{len(parts)} cards are shown; the table above has the other {left_out:,}.",) if left_out else (),
+        notes=(f"{len(parts)} of {len(order):,} workers have a card here; the panel above lists all.",)
+        if left_out
+        else (),
         values={"n_cards": len(parts), "n_biased": biased},
         parts=parts,
     )
@@ -92,17 +96,22 @@ def _card(run: Run, w: int) -> Panel:
                 y_title="true class",
                 x_title="label",
                 most=1.0,
+                width=_CARD_WIDTH,
                 tips=False,
             )
         )
-    if times is not None and len(mine) >= _FEW:
-        pictures += _drift(run, mine, times[mine])
+    tables = []
+    if times is not None and len(mine) >= _FEW and (course := _drift(run, mine, times[mine])) is not None:
+        pictures.append(course[0])
+        tables.append(course[1])
     confused = tuple(
         (visible(k, 60), visible(c, 60), round(n, 1), rate, ", ".join(_examples(run, mine, k, c)) or None)
         for k, c, n, rate in card.top_confusions
     )
     heads = ("true class", "labelled as", "about", "share", "items such as")
-    tables = (Table(f"Typical confusions of {visible(card.worker, 60)}", heads, confused),) if confused else ()
+    title = f"Typical confusions of {visible(card.worker, 60)}"
+    if confused:
+        tables.insert(0, Table(title, heads, confused, short="Typical confusions"))
     flags = f": {', '.join(card.flags)}" if card.flags else ""
     return Panel(
         f"card-{w}",
@@ -110,7 +119,7 @@ def _card(run: Run, w: int) -> Panel:
         "; ".join(facts) + ".",
         counted(card.n_labels, "label"),
         tuple(pictures),
-        tables,
+        tuple(tables),
         tuple(visible(reason, 300) for reason in card.reasons),
     )
 
@@ -126,27 +135,29 @@ def _confusion(run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ar
 
 def _drift(
     run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]], when: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> list[str]:
-    """Draw the expected share of right labels in five parts of equal size, in the order of time."""
+) -> tuple[Picture, Table] | None:
+    """Return the expected share of right labels in five equal parts in the order of time; None for few labels."""
     known = np.flatnonzero(when >= 0)
     if len(known) < _FEW:
-        return []
+        return None
     order = known[np.argsort(when[known], kind="stable")]
     a = run.annotations
     right = run.model.posterior_[a.item[mine[order]], a.label[mine[order]]]
     parts = np.array_split(right, 5)
-    first = [int(part[0]) for part in np.array_split(when[order], 5)]
-    return [
-        lines(
-            list(range(5)),
-            [("share right", [float(part.mean()) for part in parts])],
-            "Expected share of right labels from the first to the last fifth",
-            x_title="from the first to the last fifth of the labels",
-            y_title="share right",
-            high=1.0,
-            x_names=day_names(first),
-        )
-    ]
+    first = day_names([int(part[0]) for part in np.array_split(when[order], 5)])
+    share = [float(part.mean()) for part in parts]
+    picture = lines(
+        list(range(5)),
+        [("share right", share)],
+        "Expected share of right labels from the first to the last fifth",
+        x_title="from the first to the last fifth of the labels",
+        y_title="share right",
+        high=1.0,
+        x_names=first,
+    )
+    rows = tuple((day, len(part), mean) for day, part, mean in zip(first, parts, share))
+    title = f"Quality over time of {run.workers[a.worker[mine[0]]]}"
+    return picture, Table(title, ("from", "labels", "share right"), rows, short="Quality over time")
 
 
 def _examples(run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]], truth: object, label: object) -> list[str]:

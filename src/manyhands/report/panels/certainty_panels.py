@@ -11,11 +11,12 @@ from manyhands.report.curves import lines
 from manyhands.report.panel import Alert, Panel, Table
 from manyhands.report.run import Array, Run
 from manyhands.report.statistics import wilson
-from manyhands.report.wording import counted, interval, percent
+from manyhands.report.wording import counted, interval, percent, share_that
 
 SURE = 0.9  # posterior from which a label counts as sure
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _N_BINS = 10
+_CLEAR = 0.02  # excess of the posterior over the accuracy that is worth a warning
 _COLUMNS = ("posterior", "items", "mean posterior", "share right", "95% interval")  # of the reliability table
 
 
@@ -56,9 +57,9 @@ def confidence(run: Run) -> Panel:
         )
     return Panel(
         "confidence",
-        f"{percent(sure / max(n, 1))} of the labels have a posterior of at least {SURE}.",
-        "Left: labels by their posterior. Right: the share of labels that remains if only those above a "
-        "threshold are used.",
+        f"{share_that(('has', 'have'), sure, n, 'label')} a posterior of at least {SURE}.",
+        "The first picture counts labels by their posterior; the second shows the share of labels that remains if "
+        "only those above a threshold are used.",
         counted(n, "labelled item"),
         (
             columns(names, counts[first:].tolist(), "Number of labels by their posterior", "posterior from", "labels"),
@@ -79,7 +80,7 @@ def confidence(run: Run) -> Panel:
                 tuple((f"{t:g}", count, count / max(n, 1)) for t, count in above),
             ),
         ),
-        ("The posterior is the method's own estimate; the next panel says whether it is calibrated.",),
+        ("The posterior is the method's own estimate; only items of known class can show whether it is calibrated.",),
         {"mean": float(known.mean()) if n else None, "share_above_0.9": sure / max(n, 1), "n_below_0.9": unsure},
         alerts,
     )
@@ -125,6 +126,8 @@ def calibration(run: Run) -> Panel:
         high=1.0,
         bands=[(low.tolist(), high.tolist())],
         diagonal=True,
+        joined=False,
+        ends=(math.floor(10 * mean.min()) / 10, 1.0),
     )
     return Panel(
         "calibration",
@@ -153,6 +156,8 @@ def _claim(accuracy: float, claimed: float, bounds: tuple[float, float]) -> tupl
         return "as the posterior claims", ()
     if claimed <= accuracy:
         return "more than the posterior claims", ()
+    if claimed - accuracy < _CLEAR:
+        return "slightly fewer than the posterior claims", ()
     text = f"The posterior claims {percent(claimed)} right labels, the known classes show {percent(accuracy)}: "
     return "fewer than the posterior claims", (Alert("warning", text + "it is too sure.", None, "calibration"),)
 
@@ -186,10 +191,9 @@ def _unknown(run: Run) -> Panel:
         "no item of known class",
         notes=(
             f"The posterior claims that {percent(claimed, 1)} of the labels are right. Twenty answers of an "
-            "expert on items "
-            f"drawn at random would tell this to within about {100 * half:.0f} percentage points, two hundred to "
-            "within "
-            f"{100 * half / math.sqrt(10):.0f}: manyhands ask EXPORT --purpose confidence -n 20 -o questions.csv",
+            f"expert on items drawn at random would tell this to within about {100 * half:.0f} percentage points, "
+            f"two hundred to within {100 * half / math.sqrt(10):.0f}. To write twenty such questions: "
+            "manyhands ask EXPORT --purpose confidence -n 20 -o questions.csv",
         ),
         values={"claimed": claimed, "n": 0},
         alerts=(

@@ -10,9 +10,10 @@ from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Array, Run
 from manyhands.report.statistics import mean_interval, ratio_interval, wilson
 from manyhands.report.svg import tick_text
-from manyhands.report.wording import counted, interval, percent, visible
+from manyhands.report.wording import counted, interval, percent, quoted, visible
 
-_MOST_ROWS = 30
+_MOST_ROWS = 24  # classes in the pictures
+_MOST_IN_CHART = 8
 _MOST_PARTS = 6  # of the stacked bar
 _LARGE_SHARE = 0.1  # of rows left out, from which the head of the page warns
 _MOST_COLUMNS = 16  # of a histogram
@@ -44,7 +45,7 @@ def ledger(run: Run) -> Panel | None:
     if not n_left_out:
         title = f"All {counted(book.rows_read, 'row')} of the export count."
     else:
-        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out for a reason."
+        title = f"{book.kept:,} of {counted(book.rows_read, 'row')} count; {percent(share)} were left out."
     rows = tuple((name, count, count / max(book.rows_read, 1)) for name, count in parts)
     notes = tuple(visible(text, 600) for text in run.reading.notes.values())
     alerts: tuple[Alert, ...] = ()
@@ -88,39 +89,15 @@ def coverage(run: Run) -> Panel:
     """
     a = run.annotations
     per_item, per_worker = a.n_labels, np.bincount(a.worker, minlength=a.n_workers)
-    n_parts = count_components(a)
-    once, least = int((per_item == 1).sum()), int(per_item.min()) if a.n_items else 0
-    mean = a.n_annotations / max(a.n_items, 1)
-    title = f"An item has {mean:.1f} labels on average; {percent(once / max(a.n_items, 1))} of the items have only one."
+    items, workers = _spread(per_item), _doubling(per_worker)
+    n_parts, once = count_components(a), int((per_item == 1).sum())
+    mean, share = a.n_annotations / max(a.n_items, 1), once / max(a.n_items, 1)
+    title = f"An item has {mean:.1f} labels on average; {percent(share)} of the items have only one."
     if not once:
+        least = int(per_item.min()) if a.n_items else 0
         title = f"An item has {mean:.1f} labels on average, and every item has at least {least}."
-    item_names, item_counts = _spread(per_item)
-    worker_names, worker_counts = _doubling(per_worker)
-    alerts = []
-    if n_parts > 1:
-        alerts.append(
-            Alert(
-                "warning",
-                f"The crowd consists of {n_parts} groups without a common item: compare workers within a group only.",
-                n_parts,
-                "coverage",
-            )
-        )
-    if once:
-        severity = "warning" if once > a.n_items / 2 else "note"
-        alerts.append(
-            Alert(
-                severity,
-                f"{counted(once, 'item')} {'has' if once == 1 else 'have'} one label only, which nothing confirms.",
-                once,
-                "coverage",
-            )
-        )
-    together = (
-        "All items and workers are connected through shared items."
-        if n_parts == 1
-        else f"Items and workers form {n_parts} groups that share nothing, so their workers cannot be compared."
-    )
+    n_unlabelled = int((per_item == 0).sum())
+    values = {"n_components": n_parts, "labels_per_item": mean, "n_labelled_once": once, "n_unlabelled": n_unlabelled}
     return Panel(
         "coverage",
         title,
@@ -128,28 +105,36 @@ def coverage(run: Run) -> Panel:
         "wide as the one before.",
         f"{counted(a.n_annotations, 'label')} on {counted(a.n_items, 'item')} by {counted(a.n_workers, 'worker')}",
         (
-            columns(item_names, item_counts, "Number of items by their number of labels", "labels of an item", "items"),
-            columns(
-                worker_names,
-                worker_counts,
-                "Number of workers by their number of labels",
-                "labels of a worker",
-                "workers",
-            ),
+            columns(*items, "Number of items by their number of labels", "labels of an item", "items"),
+            columns(*workers, "Number of workers by their number of labels", "labels of a worker", "workers"),
         ),
         (
-            Table("Items by their number of labels", ("labels", "items"), tuple(zip(item_names, item_counts))),
-            Table("Workers by their number of labels", ("labels", "workers"), tuple(zip(worker_names, worker_counts))),
+            Table("Items by their number of labels", ("labels", "items"), tuple(zip(*items))),
+            Table("Workers by their number of labels", ("labels", "workers"), tuple(zip(*workers))),
         ),
-        (together,),
-        {
-            "n_components": n_parts,
-            "labels_per_item": mean,
-            "n_labelled_once": once,
-            "n_unlabelled": int((per_item == 0).sum()),
-        },
-        tuple(alerts),
+        (_connected(n_parts),),
+        values,
+        _coverage_alerts(n_parts, once, a.n_items),
     )
+
+
+def _connected(n_parts: int) -> str:
+    """Return whether all workers can be compared, as a sentence."""
+    if n_parts == 1:
+        return "All items and workers are connected through shared items."
+    return f"Items and workers form {n_parts} groups that share nothing, so their workers cannot be compared."
+
+
+def _coverage_alerts(n_parts: int, once: int, n_items: int) -> tuple[Alert, ...]:
+    """Return the alerts about groups without a common item, and about items with one label."""
+    alerts = []
+    if n_parts > 1:
+        text = f"The crowd consists of {n_parts} groups without a common item: compare workers within a group only."
+        alerts.append(Alert("warning", text, n_parts, "coverage"))
+    if once:
+        text = f"{counted(once, 'item')} {'has' if once == 1 else 'have'} one label only, which nothing confirms."
+        alerts.append(Alert("warning" if once > n_items / 2 else "note", text, once, "coverage"))
+    return tuple(alerts)
 
 
 def class_balance(run: Run) -> Panel:
@@ -179,16 +164,16 @@ def class_balance(run: Run) -> Panel:
     order = np.argsort(-inferred, kind="stable")
     shown = order[:_MOST_ROWS]
     most = int(order[0])
-    title = f"{run.classes[most]} is the most frequent class: {percent(inferred[most])} of the items by the posterior."
+    name = quoted(run.classes[most])
+    title = f"{name} is the most frequent class: {percent(inferred[most])} of the items by the posterior."
     shift = np.abs(found[0][1] - inferred)
     moved = int(shift.argmax())
     notes = []
     if shift[moved] >= 0.03:
         notes.append(
-            f"{run.classes[moved]} has {percent(found[0][1][moved])} of the votes and {percent(inferred[moved])} "
-            "of the "
-            f"items: workers choose it {'more' if found[0][1][moved] > inferred[moved] else 'less'} often than "
-            "it occurs, "
+            f"{quoted(run.classes[moved])} has {percent(found[0][1][moved])} of the votes and "
+            f"{percent(inferred[moved])} of the items: workers choose it "
+            f"{'more' if found[0][1][moved] > inferred[moved] else 'less'} often than it occurs, "
             f"or its items have {'more' if found[0][1][moved] > inferred[moved] else 'fewer'} labels."
         )
     if run.answers is not None and run.answers.kinds.keys() != {"random"}:
@@ -206,20 +191,26 @@ def class_balance(run: Run) -> Panel:
         100,
     )
     heads = tuple(cell for name, *_ in found for cell in (f"share of {name}", "95% interval"))
-    chart = dots(
-        rows,
-        "Share of each class among " + ", ".join(name for name, *_ in found),
-        series=[n for n, *_ in found],
-        high=_rounded_up(top),
-        format_tick=lambda v: f"{v:.0%}",
+    half = len(rows) if len(rows) <= _MOST_IN_CHART else -(-len(rows) // 2)  # two pictures side by side
+    charts = tuple(
+        dots(
+            rows[first : first + half],
+            "Share of each class among " + ", ".join(name for name, *_ in found),
+            series=[n for n, *_ in found],
+            high=_rounded_up(top),
+            format_tick=lambda v: f"{v:.0%}",
+        )
+        for first in range(0, len(rows), half)
     )
+    if len(order) > len(rows):
+        notes.append(f"The pictures show the {len(rows)} most frequent of {len(order):,} classes.")
     return Panel(
         "class-balance",
         title,
         "Share of each class with a 95% interval over items: among the workers' votes, and by the posterior "
         "after the workers' errors are taken into account.",
         counted(int(run.labelled.sum()), "item"),
-        (chart,),
+        charts,
         (Table("Share of each class", ("class", *heads), table, n_rows),),
         tuple(notes),
         {"votes": found[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},

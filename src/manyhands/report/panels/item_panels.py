@@ -8,9 +8,9 @@ import numpy as np
 
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.item_texts import item_texts
-from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
+from manyhands.report.panel import Alert, Bar, Panel, Table, chips
 from manyhands.report.run import Array, Codes, Run
-from manyhands.report.wording import counted, percent, visible
+from manyhands.report.wording import counted, percent, quoted, visible
 from manyhands.scorecards import ACCUSATIONS
 
 _MOST_ITEMS = 60
@@ -20,6 +20,7 @@ _N_EXAMPLES = 3
 _MOST_WORK = 1_000_000_000  # labels times classes that are counted within the time a page may take
 _FEW = 2  # labels of an item that are few
 _SURE = 0.9
+_IN_THE_PAGE = "the data of this page (manyhands inspect PAGE --json)"
 
 
 def hard_items(run: Run) -> Panel | None:
@@ -76,7 +77,7 @@ def hard_items(run: Run) -> Panel | None:
                 heads,
                 rows,
                 len(chosen) if len(chosen) > len(rows) else None,
-                run.full_labels,
+                run.full_labels or _IN_THE_PAGE,
                 is_open=True,
             ),
             Table("Reasons", ("reason", "items"), tuple(sorted(reasons.items(), key=lambda entry: -entry[1]))),
@@ -110,9 +111,9 @@ def confusable(run: Run) -> Panel | None:
     rate = counts / np.maximum(total, 1e-12)[:, None]
     away = counts.copy()
     np.fill_diagonal(away, 0)
-    if away.sum() < 0.5:
-        return None
     pairs = _top_pairs(away)
+    if not pairs:
+        return None
     first_k, first_c = pairs[0]
     rows = tuple(
         (run.classes[k], run.classes[c], float(away[k, c]), float(rate[k, c]), ", ".join(_examples(run, k, c)) or None)
@@ -123,7 +124,7 @@ def confusable(run: Run) -> Panel | None:
     left_out = a.n_classes - len(shown)
     return Panel(
         "confusable-classes",
-        f"{run.classes[first_k]} is labelled as {run.classes[first_c]} most often: in "
+        f"{quoted(run.classes[first_k])} is labelled as {quoted(run.classes[first_c])} most often: in "
         f"{percent(rate[first_k, first_c])} of its labels.",
         "Each row is a true class by the posterior, each column a label given in its place, in per cent of the "
         "labels on that class. Right labels are left out.",
@@ -136,7 +137,8 @@ def confusable(run: Run) -> Panel | None:
                 "Share of labels on a true class that name another class",
                 format_cell=lambda v: f"{100 * v:.0f}",
                 y_title="true class",
-                x_title="label, per cent",
+                x_title="label",
+                unit="per cent of the row",
             ),
         ),
         (
@@ -158,12 +160,10 @@ def confusable(run: Run) -> Panel | None:
 
 def _item_row(run: Run, row: int, flagged: Codes, texts: dict[int, str]) -> tuple[Any, ...]:
     """Return the cells of one item."""
-    votes = run.votes[row]
-    order = [k for k in np.lexsort((np.arange(len(votes)), -votes)) if votes[k]]
-    chips = Chips(tuple((run.classes[k], int(votes[k])) for k in order))
+    votes = chips(run.classes, run.votes[row].tolist())
     text = (visible(texts.get(row, ""), 160),) if texts else ()
     label = run.classes[run.codes[row]] if run.codes[row] >= 0 else None
-    return (run.item_name(row), *text, chips, label, Bar(float(run.confidence[row])), _reason(run, row, flagged)[1])
+    return (run.item_name(row), *text, votes, label, Bar(float(run.confidence[row])), _reason(run, row, flagged)[1])
 
 
 def _reason(run: Run, row: int, flagged: Codes) -> tuple[str, str]:
