@@ -8,6 +8,7 @@
 # make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
 # make bench       speed and memory compared with other packages (minutes; installs them)
+# make bench-huge  a billion labels out of core under 4 GB of memory (a quarter of an hour; 4.3 GB of disk, removed again)
 # make pages       the pages and figures of docs/results, from templates and stored rows; measures nothing
 # make learners    accuracy of all methods with features on real crowds (half an hour; an interrupted run resumes)
 
@@ -39,9 +40,10 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 	io/write/test_write_back.py io/features/test_tfidf.py io/formats/test_long.py io/formats/test_wide.py \
 	persistence/test_models.py model_selection workflows cli/test_aggregate.py reproduce/test_verdicts.py \
 	nn/test_losses.py nn/test_worker_layers.py nn/test_batches.py classifiers/test_spee_lfc.py \
-	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py)
+	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py \
+	sharded/test_passes.py)
 
-.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-machines mutants lint bench pages learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-machines mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -115,6 +117,9 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python benchmarks/loading.py
 	$(BENCH)/bin/python benchmarks/accuracy.py
 	$(BENCH)/bin/python benchmarks/learning.py
+
+bench-huge: $(VENV)/ready
+	$(BIN)/python benchmarks/huge.py --page
 
 pages: $(VENV)/ready
 	$(BIN)/python benchmarks/pages.py

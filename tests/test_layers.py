@@ -211,7 +211,7 @@ SHARED = {
 
 # Files that belong to one method of `aggregation`, which has no packages.
 METHOD_OF = {"glad_steps": "glad", "pooled_fit": "pooled_dawid_skene", "vote_departure": "pooled_dawid_skene"}
-METHOD_OF |= {"ordinal_fit": "ordinal_dawid_skene"}
+METHOD_OF |= {"pooled_results": "pooled_dawid_skene", "ordinal_fit": "ordinal_dawid_skene"}
 
 
 def test_methods_do_not_import_each_other(imports):

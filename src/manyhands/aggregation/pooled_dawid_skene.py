@@ -12,27 +12,24 @@ to a power learnt across crowds (`crowd_power`).
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from manyhands import elementary
 from manyhands.aggregation.base import Aggregator, Gold, Inference
 from manyhands.aggregation.pooled_fit import Fitter, PooledFit, fit_one_accuracy, fit_pooled
+from manyhands.aggregation.pooled_results import pooled_notes, tempered_results, worker_results
 from manyhands.aggregation.safeguards import RULES, TEMPER, chosen_power, release
 from manyhands.aggregation.tempering import Tempering, choose_exponent
-from manyhands.aggregation.vote_departure import FEW_LABELS, MIN_LOW_VOLUME_SHARE, Departure, departure_from_vote
+from manyhands.aggregation.vote_departure import Departure, departure_from_vote
 from manyhands.annotations import Annotations
-from manyhands.em.collusion import CollusionGroups, collapse_groups, find_colluding_groups
+from manyhands.em.collusion import collapse_groups, find_colluding_groups
 from manyhands.em.e_step import posterior_given
 from manyhands.em.kernels import Array
 from manyhands.em.starts import gold_contradicts_vote
 from manyhands.em.table_sizes import check_tables
-from manyhands.noise import safe_log
 from manyhands.validation import Constraint, Number, OneOf
-
-CORRELATED_ERRORS_BELOW = 0.5  # exponent below which a note reports that workers err on the same items
 
 
 class PooledDawidSkene(Aggregator):
@@ -190,24 +187,25 @@ class PooledDawidSkene(Aggregator):
         tempering = Tempering(1.0)
         if self.calibrate and not fit.no_redundancy:
             tempering = choose_exponent(collapsed, gold, fitter, self.n_folds)
-        results = _worker_results(fit, members, np.bincount(collapsed.worker, minlength=collapsed.n_workers))
-        results |= _tempered(fit, results["confusion_"], 1.0 if tempering.exponent is None else tempering.exponent)
+        results = worker_results(fit, members, np.bincount(collapsed.worker, minlength=collapsed.n_workers))
+        exponent = 1.0 if tempering.exponent is None else tempering.exponent
+        results |= tempered_results(fit, results["confusion_"], exponent)
         posterior, final = posterior_given(collapsed, results["_log_confusion"][:-1], results["_log_prior"], gold)
         results["_unseen_worker"] = fit.unseen_worker
         results["_model_posterior"] = posterior
-        results["_used_rule"] = self._rule(annotations, gold, fit, departure)
+        results["_used_rule"] = self._rule(fit, departure, gold_contradicts_vote(annotations, gold))
         results["crowd_power_"] = 1.0 if fit.no_redundancy else chosen_power(self.temper, tempering)
         results["_is_sybil_group"] = group is not None and group.max_labels is not None
         posterior, results["withheld_"] = release(annotations, posterior, gold, results)
         counts = final.counts if group is None else None  # collapsed members have no counts of their own
-        notes = _notes(annotations, tempering.exponent, group, departure)
+        notes = pooled_notes(annotations.worker_volume, annotations.n_classes, tempering.exponent, group, departure)
         em = fit.table
         return Inference(posterior, counts, em.n_iter, em.converged, em.history, results, notes)
 
-    def _rule(self, annotations: Annotations, gold: Gold, fit: PooledFit, departure: Departure) -> str:
+    def _rule(self, fit: PooledFit, departure: Departure, vote_is_wrong: bool) -> str:
         """`overrule`, but "always" where the result is the vote already, or where gold shows that the vote is wrong."""
         is_vote = fit.no_redundancy or departure.is_doubtful
-        return "always" if is_vote or gold_contradicts_vote(annotations, gold) else self.overrule
+        return "always" if is_vote or vote_is_wrong else self.overrule
 
     def _posterior(self, annotations: Annotations, gold: Gold) -> Array:
         """An E step after collapsing the colluding group of `fit`; overruling and power as in `fit`."""
@@ -224,58 +222,3 @@ class PooledDawidSkene(Aggregator):
 
     def _model_posterior_of(self, annotations: Annotations, gold: Gold) -> Array:
         return super()._posterior(collapse_groups(annotations, np.append(self.collusion_group_, False)), gold)
-
-
-def _worker_results(fit: PooledFit, members: npt.NDArray[np.bool_], n_labels: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Estimates for each worker; members of a colluding group share those of its representative."""
-    confusion, p_type = fit.confusion.copy(), fit.p_type.copy()
-    if members.any():
-        representative = int(np.argmax(np.where(members, n_labels, -1)))
-        confusion[members], p_type[members] = confusion[representative], p_type[representative]
-    return {"confusion_": confusion, "worker_types_": p_type, "types_": fit.types, "collusion_group_": members}
-
-
-def _tempered(fit: PooledFit, confusion: Array, exponent: float) -> dict[str, Any]:
-    """The exponent, and the log confusion matrices and class prior multiplied by it."""
-    if fit.no_redundancy:
-        one_vote = fit.table.used_log_confusion[:1]  # the same for all workers
-        table = np.repeat(one_vote, len(confusion) + 1, axis=0)
-    else:
-        table = safe_log(np.concatenate([confusion, fit.unseen_worker[None]]))
-    raised = {"_log_confusion": exponent * table, "_log_prior": exponent * fit.log_prior}
-    return raised | {"tempering_exponent_": exponent, "class_prior_": elementary.exp(fit.log_prior)}
-
-
-def _notes(
-    annotations: Annotations, exponent: float | None, group: CollusionGroups | None, departure: Departure
-) -> dict[str, str]:
-    """Limitations of the result, by code."""
-    notes = {}
-    vote = "the majority vote" if group is None else "the majority vote in which these workers count as one"
-    if group is not None:
-        who = f"{int(group.members.sum())} workers"
-        who += "" if group.max_labels is None else f" with at most {group.max_labels} labels each, taken together,"
-        notes["collusion_group"] = (
-            f"{who} agree with one another on {group.agreement:.0%} of their common items, where {group.expected:.0%} "
-            f"is expected of independent workers; they count as one."
-        )
-    n_labels = annotations.worker_volume
-    if np.median(n_labels[n_labels > 0]) < 2 * annotations.n_classes:
-        differs = 0.0 if departure.is_doubtful else departure.share
-        notes["few_labels_per_worker"] = (
-            f"Half of the workers gave fewer than {2 * annotations.n_classes} labels, so estimates are uncertain; "
-            f"the result differs from {vote} on {differs:.1%} of the items on which the vote has one winner."
-        )
-    if departure.is_doubtful:
-        notes["fell_back_to_vote"] = (
-            f"At least {MIN_LOW_VOLUME_SHARE:.0%} of the labels come from workers with at most {FEW_LABELS} labels. "
-            f"A model of their errors would change {departure.share:.0%} of the labels of {vote}, without naming an "
-            f"overused class less often. Such a fit is not reliable, so the result is that vote. Gold items would show "
-            f"which is right."
-        )
-    if exponent is not None and exponent < CORRELATED_ERRORS_BELOW:
-        notes["correlated_errors"] = (
-            f"Held-out labels show that workers err on the same items; the posterior is tempered by the exponent "
-            f"{exponent:g}, where 1 means independent errors."
-        )
-    return notes

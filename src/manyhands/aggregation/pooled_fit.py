@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands import elementary
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY
@@ -87,19 +88,71 @@ def fit_pooled(annotations: Annotations, gold: Gold, max_iter: int, tol: float, 
     -------
     PooledFit
     """
-    n_labels = annotations.worker_volume.astype(float)
+    worker_volume = annotations.worker_volume
     single_class = bool(annotations.label.min(initial=0) == annotations.label.max(initial=0))
     few_items = bool(
         np.count_nonzero(annotations.n_labels) < annotations.n_classes
     )  # confusion matrices are dominated by the prior
     use_newton = is_low_volume(annotations) or single_class or few_items
-    group, size = exchangeable_workers(annotations, gold), None
+    group = exchangeable_workers(annotations, gold)
     if group is not None:
-        annotations, size = merge_workers(annotations, group), np.bincount(group).astype(float)
-        n_labels = np.bincount(group, weights=n_labels) / size
-    noise = PooledNoise(annotations.n_classes, n_labels, prior_strength, size, use_newton)
+        annotations = merge_workers(annotations, group)
+    noise = pooled_noise(annotations.n_classes, worker_volume, group, prior_strength, use_newton)
     prior = EstimatedPrior(PRIOR_ITEMS)
     table = fit_confusion_em(annotations, noise, prior, gold=gold, max_iter=max_iter, tol=tol, stop_early=use_newton)
+    return fit_of_pooled_em(table, noise, group)
+
+
+def pooled_noise(
+    n_classes: int,
+    worker_volume: npt.NDArray[Any],
+    group: npt.NDArray[np.int64] | None,
+    prior_strength: float,
+    use_newton: bool,
+) -> PooledNoise:
+    """The noise model of a crowd, in which exchangeable workers are one.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    worker_volume : ndarray of shape (n_workers,)
+        Number of labels of each worker.
+    group : ndarray of shape (n_workers,) of int or None
+        Group of each worker, numbered from 0; None where none are merged.
+    prior_strength : float
+        Pseudo-count of the one-coin type, as a share of the workers.
+    use_newton : bool
+        Whether the Beta of the one-coin type is updated by Newton's method.
+
+    Returns
+    -------
+    PooledNoise
+    """
+    n_labels, size = worker_volume.astype(float), None
+    if group is not None:
+        size = np.bincount(group).astype(float)
+        n_labels = np.bincount(group, weights=n_labels) / size
+    return PooledNoise(n_classes, n_labels, prior_strength, size, use_newton)
+
+
+def fit_of_pooled_em(table: ConfusionEMFit[Any], noise: PooledNoise, group: npt.NDArray[np.int64] | None) -> PooledFit:
+    """The fitted crowd from the outcome of EM with worker types.
+
+    Parameters
+    ----------
+    table : ConfusionEMFit
+        Outcome of EM.
+    noise : PooledNoise
+        The noise model.
+    group : ndarray of shape (n_workers,) of int or None
+        Group of each worker, where exchangeable ones are merged.
+
+    Returns
+    -------
+    PooledFit
+        With an entry for each worker.
+    """
     params = table.params.noise
     confusion, p_type = noise.confusion(params), params.workers.p_type.copy()
     if group is not None:
@@ -126,12 +179,49 @@ def fit_one_accuracy(annotations: Annotations, gold: Gold, max_iter: int, tol: f
     PooledFit
         All workers have the one-coin type and the same confusion matrix.
     """
-    n_workers, n_classes = annotations.n_workers, annotations.n_classes
-    merged = merge_workers(annotations, np.zeros(n_workers, np.int64))
-    noise = OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY)
-    prior = FixedPrior(np.full(n_classes, -elementary.log(n_classes)))
+    merged = merge_workers(annotations, np.zeros(annotations.n_workers, np.int64))
+    noise, prior = one_accuracy_model(annotations.n_classes)
     table = fit_confusion_em(merged, noise, prior, gold=gold, max_iter=max_iter, tol=tol)
+    return fit_of_one_accuracy(table, noise, annotations.n_workers)
+
+
+def one_accuracy_model(n_classes: int) -> tuple[OneCoinNoise, FixedPrior]:
+    """Noise model and class prior of `fit_one_accuracy`, for a crowd merged into one worker.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    noise : OneCoinNoise
+        One accuracy.
+    prior : FixedPrior
+        Equally frequent classes.
+    """
+    uniform = FixedPrior(np.full(n_classes, -elementary.log(n_classes)))
+    return OneCoinNoise(n_classes, 1.0, PRIOR_ACCURACY), uniform
+
+
+def fit_of_one_accuracy(table: ConfusionEMFit[Any], noise: OneCoinNoise, n_workers: int) -> PooledFit:
+    """The fitted crowd from the outcome of EM with one accuracy.
+
+    Parameters
+    ----------
+    table : ConfusionEMFit
+        Outcome of EM on the crowd merged into one worker.
+    noise : OneCoinNoise
+        The noise model.
+    n_workers : int
+        Number of workers.
+
+    Returns
+    -------
+    PooledFit
+        With an entry for each worker.
+    """
     one = elementary.exp(noise.log_confusion(table.params.noise))
-    types = PooledNoise(n_classes, np.zeros(0)).types
+    types = PooledNoise(noise.n_classes, np.zeros(0)).types
     p_type = np.tile(np.eye(len(types))[0], (n_workers, 1))
     return PooledFit(table, np.repeat(one, n_workers, axis=0), p_type, types, one[0])

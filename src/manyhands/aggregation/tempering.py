@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -162,6 +162,20 @@ def is_low_volume(annotations: Annotations) -> bool:
     -------
     bool
     """
-    volume = annotations.worker_volume
-    n_active, n_labels = np.count_nonzero(volume), volume.sum()
+    return has_low_volume(annotations.worker_volume)
+
+
+def has_low_volume(worker_volume: npt.NDArray[Any]) -> bool:
+    """The same from the number of labels of each worker.
+
+    Parameters
+    ----------
+    worker_volume : ndarray of shape (n_workers,)
+        Number of labels of each worker.
+
+    Returns
+    -------
+    bool
+    """
+    n_active, n_labels = np.count_nonzero(worker_volume), worker_volume.sum()
     return any(n_active >= least and n_labels <= most * n_active for least, most in LOW_VOLUME_CROWDS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.annotations import Annotations
 from manyhands.em.e_step import Gold
@@ -36,7 +38,9 @@ class Departure:
     is_doubtful: bool
 
 
-def departure_from_vote(annotations: Annotations, gold: Gold, posterior: Array) -> Departure:
+def departure_from_vote(
+    annotations: Annotations, gold: Gold, posterior: Array, worker_volume: npt.NDArray[Any] | None = None
+) -> Departure:
     """Compare the most probable classes of a fit with those of the majority vote.
 
     Where a large share of the labels comes from workers with a few labels each, a fit that departs from the vote
@@ -52,6 +56,8 @@ def departure_from_vote(annotations: Annotations, gold: Gold, posterior: Array) 
         Class code of each item whose truth is known, -1 elsewhere.
     posterior : ndarray of shape (n_items, n_classes)
         Posterior of the fit.
+    worker_volume : ndarray of shape (n_workers,), default=None
+        Number of labels of each worker in the whole crowd, where the annotations are a sample of it.
 
     Returns
     -------
@@ -62,24 +68,28 @@ def departure_from_vote(annotations: Annotations, gold: Gold, posterior: Array) 
     vote, found = share[clear].argmax(axis=1), posterior[clear].argmax(axis=1)
     departs = float(np.mean(vote != found)) if len(clear) else 0.0
     is_settled = departs <= MAX_DEPARTURE or gold_contradicts_vote(annotations, gold)
-    if is_settled or low_volume_share(annotations) < MIN_LOW_VOLUME_SHARE:
+    if is_settled or low_volume_share(annotations, worker_volume) < MIN_LOW_VOLUME_SHARE:
         return Departure(departs, False)
     before, after = (np.sum((np.bincount(x, minlength=share.shape[1]) / len(clear)) ** 2) for x in (vote, found))
     return Departure(departs, bool(before - after < MIN_CONCENTRATION_DROP))
 
 
-def low_volume_share(annotations: Annotations) -> float:
+def low_volume_share(annotations: Annotations, worker_volume: npt.NDArray[Any] | None = None) -> float:
     """Share of the labels that come from workers with at most `FEW_LABELS` labels.
 
     Parameters
     ----------
     annotations : Annotations
         The crowd's labels.
+    worker_volume : ndarray of shape (n_workers,), default=None
+        Number of labels of each worker in the whole crowd, where the annotations are a sample of it.
 
     Returns
     -------
     float
     """
+    if worker_volume is not None:
+        return float(worker_volume[worker_volume <= FEW_LABELS].sum() / max(worker_volume.sum(), 1))
     is_low_volume = annotations.worker_volume[annotations.worker] <= FEW_LABELS
     if annotations.weight is not None:
         return float(np.average(is_low_volume, weights=annotations.weight))

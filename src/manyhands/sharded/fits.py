@@ -12,6 +12,7 @@ from manyhands import elementary, registry
 from manyhands.aggregation.base import Aggregator
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY, ConfusionMethod, results_of_em
 from manyhands.aggregation.limitations import NO_REDUNDANCY, NOT_CONVERGED, SINGLE_CLASS
+from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene
 from manyhands.em.confusion_em import ConfusionEM, ConfusionEMFit, fit_from_starts, labels_as_given
 from manyhands.em.kernels import rows_of
 from manyhands.exceptions import AnnotationError, ParameterError
@@ -28,11 +29,12 @@ from manyhands.sharded.labels import ShardedLabels
 from manyhands.sharded.partial import Partial
 from manyhands.sharded.pass_log import PassLog
 from manyhands.sharded.passes import ShardedSource, as_result
+from manyhands.sharded.pooled_shards import fit_pooled_on_shards
 from manyhands.sharded.sharded_fit import ShardedFit
 
 Array = npt.NDArray[np.float64]
 
-METHODS = ("dawid-skene", "mace", "majority-vote", "one-coin")  # those that run on shards
+METHODS = ("dawid-skene", "mace", "majority-vote", "one-coin", "pooled-dawid-skene")  # those that run on shards
 
 
 def fit(method: Aggregator, labels: ShardedLabels, *, log: PassLog | None = None) -> ShardedFit:
@@ -181,6 +183,25 @@ def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) ->
     )
 
 
+def _fit_pooled(method: PooledDawidSkene, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
+    """Pooled Dawid-Skene, whose posterior is released after overruling and the power of the crowds."""
+    found = fit_pooled_on_shards(method, labels, log)
+    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "workers"))
+    if found.counts is not None and found.n_compared == found.n_labelled:
+        statistics = _statistics_of_counts(found.counts, statistics.totals)
+    return sharded_fit(
+        method,
+        labels,
+        found.posterior,
+        statistics,
+        counts=found.counts,
+        em=found.em,
+        results=found.results,
+        no_redundancy=found.n_compared == 0,
+        notes=found.notes,
+    )
+
+
 def _statistics_of_counts(counts: Array, totals: Array) -> Statistics:
     """The statistics where every labelled item has at least two labels."""
     return Statistics(totals, np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2)))
@@ -265,4 +286,5 @@ _FITS: dict[str, Callable[[Any, ShardedLabels, PassLog | None], ShardedFit]] = {
     "mace": _fit_by_em,
     "majority-vote": _fit_vote,
     "one-coin": _fit_by_em,
+    "pooled-dawid-skene": _fit_pooled,
 }
