@@ -1,24 +1,11 @@
 """Labels of a block of items as binary columns, in the order of the layout (`sharded.layout`).
 
 A block is a range of CRC-32 values of item ids, as a shard is; the blocks of a shard are consecutive. Blocks are small
-enough to be sorted in the memory of one executor task. A row has these columns:
-
-    shard or block    its number
-    n_items           number of items
-    n_labels          number of labels
-    n_identical       rows left out because a worker gave an item the same label again
-    n_conflicting     rows left out because a worker gave an item another label too
-    check             CRC-32 of counts and codes
-    id_check          CRC-32 of the ids
-    counts            labels of each item, uint32
-    codes             worker * n_classes + label of each label, int32
-    id_lengths        bytes of each id, uint32
-    id_text           the ids, UTF-8
+enough to be sorted in the memory of one executor task. `shard_columns` describes the columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -29,30 +16,7 @@ import pyarrow.compute as pc
 
 from manyhands.exceptions import AnnotationError
 from manyhands.sharded.layout import item_hashes, item_order
-
-NUMBERS = ("n_items", "n_labels", "n_identical", "n_conflicting", "check", "id_check")
-BINARY = ("counts", "codes", "id_lengths", "id_text")
-PASS_COLUMNS = ("shard", "check", "counts", "codes")  # what a pass reads
-SCHEMA = ", ".join([*(f"{name} bigint" for name in NUMBERS), *(f"{name} binary" for name in BINARY)])
-
-
-@dataclass(frozen=True)
-class LayoutSettings:
-    """What an executor must know to code labels.
-
-    Attributes
-    ----------
-    workers : list
-        The workers, in the order of their codes.
-    classes : list
-        The classes, in the order of their codes.
-    has_order : bool
-        Whether a column says which of a worker's labels on an item is the last.
-    """
-
-    workers: list[Any]
-    classes: list[Any]
-    has_order: bool
+from manyhands.spark.shard_columns import BINARY, NUMBERS, LayoutSettings
 
 
 def checksum(*parts: Any) -> int:

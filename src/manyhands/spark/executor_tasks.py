@@ -18,8 +18,9 @@ import pyarrow as pa
 from manyhands.em.packed import Packed
 from manyhands.exceptions import ManyhandsError
 from manyhands.sharded.labels import Shard
-from manyhands.spark.blocks import LayoutSettings, block_of, checksum, merged
-from manyhands.spark.files import read_bytes
+from manyhands.spark.blocks import block_of, checksum, merged
+from manyhands.spark.shard_columns import LayoutSettings
+from manyhands.spark.shared_files import read_bytes
 
 BY_VALUE, BY_FILE, NEEDS_IDS = b"V", b"F", b"I"
 ITEMS_PER_BATCH = 1 << 15
@@ -197,9 +198,7 @@ def confusion_rows(
             yield pa.RecordBatch.from_arrays(columns, ["worker", "truth", "label", "probability"])
 
 
-def shards_of(
-    batches: Iterator[pa.RecordBatch], n_workers: int, n_classes: int, id_kind: str
-) -> Iterator[Shard]:
+def shards_of(batches: Iterator[pa.RecordBatch], n_workers: int, n_classes: int, id_kind: str) -> Iterator[Shard]:
     """Shards from their rows.
 
     Parameters
@@ -253,4 +252,3 @@ def _ids(lengths: pa.Buffer, text: pa.Buffer, kind: str) -> npt.NDArray[Any]:
     if kind == "integer":
         return np.asarray(texts.cast(pa.int64()).to_numpy(zero_copy_only=False))
     return np.asarray(texts.to_numpy(zero_copy_only=False))
-

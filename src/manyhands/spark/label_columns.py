@@ -89,7 +89,9 @@ class LabelColumns:
                     f"{did_you_mean(name, list(types))}"
                 )
         if len(set(names.values())) < len(names):
-            raise ParameterError(f"itemCol, workerCol and labelCol must be three columns. Got {item}, {worker}, {label}.")
+            raise ParameterError(
+                f"itemCol, workerCol and labelCol must be three columns. Got {item}, {worker}, {label}."
+            )
         for role, name in names.items():
             if types[name] not in _ALLOWED[role]:
                 raise AnnotationError(
@@ -160,9 +162,7 @@ class LabelColumns:
         names = [name for name in (self.item, self.worker, self.label, self.order) if name is not None]
         # A missing value is written as a character that text does not contain.
         row = f.concat_ws("\u001f", *(f.coalesce(_column(name).cast("string"), f.lit("\u0000")) for name in names))
-        counts = [
-            f.sum(f.when(self._lacks(role), 1).otherwise(0)).alias(role) for role in ("item", "worker", "label")
-        ]
+        counts = [f.sum(f.when(self._lacks(role), 1).otherwise(0)).alias(role) for role in ("item", "worker", "label")]
         found = frame.agg(
             f.count(f.lit(1)).alias("rows"),
             f.sum(f.when(self._missing(), 1).otherwise(0)).alias("missing"),
@@ -218,7 +218,27 @@ def _column(name: str) -> Any:
     """A column by its name, which may contain dots and spaces."""
     import pyspark.sql.functions as f
 
-    return f.col("`" + name.replace("`", "``") + "`")
+    return f.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A column's name in quotes, so that it may contain dots and spaces.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def distinct_values(labels: DataFrame, role: str, limit: int, why: str) -> npt.NDArray[Any]:
@@ -248,7 +268,9 @@ def distinct_values(labels: DataFrame, role: str, limit: int, why: str) -> npt.N
     if len(rows) > limit:
         raise LimitError(f"There are more than {limit:,} {role}s, {why}")
     values = [row[0] for row in rows]
-    return encode(np.fromiter(values, object, len(values)) if values and isinstance(values[0], str) else values, None, role)[1]
+    return encode(
+        np.fromiter(values, object, len(values)) if values and isinstance(values[0], str) else values, None, role
+    )[1]
 
 
 def check_table(n_workers: int, n_classes: int, limit: int) -> None:

@@ -1,7 +1,7 @@
 """Functions for Spark that run tasks of the package on executors, whether or not the package is installed there.
 
-Spark sends a function by value only if it cannot import it. `register` tells it to send `package_sources` by value; with
-it go the sources of the package (some 200 kB), which an executor uses where it has no package of the same version.
+Spark sends functions of importable modules by name. `register` tells it to send those of `package_sources` by value;
+with them go the sources of the package (some 200 kB), which an executor without a package of the same version uses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from manyhands import __version__
 from manyhands.spark import package_sources
-from manyhands.spark.files import write_bytes
 from manyhands.spark.package_sources import call_by_name
+from manyhands.spark.shared_files import write_bytes
 
 BY_VALUE, BY_FILE = b"V", b"F"
 MAX_CLOSURE = 64_000_000  # bytes

@@ -19,11 +19,11 @@ from typing import Any
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
 from manyhands.sharded.layout import shard_count
-from manyhands.spark.blocks import NUMBERS, SCHEMA, LayoutSettings
 from manyhands.spark.engine_errors import raised_clearly
-from manyhands.spark.files import local_path
 from manyhands.spark.label_columns import DataFrame, LabelColumns, RowProfile, check_table, distinct_values
 from manyhands.spark.remote import pack, remote_function
+from manyhands.spark.shard_columns import NUMBERS, SCHEMA, LayoutSettings
+from manyhands.spark.shared_files import local_path
 
 Session = Any
 
@@ -89,7 +89,9 @@ def read_manifest(spark: Session, folder: str) -> Manifest | None:
     -------
     Manifest or None
     """
-    rows = []
+    rows, local = [], local_path(f"{folder}/manifest")
+    if local is not None and not local.exists():
+        return None  # without the engine's warnings
     with suppress(Exception):  # engines have errors of their own for a path that does not exist
         rows = spark.read.schema("value string").parquet(f"{folder}/manifest").collect()
     if len(rows) != 1:
@@ -290,5 +292,3 @@ def _discard(blocks: DataFrame, path: str) -> None:
     with suppress(Exception):  # what is left over does no harm
         empty = blocks.sparkSession.createDataFrame([], blocks.schema)
         empty.write.mode("overwrite").parquet(path)
-
-

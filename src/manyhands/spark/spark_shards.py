@@ -16,10 +16,10 @@ from manyhands.encoding import as_ids
 from manyhands.exceptions import CrowdWarning, ManyhandsError
 from manyhands.progress import report
 from manyhands.sharded.labels import Shard
-from manyhands.spark.blocks import PASS_COLUMNS, SCHEMA
 from manyhands.spark.engine_errors import raised_clearly
 from manyhands.spark.label_columns import DataFrame, LabelColumns, RowProfile
 from manyhands.spark.remote import pack, remote_function
+from manyhands.spark.shard_columns import PASS_COLUMNS, SCHEMA
 from manyhands.spark.shard_tables import (
     FORMAT,
     Manifest,
@@ -205,7 +205,9 @@ class SparkShards:
         return found
 
 
-def _manifest(columns: LabelColumns, profile: RowProfile, written: Written, volumes: list[int] | None = None) -> Manifest:
+def _manifest(
+    columns: LabelColumns, profile: RowProfile, written: Written, volumes: list[int] | None = None
+) -> Manifest:
     """What is known of a table after it was written; an empty shard has no row."""
     settings = written.settings
     ids = [columns.types, settings.workers, settings.classes, written.n_shards, written.numbers]
@@ -231,7 +233,9 @@ def _warn(ledger: dict[str, int], item: str, worker: str, label: str, order: str
     """Say which rows were left out."""
     if ledger["missing"]:
         named = {"item": item, "worker": worker, "label": label}
-        parts = [f"{ledger[f'missing_{role}']:,} without {name}" for role, name in named.items() if ledger[f"missing_{role}"]]
+        parts = [
+            f"{ledger[f'missing_{role}']:,} without {name}" for role, name in named.items() if ledger[f"missing_{role}"]
+        ]
         warnings.warn(
             f"missing_values: {ledger['missing']:,} of {ledger['rows']:,} rows were left out, {', '.join(parts)}.",
             CrowdWarning,
@@ -240,8 +244,8 @@ def _warn(ledger: dict[str, int], item: str, worker: str, label: str, order: str
     if ledger["conflicting"]:
         kept = f"the last by {order}" if order else "the greatest in the order of the classes (set orderCol to choose)"
         warnings.warn(
-            f"repeated_labels: {ledger['conflicting']:,} rows were left out where a worker gave an item several labels; "
-            f"{kept} was kept. {ledger['identical']:,} rows repeat another one.",
+            f"repeated_labels: {ledger['conflicting']:,} rows were left out where a worker gave one item several "
+            f"labels: {kept} was kept. {ledger['identical']:,} rows repeat another one.",
             CrowdWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""Files in a checkpoint folder that both the driver and the executors reach: local or mounted paths, or object stores."""
+"""Files of a checkpoint that both the driver and the executors reach: local or mounted paths, or object stores."""
 
 from __future__ import annotations
 
