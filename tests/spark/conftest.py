@@ -6,6 +6,7 @@ Without it the tests are skipped.
 import os
 import sys
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ Crowd = namedtuple("Crowd", "items workers labels")
 def pytest_collection_modifyitems(items):
     """Every test of this folder is marked, and skipped where no engine is named."""
     for item in items:
-        if item.path.parent.name == "spark":
+        if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.spark)
             if not ENGINE:
                 item.add_marker(pytest.mark.skip(reason="MANYHANDS_SPARK names no engine; run make test-spark"))

@@ -11,6 +11,7 @@ Reading an export takes five steps; each has its modules below `read/` and `form
 
 `read/reading.py` calls them in this order (`read_export`). A *judgement* is one worker's answer to one item.
 
+stream/            long tables larger than memory, read in parts into a code folder on disk
 features/          features of items: arrays and tables, matched to items by id; the pipeline saved with a model
 write/             labels, worker scorecards and summaries as tables, and back into annotation tools
 overview           numbers that describe an export: coverage, class balance, agreement

@@ -204,11 +204,8 @@ class CodeFolder:
         list or ndarray of int64
             Integers as an array, where all of them are; otherwise a list.
         """
-        parts = [
-            part.decoded() if isinstance(part, TextIds) else part
-            for part in self.read_raw_ids(first, last)
-            if len(part)
-        ]
+        raw = zip(self._blocks[first:last], self.read_raw_ids(first, last))
+        parts = [part.decoded() if isinstance(part, TextIds) else part for block, part in raw if block["n_items"]]
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
         if len(arrays) == len(parts):
             return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

@@ -20,7 +20,7 @@ RARE_CLASSES = ("drop", "keep", "error")
 MERGE = "merge:"
 
 _ONE_IN = 20_000  # a stray class has fewer than 1 label in this number of labels
-_MOST = 5  # labels of a stray class
+MOST_LABELS = 5  # labels of a stray class
 _MOST_OF_ALL = 1_000  # if more than 1 label in this number would be stray, rare classes are common: none is stray
 
 Codes = npt.NDArray[np.int32]
@@ -84,7 +84,11 @@ def check_policy(policy: str) -> None:
 
 
 def find_strays(
-    coded: dict[str, Coded], rows: npt.NDArray[np.intp] | slice, known: Collection[str]
+    coded: dict[str, Coded],
+    rows: npt.NDArray[np.intp] | slice,
+    known: Collection[str],
+    *,
+    n_labels: int | None = None,
 ) -> tuple[npt.NDArray[np.bool_], Strays]:
     """Find the classes with at most five labels, fewer than 1 in 20,000, that no two workers chose for one item.
 
@@ -96,6 +100,8 @@ def find_strays(
         The rows that count.
     known : collection of str
         Classes that the caller or the gold labels of the file name; they are not stray.
+    n_labels : int, default=None
+        Number of all labels, where the rows are those of the rarest classes only; None for the number of rows.
 
     Returns
     -------
@@ -106,19 +112,20 @@ def find_strays(
     """
     item, worker, label = (coded[role].codes[rows] for role in ("item", "worker", "label"))
     values = coded["label"].values
+    n_labels = len(label) if n_labels is None else n_labels
     counts = np.bincount(label, minlength=len(values))
-    is_stray = (counts > 0) & (counts <= _MOST) & (counts * _ONE_IN < len(label))
+    is_stray = (counts > 0) & (counts <= MOST_LABELS) & (counts * _ONE_IN < n_labels)
     if not is_stray.any():
-        return is_stray, Strays({}, len(label))
+        return is_stray, Strays({}, n_labels)
     names, here = values.to_list(), np.flatnonzero(is_stray[label])
     chosen: dict[tuple[int, int], set[int]] = {}  # (class, item) -> workers
     for code, at, who in zip(label[here].tolist(), item[here].tolist(), worker[here].tolist()):
         chosen.setdefault((code, at), set()).add(who)
     for (code, _), workers in chosen.items():
         is_stray[code] &= len(workers) == 1 and names[code] not in known
-    if counts[is_stray].sum() * _MOST_OF_ALL > len(label):
+    if counts[is_stray].sum() * _MOST_OF_ALL > n_labels:
         is_stray[:] = False
-    return is_stray, Strays({names[code]: int(counts[code]) for code in np.flatnonzero(is_stray)}, len(label))
+    return is_stray, Strays({names[code]: int(counts[code]) for code in np.flatnonzero(is_stray)}, n_labels)
 
 
 def merge_target(coded: Coded, policy: str, strays: Strays) -> str:

@@ -186,6 +186,35 @@ def _rows(
         csv.field_size_limit(before)
 
 
+def header_lines(source: Source) -> bytes:
+    """Return the lines of a text table down to the one that names the columns, with its line end.
+
+    Parameters
+    ----------
+    source : Source
+        The file, or its beginning, in UTF-8.
+
+    Returns
+    -------
+    bytes
+        The first bytes of the file; all of them where no row follows.
+    """
+    separator, _, line = _read_header(source, _separators(source))
+    content, n_lines = source.read(), 0
+    try:
+        rows = _rows(source, separator, blank=True)
+        next((begin for begin, cells in rows if begin >= line and cells), None)
+        n_lines = next(rows, (0, []))[0] - 1  # lines above the row after the header
+    except csv.Error:
+        n_lines = line
+    if n_lines < 0:
+        return content
+    end = 0
+    for _ in range(n_lines):
+        end = content.find(b"\n", end) + 1
+    return content[:end]
+
+
 def find_short_row(source: Source, n_columns: int) -> tuple[int, int] | None:
     """Find the first row that has fewer cells than the header; polars fills such rows with nulls.
 

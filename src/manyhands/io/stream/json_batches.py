@@ -1,0 +1,122 @@
+"""Rows of a file of JSON lines in batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from manyhands.exceptions import AnnotationError
+from manyhands.io.messages import shorten
+from manyhands.io.read.documents import Records
+from manyhands.io.read.json_files import as_text, parse_json
+from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.read.sources import Source
+from manyhands.io.stream.inputs import InputFile
+from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
+from manyhands.io.stream.text_chunks import Lines, read_lines
+
+_SAMPLE = 1 << 20  # bytes by which the fields are chosen
+_KINDS = {str: "text", int: "numbers", float: "numbers", bool: "truth values", list: "lists", dict: "objects"}
+
+
+class JsonBatches:
+    """The rows of a file of JSON lines: flat objects, each on a line.
+
+    Parameters
+    ----------
+    file : InputFile
+        The file.
+    options : ColumnOptions
+        Fields that the caller named.
+    n_bytes : int
+        Bytes of the file that are read together.
+
+    Attributes
+    ----------
+    columns : Columns
+        Where the file has what.
+    total : int or None
+        Estimated number of its rows; None where the file is compressed.
+    integers : set of str
+        Empty: all values are read as text.
+    """
+
+    def __init__(self, file: InputFile, options: ColumnOptions, n_bytes: int) -> None:
+        self._file, self._step = file, n_bytes
+        start = next(read_lines(file, min(_SAMPLE, n_bytes), quoted=False))
+        objects = self._objects(start)
+        self._keys = list(dict.fromkeys(key for entry in objects for key in entry))
+        self.columns: Columns = choose_columns(Records(file.name, objects), self._keys, options)
+        self.total = None if file.is_compressed else int(file.size * len(objects) / len(start.content))
+        self.integers: set[str] = set()
+        self._kind: dict[str, type] = {}  # role -> type of its first value
+        self._is_noted: set[str] = set()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the batches."""
+        for lines in read_lines(self._file, self._step, quoted=False):
+            objects = self._objects(lines)
+            if objects:
+                yield self._batch(lines, objects)
+
+    def _objects(self, lines: Lines) -> list[dict[str, Any]]:
+        """Parse some lines; errors name the line of the file."""
+        try:
+            values, _ = parse_json(Source(self._file.name, content=lines.content))
+        except AnnotationError as error:
+            moved = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + lines.first - 1}", str(error))
+            raise AnnotationError(moved) from None
+        values = values if isinstance(values, list) else [values]
+        odd = next((at for at, value in enumerate(values) if not isinstance(value, dict)), None)
+        if odd is not None:
+            raise AnnotationError(f"{_place(self._file, lines, odd)}: not an object. Write one object per line.")
+        return values
+
+    def _batch(self, lines: Lines, objects: list[dict[str, Any]]) -> Batch:
+        """Take the fields that are needed out of some objects."""
+        columns: dict[str, pl.Series | None] = dict.fromkeys(("item", "worker", "label", "time", "question"))
+        notes: dict[str, str] = {}
+        for role, at in self.columns.place.items():
+            values = [entry.get(self._keys[at]) for entry in objects]
+            notes |= self._note_types(role, values, lines)
+            columns[role] = pl.Series([as_text(value) for value in values], dtype=pl.String)
+
+        def is_blank(rows: Rows) -> npt.NDArray[np.bool_]:
+            texts = ([as_text(value) for value in objects[row].values()] for row in rows.tolist())
+            return np.array([not any(text and text.strip() for text in row) for row in texts], bool)
+
+        return Batch(
+            **columns,  # type: ignore[arg-type]  # item, worker and label are there
+            place=lambda row: _place(self._file, lines, row),
+            is_blank=is_blank,
+            share=lines.share,
+            notes=notes,
+        )
+
+    def _note_types(self, role: str, values: list[Any], lines: Lines) -> dict[str, str]:
+        """Return the note on a field that holds values of two types, with the line of the first of the second."""
+        kinds = set(map(type, values)) - {type(None)}
+        if not kinds or role in self._is_noted:
+            return {}
+        first = self._kind.setdefault(role, next(type(value) for value in values if value is not None))
+        if kinds == {first}:
+            return {}
+        row = next(at for at, value in enumerate(values) if value is not None and type(value) is not first)
+        self._is_noted.add(role)
+        field = shorten(self._keys[self.columns.place[role]])
+        return {
+            f"mixed_types_{role}": f"Field {field!r} of {self._file.name} holds {_KINDS[first]}, and "
+            f"{_KINDS[type(values[row])]} from {_place(self._file, lines, row).rpartition(', ')[2]} on: "
+            f"{shorten(as_text(values[row]) or '')!r}. All are read as text."
+        }
+
+
+def _place(file: InputFile, lines: Lines, row: int) -> str:
+    """Return file and line of an object; blank lines are counted."""
+    given = [at for at, line in enumerate(lines.content.split(b"\n")) if line.strip()]
+    return f"{file.name}, line {lines.first + given[row]}"
