@@ -88,7 +88,7 @@ def test_names_that_do_not_exist_are_noticed():
     assert exists("io.read_export") and exists("em.kernels") and not exists("io.read_everything")
 
 
-@pytest.mark.parametrize("name", ["command-line.md", "formats.md", "learning.md", "reproduce.md"])
+@pytest.mark.parametrize("name", ["command-line.md", "formats.md", "learning.md", "reproduce.md", "scale.md"])
 def test_options_in_documents_exist(name):
     """Every `--option` of a document is an option of some command."""
     command = get_command(app)

@@ -107,6 +107,8 @@ class Run:
         File beside the page with the label of every item.
     full_workers : str or None, default=None
         File beside the page with the report of every worker.
+    guarded : bool, default=False
+        Whether cells of these files that a spreadsheet would run as formulas have a quote before them.
     """
 
     model: Aggregator
@@ -123,6 +125,7 @@ class Run:
     provenance: Provenance | None = None
     full_labels: str | None = None
     full_workers: str | None = None
+    guarded: bool = False
 
     @cached_property
     def annotations(self) -> Annotations:

@@ -13,6 +13,7 @@ from manyhands.io.read.answer_files import read_answers
 from manyhands.io.read.reading import Reading
 from manyhands.io.read.truth import read_truth
 from manyhands.io.write.results import label_frame, to_csv
+from manyhands.io.write.spreadsheet import guard_table
 from manyhands.io.write.worker_tables import worker_frame
 from manyhands.report.building import Report
 from manyhands.report.run import Run
@@ -161,6 +162,7 @@ def report(
             command=command,
             seed=random_state,
             beside=beside,
+            guarded=True,
         )
         run, contents[path.name] = made[0], made[2]
         contents |= _full_tables(run, beside)
@@ -173,10 +175,11 @@ def _full_tables(run: Run, beside: Mapping[str, str]) -> dict[str, bytes]:
     """Return the tables that are too large for the page, by the names of the files beside it."""
     found = {}
     if run.full_labels is not None:
-        found[beside["labels.csv"]] = to_csv(label_frame(run.model, "polars"))
+        found[beside["labels.csv"]] = to_csv(guard_table(label_frame(run.model, "polars")))
     if run.full_workers is not None:
         time = None if run.reading is None else run.reading.working_time
-        found[beside["workers.csv"]] = to_csv(worker_frame(run.model, "polars", working_time=time))
+        table = worker_frame(run.model, "polars", working_time=time, cards=run.cards)
+        found[beside["workers.csv"]] = to_csv(guard_table(table))
     return found
 
 
