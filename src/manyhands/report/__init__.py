@@ -27,9 +27,10 @@ from types import ModuleType
 from typing import Any
 
 from manyhands.report.building import PANELS, Report, build
-from manyhands.report.page.embedding import read_page, run_data
+from manyhands.report.page.embedding import run_data
 from manyhands.report.page.fragment import panels_html
 from manyhands.report.page.page_rendering import render_page
+from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
 from manyhands.report.run import ComparedMethods, Provenance, Run, make_run
 from manyhands.report.writing_page import write_report

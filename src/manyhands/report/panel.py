@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from manyhands.report.picture_data import Picture
 
+_MOST_CHIPS = 12  # classes of one item
 SEVERITIES = ("alert", "warning", "note")  # the most severe first
 
 
@@ -26,6 +27,29 @@ class Chips:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {count}" for name, count in self.votes)
+
+
+def chips(names: Sequence[str], votes: Sequence[int]) -> Chips:
+    """Return the votes of an item.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the classes.
+    votes : sequence of int
+        Number of votes for each.
+
+    Returns
+    -------
+    Chips
+        The most frequent class first; beyond twelve classes, the rest as one.
+    """
+    order = sorted((k for k, count in enumerate(votes) if count), key=lambda k: (-votes[k], k))
+    found = [(names[k], int(votes[k])) for k in order[:_MOST_CHIPS]]
+    rest = order[_MOST_CHIPS:]
+    if rest:
+        found.append((f"{len(rest)} more", sum(int(votes[k]) for k in rest)))
+    return Chips(tuple(found))
 
 
 @dataclass(frozen=True)

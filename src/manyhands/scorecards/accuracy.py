@@ -122,18 +122,21 @@ def accuracy_of_counts(right: Array, wrong: Array) -> AccuracyEstimate:
         log = right[part, None] * np.log(_GRID) + wrong[part, None] * np.log1p(-_GRID)
         return np.exp(log - log.max(axis=1, keepdims=True))
 
+    def normalised(density: Array) -> Array:
+        return density / density.sum(axis=1, keepdims=True)
+
     for part in pieces:
         log_hyper += np.log(np.einsum("wg,hg->wh", likelihood(part), priors)).sum(axis=0)
     share = np.exp(log_hyper - log_hyper.max())
     prior = np.einsum("h,hg->g", share / share.sum(), priors)
-    found = [_summary(likelihood(part) * prior) for part in pieces]
+    found = [_summary(normalised(likelihood(part) * prior)) for part in pieces]
     return AccuracyEstimate(*(np.concatenate(values) for values in zip(*found)))
 
 
 def _summary(density: Array) -> AccuracyEstimate:
-    """Mean and interval of each row of densities on the grid, which need not be normalised."""
-    density = density / density.sum(axis=1, keepdims=True)
-    tail, cumulative = (1 - LEVEL) / 2, np.cumsum(density, axis=1)
+    """Mean and interval of each row of probabilities on the grid."""
+    tail = (1 - LEVEL) / 2
+    cumulative = np.cumsum(density, axis=1)
     mean = np.einsum("wg,g->w", density, _GRID)
     return AccuracyEstimate(mean, _quantile(density, cumulative, tail), _quantile(density, cumulative, 1 - tail))
 
@@ -174,13 +177,33 @@ def right_histogram(loo: LeaveOneOut) -> Array:
     ndarray of shape (n_workers, N_NODES)
         Interpolated linearly between nodes; histograms of parts of a crowd can be added.
     """
-    annotations = loo.annotations
-    position = loo.p_right * (len(_NODES) - 1)
+    return histogram_of(loo.annotations.worker, loo.p_right, loo.weight, loo.annotations.n_workers)
+
+
+def histogram_of(worker: npt.NDArray[np.int32], p_right: Array, weight: Array, n_workers: int) -> Array:
+    """The same from columns with an entry for each label.
+
+    Parameters
+    ----------
+    worker : ndarray of shape (n_labels,) of int32
+        Worker codes.
+    p_right : ndarray of shape (n_labels,)
+        Leave-one-out probability that each label is right.
+    weight : ndarray of shape (n_labels,)
+        Weight of each label, 0 where it cannot be checked.
+    n_workers : int
+        Number of workers.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, N_NODES)
+    """
+    position = p_right * (len(_NODES) - 1)
     below = np.minimum(position.astype(np.int64), len(_NODES) - 2)
-    cell = annotations.worker * np.int64(len(_NODES)) + below
-    size = annotations.n_workers * len(_NODES)
+    cell = worker * np.int64(len(_NODES)) + below
+    size = n_workers * len(_NODES)
     upper = position - below  # linear interpolation between two nodes
-    histogram = sums_by(cell, loo.weight * (1 - upper), size) + sums_by(cell + 1, loo.weight * upper, size)
+    histogram = sums_by(cell, weight * (1 - upper), size) + sums_by(cell + 1, weight * upper, size)
     return histogram.reshape(-1, len(_NODES))
 
 

@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyhands import elementary
 from manyhands.em.kernels import rows_of
+from manyhands.em.packed import Packed
 from manyhands.noise import safe_log
-from manyhands.scorecards.accuracy import N_NODES, AccuracyEstimate, accuracy_of_histogram, right_histogram
-from manyhands.scorecards.leave_one_out import without_own_labels
+from manyhands.scorecards.accuracy import (
+    N_NODES,
+    AccuracyEstimate,
+    accuracy_of_histogram,
+    histogram_of,
+    right_histogram,
+)
+from manyhands.scorecards.leave_one_out import DOUBT, without_own_labels
 from manyhands.scorecards.recall import recall_parameters
 from manyhands.sharded.items import ModelPosterior
 from manyhands.sharded.labels import Shard, ShardedLabels
@@ -31,15 +39,15 @@ class HistogramPass:
         The posterior that is a product of the confusion matrices.
     view : View or None
         The colluding group as one voter, where there is one.
-    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        Logarithms of these matrices, from which a worker's own labels are removed.
+    log_rows : ndarray of shape (n_workers * n_classes, n_classes)
+        Logarithms of these matrices, a row for each worker and label: what is removed for a worker's own label.
     exponent : float
         Tempering exponent of the labels' likelihood in the posterior.
     """
 
     model: ModelPosterior
     view: View | None
-    log_confusion: Array
+    log_rows: Array
     exponent: float
 
     def __call__(self, shard: Shard) -> Array:
@@ -56,17 +64,40 @@ class HistogramPass:
             Weight of each worker's labels by probability.
         """
         packed = shard.packed
-        members = np.zeros(packed.n_workers, bool)
-        if self.view is not None and self.view.members is not None:
-            members = self.view.members
         posterior, _ = self.model(packed if self.view is None else self.view(packed))
         found = np.zeros((packed.n_workers, N_NODES))
         for first, last, part in item_pieces(packed):
             if len(part.code):
-                votes = annotations_of(part)
-                loo = without_own_labels(votes, posterior[first:last], self.log_confusion, self.exponent, members, None)
-                found += right_histogram(loo)
+                found += self._of_items(part, posterior[first:last])
         return found
+
+    def _of_items(self, packed: Packed, posterior: Array) -> Array:
+        """The histogram of some items."""
+        worker = packed.code // np.int32(packed.n_classes)
+        members = np.zeros(packed.n_workers, bool)
+        if self.view is not None and self.view.members is not None:
+            members = self.view.members
+        if members[worker].any() or _has_repeats(worker, packed.start):
+            votes = annotations_of(packed)
+            log_confusion = self.log_rows.reshape(-1, packed.n_classes, packed.n_classes).transpose(0, 2, 1)
+            return right_histogram(without_own_labels(votes, posterior, log_confusion, self.exponent, members, None))
+        # Otherwise every label is in the posterior as it is: that of a worker on an item is removed row by row.
+        n_labels = np.diff(packed.start)
+        score = np.repeat(safe_log(posterior), n_labels, axis=0) - self.exponent * self.log_rows[packed.code]
+        score -= score.max(axis=1, keepdims=True)
+        elementary.exp(score, out=score)
+        p_right = score[np.arange(len(score)), packed.label] / np.einsum("ak->a", score)
+        p_right = (1 - DOUBT) * p_right + DOUBT / packed.n_classes
+        checked = np.repeat((n_labels > 1).astype(np.float64), n_labels)
+        return histogram_of(worker, p_right, checked, packed.n_workers)
+
+
+def _has_repeats(worker: npt.NDArray[np.int32], start: npt.NDArray[np.int64]) -> bool:
+    """Whether a worker labelled an item twice; the labels of an item are sorted by worker."""
+    same = worker[1:] == worker[:-1]
+    first = start[1:-1]
+    same[first[(first > 0) & (first < len(worker))] - 1] = False  # two items
+    return bool(same.any())
 
 
 def leave_one_out_accuracy(
@@ -90,12 +121,12 @@ def leave_one_out_accuracy(
     AccuracyEstimate
         Posterior mean and 95% interval for each worker.
     """
-    log_confusion, exponent = safe_log(results["confusion_"]), float(results.get("tempering_exponent_", 1.0))
+    exponent = float(results.get("tempering_exponent_", 1.0))
+    log_rows = rows_of(safe_log(results["confusion_"]), labels.n_labels)
     total = class_totals + 1.0
-    rows = rows_of(exponent * log_confusion, labels.n_labels)
-    model = ModelPosterior(rows, exponent * np.log(total / total.sum()))
+    model = ModelPosterior(exponent * log_rows, exponent * np.log(total / total.sum()))
     summed: Array | None = None
-    for part in labels.run(HistogramPass(model, view, log_confusion, exponent), "workers"):
+    for part in labels.run(HistogramPass(model, view, log_rows, exponent), "shards: workers"):
         summed = part if summed is None else np.add(summed, part, out=summed)
     assert summed is not None
     return accuracy_of_histogram(summed, len(labels.classes), exponent)

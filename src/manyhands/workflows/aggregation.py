@@ -210,7 +210,9 @@ def aggregate(
             secret, new = (None, {}) if reveal or hidden else find_secret(None, output.folder)
             page = partial(report_of, answers=answered, secret=secret, command=command, seed=random_state)
             beside = {name: name for name in ("labels.csv", "workers.csv")}
-            made = page(model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside)
+            made = page(
+                model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside, guarded=spreadsheet_safe
+            )
             contents |= new | {PAGE: made[2]}
         written = write_all(output, contents)
         if output is not None:

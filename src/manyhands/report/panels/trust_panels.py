@@ -7,14 +7,16 @@ from typing import Any
 
 from manyhands.exceptions import ManyhandsError
 from manyhands.report.charts import Dot, dots
-from manyhands.report.panel import Alert, Panel, Table
+from manyhands.report.panel import Alert, Panel, Table, cut
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval, visible
 from manyhands.trust.effective_votes import ALL, HUMANS, EffectiveVotes, effective_votes
 from manyhands.trust.worker_kinds import groups_of
 
 _N_BOOTSTRAP = 100
+_MOST_ROWS = 100
 _MOST_PAIRS = 2_000_000  # pairs of labels that are compared within the time a page may take
+_MOST_CELLS = 5_000_000  # cells of all confusion matrices that are estimated within this time
 
 
 def trust(run: Run) -> Panel | None:
@@ -77,7 +79,7 @@ def correlated_workers(run: Run) -> Panel | None:
     copying = _copying(run)
     tables = [_votes_table(found)]
     if copying:
-        tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), copying))
+        tables.append(Table("Workers flagged as copying", ("worker", "shares labels with"), *cut(copying, _MOST_ROWS)))
     name = "the workers" if one.group == ALL else one.group
     worth = f"are worth {one.effective_votes:.1f} independent ones."
     alerts: tuple[Alert, ...] = ()
@@ -119,7 +121,8 @@ def _effective_votes(run: Run) -> list[EffectiveVotes]:
     """Return what the votes of each group are worth; empty where workers cannot be compared in the time of a page."""
     a = run.annotations
     n_pairs = int((a.n_labels.astype(float) * (a.n_labels - 1)).sum() / 2)
-    if (run.reading is not None and not run.reading.workers_known) or not n_pairs or n_pairs > _MOST_PAIRS:
+    too_large = n_pairs > _MOST_PAIRS or a.n_workers * a.n_classes**2 > _MOST_CELLS
+    if (run.reading is not None and not run.reading.workers_known) or not n_pairs or too_large:
         return []
     kinds = {} if run.reading is None else run.reading.kinds
     groups = groups_of(a.worker_ids.tolist(), kinds) if kinds else None
