@@ -93,9 +93,11 @@ def test_names_that_do_not_exist_are_noticed():
 def test_options_in_documents_exist(name):
     """Every `--option` of a document is an option of some command."""
     command = get_command(app)
-    known = {"--help"} | OF_OTHERS | {
-        option for part in [command, *command.commands.values()] for p in part.params for option in p.opts
-    }
+    known = (
+        {"--help"}
+        | OF_OTHERS
+        | {option for part in [command, *command.commands.values()] for p in part.params for option in p.opts}
+    )
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     missing = sorted(set(_OPTION.findall(text)) - known)
     assert not missing, f"docs/{name} names options that no command has: {', '.join(missing)}"
