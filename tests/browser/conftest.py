@@ -27,9 +27,12 @@ def open_page(browser):
     """A function from a file to its page; requests for anything but the file fail and are recorded."""
     contexts = []
 
-    def open_one(path, width=1280, theme="light", script=True):
+    def open_one(path, width=1280, theme="light", script=True, scale=1):
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=script
+            viewport={"width": width, "height": 900},
+            color_scheme=theme,
+            java_script_enabled=script,
+            device_scale_factor=scale,
         )
         contexts.append(context)
         page = context.new_page()
@@ -43,6 +46,9 @@ def open_page(browser):
                 route.abort()
 
         page.route("**/*", handle)
+        page.add_init_script(
+            "document.addEventListener('securitypolicyviolation', e => console.error('policy', e.violatedDirective))"
+        )
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
         page.on("dialog", lambda dialog: page.errors.append(f"dialog {dialog.message}") or dialog.dismiss())

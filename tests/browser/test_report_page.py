@@ -3,12 +3,9 @@
 import pytest
 
 import manyhands as mh
-from browser.hostile import PAYLOADS, hostile_table
 from manyhands.cli.app import run as run_command
-from manyhands.report.wording import visible
 
-html5lib = pytest.importorskip("html5lib", reason="make test-browser installs what these tests need")
-Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make test-browser installs it").Axe
 pytestmark = pytest.mark.browser
 
 
@@ -25,15 +22,6 @@ def demo(tmp_path_factory):
     truth = "item,label\n" + "".join(f"pic-{i},{names[k]}\n" for i, k in enumerate(crowd.truth[:60]))
     (folder / "truth.csv").write_text(truth, encoding="utf-8")
     command = ["report", str(folder / "ratings.csv"), "--truth", str(folder / "truth.csv"), "--compare", "-q"]
-    assert run_command([*command, "-o", str(folder / "report.html")]) == 0
-    return folder / "report.html"
-
-
-@pytest.fixture(scope="session")
-def hostile(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hostile")
-    (folder / "export.csv").write_text(hostile_table(), encoding="utf-8")
-    command = ["report", str(folder / "export.csv"), "--reveal", "-q", "--title", PAYLOADS[0]]
     assert run_command([*command, "-o", str(folder / "report.html")]) == 0
     return folder / "report.html"
 
@@ -90,19 +78,6 @@ def test_tables_sort_filter_and_copy(demo, open_page):
     assert 0 < shown < 14 and f"{shown} of 14 rows" in page.locator("#workers [role=status]").inner_text()
 
 
-def test_hostile_texts_are_text(hostile, open_page):
-    """Every payload is visible as text; the only scripts are ours; nothing is requested."""
-    page = open_page(hostile)
-    assert not page.requested and not page.errors
-    assert page.locator("script").count() == 2 and page.locator("img, iframe, object, link, base").count() == 0
-    names = page.evaluate("Array.from(document.querySelectorAll('*')).flatMap(e => e.getAttributeNames())")
-    assert not [name for name in names if name.startswith("on") or name == "style"]
-    text = page.evaluate("document.body.textContent")
-    for payload in PAYLOADS:
-        assert visible(payload) in text, payload
-    assert "49" not in page.locator("h1").inner_text()
-
-
 def test_policy_stops_other_scripts(demo, open_page, tmp_path):
     """A script or picture that somebody adds to the page neither runs nor loads."""
     changed = tmp_path / "changed.html"
@@ -110,19 +85,3 @@ def test_policy_stops_other_scripts(demo, open_page, tmp_path):
     changed.write_text(demo.read_text(encoding="utf-8").replace("<main", added + "<main", 1), encoding="utf-8")
     page = open_page(changed)
     assert page.title() != "ran" and not page.requested
-
-
-@pytest.mark.parametrize("name", ["demo", "hostile"])
-def test_html_is_valid(name, request):
-    """A strict parser finds no error."""
-    parser = html5lib.HTMLParser(strict=True)
-    parser.parse(request.getfixturevalue(name).read_text(encoding="utf-8"))
-
-
-def test_print_shows_all_tables(demo, open_page):
-    """On paper closed tables are open, and text is dark whatever the theme."""
-    page = open_page(demo, theme="dark")
-    page.emulate_media(media="print")
-    assert page.evaluate("getComputedStyle(document.querySelector('.verdict')).color") == "rgb(28, 30, 33)"
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.locator("details:not([open])").count() == 0

@@ -59,7 +59,10 @@ def test_likelihood_of_known_truth_is_binomial():
     votes = Annotations.from_matrix(np.array([[0]] * 8 + [[1]] * 2))
     gold = np.zeros(10, np.int32)
     loo = leave_one_out_posterior(votes, np.full((10, 2), 0.5), one_coin([0.7], 2), 1.0, NO_MEMBERS[:1], gold)
-    grid, found = accuracy_module._GRID, accuracy_module._log_likelihood(accuracy_module._histogram(loo), 2, 1.0)[0]
+    grid, found = (
+        accuracy_module._GRID,
+        accuracy_module._log_likelihood(accuracy_module.right_histogram(loo), 2, 1.0)[0],
+    )
     wanted = 8 * np.log(grid) + 2 * np.log(1 - grid)
     middle = (grid > 0.3) & (grid < 0.95)
     difference = (found - wanted)[middle]

@@ -9,7 +9,7 @@ from manyhands import PooledDawidSkene
 from manyhands.annotations import Annotations
 from manyhands.em import kernels
 from manyhands.exceptions import CrowdWarning
-from manyhands.sharded import item_sample, pooled_posterior
+from manyhands.sharded import item_sample, views
 from manyhands.sharded.fits import fit
 from manyhands.sharded.labels import InMemoryShards
 from manyhands.simulate import make_crowd
@@ -98,7 +98,7 @@ def test_bits_depend_on_the_labels_alone(monkeypatch, name):
     """Not on threads, the form of the pass, or how many labels of a shard are processed at once."""
     votes = CROWDS[name]()
     expected = bits(votes, 8)
-    monkeypatch.setattr(pooled_posterior, "_LABELS_AT_ONCE", 7)
+    monkeypatch.setattr(views, "_LABELS_AT_ONCE", 7)
     for threads in ("1", "3"):
         monkeypatch.setenv("MANYHANDS_THREADS", threads)
         assert bits(votes, 8) == expected

@@ -20,7 +20,7 @@ def test_a_limit_that_is_given_decides(votes):
     small, large = choose_memory([votes], "100MB"), choose_memory([votes], "1GB")
     assert not small.fits and large.fits
     assert small.needed == large.needed == pytest.approx(150e6 + 4.2e6, rel=0.01)
-    assert small.reason == "it needs about 154 MB in memory, and the limit is 100 MB"
+    assert small.reason == "needs about 154 MB in memory, and the limit is 100 MB"
 
 
 def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
@@ -28,7 +28,7 @@ def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
     monkeypatch.setattr(memory_choice, "available_bytes", lambda: 10_000_000)
     monkeypatch.setattr(memory_choice, "limit_bytes", lambda: None)
     assert free_bytes() == 8_000_000
-    assert choose_memory([votes]).reason == "it needs about 154 MB in memory, and 8 MB may be used"
+    assert choose_memory([votes]).reason == "needs about 154 MB in memory, and 8 MB may be used"
     assert not choose_memory([votes]).fits
     monkeypatch.setattr(memory_choice, "available_bytes", lambda: None)
     monkeypatch.setattr(memory_choice, "_data_limit", lambda: None)
@@ -39,7 +39,7 @@ def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
 def test_standard_input_is_not_measured():
     """It runs in memory, as its size is known only when it was read."""
     assert choose_memory(["-"], "1kB").fits
-    assert "not known before it is read" in choose_memory(["-"], "1kB").reason
+    assert "does not say how much memory it needs" in choose_memory(["-"], "1kB").reason
 
 
 def test_a_limit_that_is_no_size_is_named(votes):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from manyhands.aggregation.em_fit import PRIOR_ACCURACY as PRIOR_ACCURACY
 from manyhands.aggregation.em_fit import Inference as Inference
 from manyhands.aggregation.em_fit import worker_accuracy
-from manyhands.aggregation.limitations import NO_REDUNDANCY, NOT_CONVERGED, SINGLE_CLASS
+from manyhands.aggregation.limitations import NO_REDUNDANCY, NO_TRAINING_LABELS, NOT_CONVERGED, SINGLE_CLASS
 from manyhands.annotations import Annotations
 from manyhands.em.confusion_em import has_no_redundancy
 from manyhands.em.decisions import class_totals, overall, pick_classes
@@ -24,7 +24,7 @@ from manyhands.em.kernels import Array
 from manyhands.em.priors import gold_codes
 from manyhands.em.starts import MIN_WRONG_ON_GOLD, wrong_on_gold
 from manyhands.estimator import BaseEstimator
-from manyhands.exceptions import CrowdWarning
+from manyhands.exceptions import AnnotationError, CrowdWarning
 from manyhands.heldout import COMMON, OWN, align, leave_one_out_log_likelihoods, mean_score
 from manyhands.progress_display import showing
 from manyhands.result_rows import restore_rows
@@ -224,8 +224,15 @@ class Aggregator(BaseEstimator, ABC):
         -------
         ndarray of shape (n_annotations,)
             In the order of the annotations.
+
+        Raises
+        ------
+        AnnotationError
+            Where the model was fitted on labels in shards.
         """
         self._check_fitted()
+        if self._training.n_annotations == 0:
+            raise AnnotationError(NO_TRAINING_LABELS)
         annotations = self._checked(annotations)
         aligned = self._align(annotations)
         own = self._label_given_truth(aligned)

@@ -26,10 +26,11 @@ from manyhands.cli.options import (
 )
 from manyhands.cli.printing import command_line, echo_stale, print_data, print_json, require_stdout
 from manyhands.cli.show import echo, progress_bar, show_run, show_table
+from manyhands.cli.show_sharded import show_sharded
 from manyhands.exceptions import ParameterError
 from manyhands.io.messages import listed
 from manyhands.io.write.result_files import KINDS
-from manyhands.workflows import AggregationRun, ExportOptions, KindOptions, QuestionRuns
+from manyhands.workflows import AggregationRun, ExportOptions, KindOptions, QuestionRuns, ShardedRun
 
 BELOW_THRESHOLD = 4  # exit code
 _ON_SCREEN = (  # columns of methods.csv that fit on a screen
@@ -94,6 +95,24 @@ _DownWeight = Annotated[
         "--down-weight", help="Count machines of one family as the independent votes that they are worth, copies once."
     ),
 ]
+_MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Limit for the whole job, such as 4GB. A larger job runs out of core: its labels stay on disk. By "
+        "default, the limit is the memory that is free now.",
+    ),
+]
+_Shards = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="hash: fit on the shards of an out-of-core run in memory too, to the same bits."),
+]
+_Cache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder for the codes of exports that do not fit into memory; by default the user's."
+    ),
+]
 _AllQuestions = Annotated[
     bool, typer.Option("--all-questions", help="Aggregate every question of the export into a folder of its own.")
 ]
@@ -122,6 +141,9 @@ def aggregate(
     down_weight: _DownWeight = False,
     machines: Machines = None,
     kinds: Kinds = None,
+    max_memory: _MaxMemory = None,
+    shards: _Shards = None,
+    cache: _Cache = None,
     seed: Seed = 0,
     force: Force = False,
     as_json: AsJson = False,
@@ -143,6 +165,7 @@ def aggregate(
       manyhands aggregate stars.csv --ordinal -o out/
       manyhands aggregate ratings.csv --down-weight --machines "gpt-*,llama" -o out/
       manyhands aggregate export.json --answers questions.csv -o out/
+      manyhands aggregate huge.parquet -o out/ --max-memory 4GB
       manyhands aggregate export.json --answers random.csv --guarantee "error<=5% at 95%" -o out/
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
@@ -170,15 +193,21 @@ def aggregate(
         force=force,
         config=None if config is None else config.as_dict(),
         families=KindOptions(machines or (), kinds) if down_weight else None,
+        max_memory=max_memory,
+        shards=shards,
+        cache=cache,
+        say=None if quiet or as_json else echo,
     )
     if all_questions:
         if fail_under is not None:
             raise ParameterError("--fail-under is about one question: name it with --question.")
         if answers:
             raise ParameterError("--answers are about one question: name it with --question.")
+        if shards is not None:
+            raise ParameterError("--shards hash has no --all-questions: name one with --question.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
-                files, export, lambda one, folder: run_one(export=one, out=folder), out=out, force=force
+                files, export, lambda one, folder: _in_memory(run_one(export=one, out=folder)), out=out, force=force
             )
         _show_all(runs, out, as_json, quiet)
         return
@@ -187,15 +216,27 @@ def aggregate(
     with progress_bar(quiet or as_json):
         run = run_one(export=export, out=out)
     echo_stale(run.written)
+    if isinstance(run, ShardedRun):
+        show_sharded(run, as_json=as_json, quiet=quiet)
+        _end_below(fail_under, run.confident_share)
+        return
     if as_json:
         print_json(run.summary)
     elif out is None:
         print_data(run.files["labels.csv"])
     if not quiet and not as_json:
+        if max_memory is not None and run.route is not None:
+            echo(run.route.reason)
         _show(run, out)
     if "label-studio-tasks" in (write or ()) and run.reading.format != "label-studio":
         echo(f"note: {_NEW_TASKS}")
     _end_below(fail_under, run.confident_share)
+
+
+def _in_memory(run: AggregationRun | ShardedRun) -> AggregationRun:
+    """Return the run of one question of several, which is never on shards."""
+    assert isinstance(run, AggregationRun)
+    return run
 
 
 def _show_all(runs: QuestionRuns, out: Path | None, as_json: bool, quiet: bool) -> None:

@@ -52,6 +52,7 @@ def _values(command: str, param: Any) -> tuple[str, ...]:
     from manyhands.io.read.row_filtering import DUPLICATES
     from manyhands.io.write.result_files import KINDS
     from manyhands.workflows.agreement_report import LEVELS
+    from manyhands.workflows.routes import SHARDS
 
     kinds = {"aggregate": "aggregator", "train": "classifier"}
     known = {
@@ -60,6 +61,7 @@ def _values(command: str, param: Any) -> tuple[str, ...]:
         "rare_classes": ("drop", "keep", "merge:", "error"),
         "write": KINDS if command == "aggregate" else (),
         "level": LEVELS,
+        "shards": SHARDS,
         "device": ("auto", "cpu", "cuda", "mps"),
         "method": registry.names(kinds[command]) if command in kinds else (),
     }

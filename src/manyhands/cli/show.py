@@ -78,9 +78,22 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
     workers : polars.DataFrame
         Quality report of each worker, as in ``workers.csv``.
     """
+    show_ledger(reading)
+    show_figures(summary, workers)
+
+
+def show_figures(summary: dict[str, Any], workers: pl.DataFrame) -> None:
+    """Print the main figures of a result, and the workers with the most labels.
+
+    Parameters
+    ----------
+    summary : dict
+        Figures of the run, as in ``summary.json``.
+    workers : polars.DataFrame
+        Quality report of each worker, as in ``workers.csv``.
+    """
     from manyhands.io.messages import counted
 
-    show_ledger(reading)
     echo(
         f"{counted(summary['n_items'], 'item')}, {counted(summary['n_workers'], 'worker')}, "
         f"{summary['labels_per_item']:g} labels per item, {counted(summary['n_classes'], 'class')}"
@@ -91,7 +104,7 @@ def show_run(reading: Reading, summary: dict[str, Any], workers: pl.DataFrame) -
     )
     if "order" in summary:
         _show_order(summary)
-    if summary["gold_contradicted"]:
+    if summary.get("gold_contradicted"):
         items = counted(len(summary["gold_contradicted"]), "item")
         echo(f"The votes contradict the gold of {items}, such as {summary['gold_contradicted'][0]!r}: check them.")
     if summary["n_components"] > 1:

@@ -28,6 +28,26 @@ def check_tables(annotations: Annotations) -> None:
     check_table_size(annotations.n_workers, annotations.n_classes)
 
 
+def table_bytes(n_workers: int, n_classes: int, n_more: int = 0) -> float:
+    """Estimate the memory of the confusion matrices during EM.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    n_more : int, default=0
+        Further arrays of the size of all confusion matrices that are held at a time.
+
+    Returns
+    -------
+    float
+        Bytes.
+    """
+    return 8.0 * (_TABLES + n_more) * n_workers * n_classes**2
+
+
 def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
     """Refuse confusion matrices that would not fit into memory or exceed the largest index.
 
@@ -46,7 +66,7 @@ def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
         Where they would take more memory than there is, or have more rows than codes of 32 bits can name.
     """
     check_memory(
-        8.0 * (_TABLES + n_more) * n_workers * n_classes**2,
+        table_bytes(n_workers, n_classes, n_more),
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )
@@ -70,4 +90,23 @@ def has_small_tables(annotations: Annotations) -> bool:
     -------
     bool
     """
-    return annotations.n_workers * annotations.n_classes**2 <= max(_SMALL_TABLES, annotations.n_annotations)
+    return are_small_tables(annotations.n_workers, annotations.n_classes, annotations.n_annotations)
+
+
+def are_small_tables(n_workers: int, n_classes: int, n_labels: int) -> bool:
+    """The same from the sizes of a crowd.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    n_labels : int
+        Number of labels.
+
+    Returns
+    -------
+    bool
+    """
+    return n_workers * n_classes**2 <= max(_SMALL_TABLES, n_labels)

@@ -135,8 +135,13 @@ def _check(model: Any) -> None:
     if not kinds or not all(isinstance(value, float) for value in model.history_):
         raise ValueError("its number of iterations or its history are not numbers")
     parts.notes(model.notes_)
-    proba, score = model.predict_proba(annotations), model.score(annotations)
-    if proba.shape != model.posterior_.shape or not np.isfinite(proba).all() or not math.isfinite(score):
+    is_whole = annotations.n_annotations > 0  # otherwise it was fitted on labels in shards, and cannot score
+    if not is_whole:
+        ids = {name: getattr(annotations, name) for name in ("worker_ids", "classes")}
+        annotations = Annotations([0], [0], [0], item_ids=[0], **ids)
+    proba, score = model.predict_proba(annotations), model.score(annotations) if is_whole else 0.0
+    shape = (annotations.n_items, n_classes)
+    if proba.shape != shape or not np.isfinite(proba).all() or not math.isfinite(score):
         raise ValueError("it gives no probabilities for its own labels")
 
 

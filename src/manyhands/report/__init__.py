@@ -6,6 +6,7 @@
     panels        the panels, pure functions of a run
     svg           drawing: SVG elements that take their colours from the page
     axes, charts, curves, heat_maps   pictures
+    picture_data  `Picture`: an SVG element with the data that it shows
     statistics    intervals that several panels need
     wording       numbers and names as the report shows them
     label_times   days, weeks, and the seconds between two labels
@@ -26,9 +27,10 @@ from types import ModuleType
 from typing import Any
 
 from manyhands.report.building import PANELS, Report, build
-from manyhands.report.page.embedding import read_page, run_data
+from manyhands.report.page.embedding import run_data
 from manyhands.report.page.fragment import panels_html
 from manyhands.report.page.page_rendering import render_page
+from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
 from manyhands.report.run import ComparedMethods, Provenance, Run, make_run
 from manyhands.report.writing_page import write_report

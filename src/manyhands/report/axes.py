@@ -125,7 +125,7 @@ def name_abscissas(
 
 
 def log_ticks(first: float, last: float) -> list[float]:
-    """Return powers of ten in a range, with 2 and 5 times them where there are few, and more in a short range.
+    """Return powers of ten in a range, with 2 and 5 times them where there are few; round numbers in a short range.
 
     Parameters
     ----------
@@ -143,5 +143,5 @@ def log_ticks(first: float, last: float) -> list[float]:
     fine = [power * factor for power in powers for factor in (1, 2, 5)]
     chosen = [value for value in fine if first <= value <= last]
     if len(chosen) < 3:
-        chosen = [value for power in powers for f in (1, 1.5, 2, 3, 4, 5, 7) if first <= (value := power * f) <= last]
+        chosen = ticks(first, last, 5)
     return chosen if len(chosen) <= 8 else [value for value in powers if first <= value <= last]

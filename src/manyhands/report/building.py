@@ -20,6 +20,7 @@ from manyhands.report.panels.trust_panels import correlated_workers, trust
 from manyhands.report.panels.verdict import summary
 from manyhands.report.panels.worker_panel import worker_map
 from manyhands.report.run import Run
+from manyhands.report.wording import visible
 
 PANELS: dict[str, Callable[[Run], Panel | None]] = {
     "ledger": ledger,
@@ -76,4 +77,4 @@ def build(run: Run) -> Report:
     """
     found = [make(run) for make in PANELS.values()]
     panels = tuple(panel for panel in found if panel is not None)
-    return Report(run.title, summary(run, panels), panels)
+    return Report(visible(run.title), summary(run, panels), panels)

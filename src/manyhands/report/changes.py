@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.write.spreadsheet import unguard
 from manyhands.report.building import Report
 from manyhands.report.charts import Dot, columns, dots
-from manyhands.report.page.embedding import KIND, SCHEMA, read_page
+from manyhands.report.page.embedding import KIND, SCHEMA
+from manyhands.report.page.reading_back import read_page
 from manyhands.report.panel import Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.wording import counted, percent, visible
 
 _MOST_ROWS = 300
@@ -75,7 +78,7 @@ def compare_runs(
     workers = _worker_panel(before, after)
     labels = _label_panel(before, after, old, new, shared, flipped)
     first = f"{counted(len(flipped), 'label')} of {counted(len(shared), 'shared item')} changed"
-    sentences = f"{first}. {workers.title}"
+    sentences = f"{first}. {workers.title}" if shared else "The two reports have no item in common."
     figures = {
         "shared items": f"{len(shared):,}",
         "changed labels": f"{len(flipped):,}",
@@ -163,6 +166,8 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
     rows = []
     for worker in shared:
         was, now = old[worker], new[worker]
+        if None in (*was.values(), *now.values()):
+            continue  # no label of theirs could be compared
         change = now["accuracy"] - was["accuracy"]
         clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
         if abs(change) >= _CLEAR or was["flags"] != now["flags"]:
@@ -227,7 +232,7 @@ def _moved(risen: int, fallen: int) -> str:
     return f"{' and '.join(parts)} in accuracy."
 
 
-def _worker_chart(rows: list[Any]) -> tuple[str, ...]:
+def _worker_chart(rows: list[Any]) -> tuple[Picture, ...]:
     """Draw accuracy before and after of the workers that changed most."""
     most = sorted(rows, key=lambda row: -abs(row[5]))[:_MOST_IN_CHART]
     shown = [(row[0], [Dot(row[3], math.nan, math.nan), Dot(row[4], math.nan, math.nan, 1)]) for row in most]
@@ -274,18 +279,31 @@ def _sure(labels: dict[str, tuple[str, int, int]]) -> float:
 def _read_labels(page: Path, data: dict[str, Any]) -> dict[str, Any]:
     """Read the labels from the file beside the page."""
     name = data["labels_file"]
-    path = page.parent / Path(str(name)).name  # never a path that the page names
-    if name is None or not path.is_file():
+    if name is None:
         raise AnnotationError(
-            f"{page} has too many labels to hold them, and {path.name if name else 'no file'} "
-            "is not beside it. Put that file beside the page."
+            f"{page} has too many labels to hold them, and was written without a file of labels. Make it with "
+            "manyhands report, which writes one beside the page."
         )
-    codes = {value: at for at, value in enumerate(data["classes"])}
+    path = page.parent / Path(name).name  # never a path that the page names
+    if not path.is_file():
+        raise AnnotationError(
+            f"{page} has too many labels to hold them, and {path.name} is not beside it. Put that file beside the page."
+        )
+    plain = unguard if data.get("guarded") else str
     found: dict[str, list[Any]] = {"item": [], "label": [], "confidence": [], "n_labels": []}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found["item"].append(row["item"])
-            found["label"].append(codes.get(row["label"], -1))
-            found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
-            found["n_labels"].append(int(row["n_labels"]))
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                found["item"].append(plain(row["item"]))
+                found["label"].append(plain(row["label"]))
+                found["confidence"].append(int(float(row["confidence"] or 0) * 1000))
+                found["n_labels"].append(int(row["n_labels"]))
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise AnnotationError(
+            f"{path} is not the table of labels that was written with {page.name}: a column or a number is missing. "
+            "Put the original file there."
+        ) from error
+    data["classes"] = sorted({*(data["classes"] or ()), *found["label"]} - {""})
+    codes = {value: at for at, value in enumerate(data["classes"])}
+    found["label"] = [codes.get(name, -1) for name in found["label"]]
     return found

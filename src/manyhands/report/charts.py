@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from manyhands.report.axes import horizontal_axis, vertical_axis
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing, tick_text
 from manyhands.report.text_fitting import fit_text, text_width
 
@@ -35,6 +36,7 @@ class Dot:
     series: int = 0
 
 
+@picture
 def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: str, y_title: str) -> str:
     """Draw counts as columns.
 
@@ -76,6 +78,7 @@ def columns(names: Sequence[str], counts: Sequence[float], label: str, x_title: 
     return draw.svg()
 
 
+@picture
 def dots(
     rows: Sequence[tuple[str, Sequence[Dot]]],
     label: str,
@@ -138,6 +141,7 @@ def dots(
     return draw.svg()
 
 
+@picture
 def stacked_bar(parts: Sequence[tuple[str, int]], label: str) -> str:
     """Draw the parts of a whole as one bar with a legend.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manyhands.report.axes import log_ticks, name_abscissas, vertical_axis
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing, tick_text
 
 
@@ -38,6 +39,7 @@ class Point:
     name: str
 
 
+@picture
 def scatter(
     points: Sequence[Point],
     label: str,
@@ -98,6 +100,7 @@ def scatter(
     return draw.svg()
 
 
+@picture
 def lines(
     x: Sequence[float],
     series: Sequence[tuple[str, Sequence[float]]],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from manyhands.report.picture_data import picture
 from manyhands.report.svg import WIDTH, Drawing
 from manyhands.report.text_fitting import FONT, fit_lines, fit_text, text_width
 
@@ -18,6 +19,7 @@ _TURNED = 110.0  # room for names that are written upwards
 _N_STEPS = 6  # of the scale of colours
 
 
+@picture
 def heat_map(
     matrix: Array,
     rows: Sequence[str],

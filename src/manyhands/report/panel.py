@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from manyhands.report.picture_data import Picture
+
+_MOST_CHIPS = 12  # classes of one item
 SEVERITIES = ("alert", "warning", "note")  # the most severe first
 
 
@@ -24,6 +27,29 @@ class Chips:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {count}" for name, count in self.votes)
+
+
+def chips(names: Sequence[str], votes: Sequence[int]) -> Chips:
+    """Return the votes of an item.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the classes.
+    votes : sequence of int
+        Number of votes for each.
+
+    Returns
+    -------
+    Chips
+        The most frequent class first; beyond twelve classes, the rest as one.
+    """
+    order = sorted((k for k, count in enumerate(votes) if count), key=lambda k: (-votes[k], k))
+    found = [(names[k], int(votes[k])) for k in order[:_MOST_CHIPS]]
+    rest = order[_MOST_CHIPS:]
+    if rest:
+        found.append((f"{len(rest)} more", sum(int(votes[k]) for k in rest)))
+    return Chips(tuple(found))
 
 
 @dataclass(frozen=True)
@@ -121,8 +147,8 @@ class Panel:
         What the picture shows.
     n : str
         What the finding is based on, such as ``"1,000 items"``.
-    svg : tuple of str, default=()
-        Pictures, as SVG elements that take their colours from the page.
+    svg : tuple of Picture, default=()
+        Pictures, as SVG elements that take their colours from the page, with the data that they show.
     table : tuple of Table, default=()
         The same numbers, and more.
     notes : tuple of str, default=()
@@ -139,7 +165,7 @@ class Panel:
     title: str
     how_to_read: str
     n: str
-    svg: tuple[str, ...] = ()
+    svg: tuple[Picture, ...] = ()
     table: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)

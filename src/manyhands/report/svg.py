@@ -9,8 +9,10 @@ import math
 from html import escape
 
 from manyhands.report.text_fitting import FONT, fit_text, text_width
+from manyhands.report.wording import visible
 
 WIDTH = 400  # of a chart in user units: its text is legible on a phone
+_MOST_TEXT = 600  # letters of a name or a label
 _ENLARGED = 1.15  # pixels of a screen per user unit: two charts side by side
 _CORNERS: dict[str, list[tuple[float, float]]] = {
     "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
@@ -153,7 +155,7 @@ class Drawing:
         classes = f' class="{kind}"' if kind else ""
         side = "" if anchor == "start" else f' text-anchor="{anchor}"'
         place = f'x="{coordinate(x)}" y="{coordinate(y)}"'
-        self._parts.append(f"<text{classes} {place}{side}>{escape(text)}</text>")
+        self._parts.append(f"<text{classes} {place}{side}>{_shown(text)}</text>")
 
     def turned(self, x: float, y: float, text: str) -> None:
         """Write text upwards.
@@ -168,7 +170,7 @@ class Drawing:
             The text; escaped here.
         """
         place = f"translate({coordinate(x)},{coordinate(y)}) rotate(-90)"
-        self._parts.append(f'<text class="tick" transform="{place}">{escape(text)}</text>')
+        self._parts.append(f'<text class="tick" transform="{place}">{_shown(text)}</text>')
 
     def mark(self, x: float, y: float, series: int, *, size: float = 4, tip: str = "") -> None:
         """Draw a point whose shape and colour tell its series.
@@ -243,11 +245,16 @@ class Drawing:
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
         size = f'width="{coordinate(self.width * _ENLARGED)}" font-size="{FONT}"'
         head = f'<svg class="mh-chart" role="img" viewBox="{box}" {size}'
-        return f'{head} aria-label="{escape(self.label)}">{"".join(self._parts)}</svg>'
+        return f'{head} aria-label="{_shown(self.label)}">{"".join(self._parts)}</svg>'
 
     def _add(self, element: str, tip: str = "") -> None:
         name = element.split(" ", 1)[0]
-        self._parts.append(f"<{element}><title>{escape(tip)}</title></{name}>" if tip else f"<{element}/>")
+        self._parts.append(f"<{element}><title>{_shown(tip)}</title></{name}>" if tip else f"<{element}/>")
+
+
+def _shown(text: str) -> str:
+    """Return text for an element or an attribute: nothing in it is markup, or changes how other text is read."""
+    return escape(visible(text, _MOST_TEXT))
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

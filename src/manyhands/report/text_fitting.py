@@ -8,6 +8,32 @@ FONT = 12.5  # size in user units
 _LETTER = 6.9  # mean width of a letter in user units
 
 
+def shortened(text: str, most: int) -> str:
+    """Return text of a limited number of letters.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    most : int
+        Largest number of letters.
+
+    Returns
+    -------
+    str
+        The text, or its first two thirds, an ellipsis and its last third.
+
+    Examples
+    --------
+    >>> shortened("picture-00123.jpg", 10)
+    'pictur…jpg'
+    """
+    if len(text) <= most:
+        return text
+    tail = max(most - 1, 0) // 3
+    return f"{text[: max(most - 1 - tail, 0)]}…{text[len(text) - tail :]}"
+
+
 def text_width(text: str) -> float:
     """Return the approximate width of text; wide characters of East Asian scripts count twice.
 
@@ -37,14 +63,14 @@ def fit_text(text: str, width: float) -> str:
     Returns
     -------
     str
-        The text, or its beginning and an ellipsis.
+        The text, or its beginning, an ellipsis and its end, where numbered names differ.
     """
     if text_width(text) <= width:
         return text
-    kept = text
-    while kept and text_width(kept + "…") > width:
-        kept = kept[:-1]
-    return kept + "…"
+    most = len(text) - 1
+    while most > 0 and text_width(shortened(text, most)) > width:
+        most -= 1
+    return shortened(text, most)
 
 
 def fit_lines(text: str, width: float) -> list[str]:

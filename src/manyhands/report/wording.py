@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from manyhands.io.messages import counted as counted_noun
+from manyhands.report.text_fitting import shortened
 
 _DIRECTION = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
 _ACCUSATIONS = {  # flag -> verb phrases for one worker and for several
@@ -41,6 +42,8 @@ def visible(text: Any, most: int = 200) -> str:
     """
     given = str(text)
     short = given if len(given) <= most else given[: most - 1] + "…"
+    if short.isprintable():
+        return short
     return "".join(_letter(letter) for letter in short)
 
 
@@ -205,9 +208,9 @@ def names(values: Iterable[Any]) -> list[str]:
     Returns
     -------
     list of str
-        One text each, of at most 80 characters.
+        One text each, of at most 80 characters; long ones keep their end, where numbered names differ.
     """
-    return [visible(value, 80) for value in values]
+    return [visible(shortened(str(value), 80)) for value in values]
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -30,7 +30,8 @@ UNIFORM_SHARE = 0.15  # weight of the uniform distribution in the prior of each 
 PRIOR_MEAN, PRIOR_WORKERS = 0.7, 4.0  # mean accuracy of a crowd, and the number of workers that the prior is worth
 
 _GRID = (np.arange(200) + 0.5) / 200  # accuracies
-_NODES = np.linspace(0.0, 1.0, 51)  # probabilities of being right are binned into a histogram
+N_NODES = 51  # probabilities of being right are binned into a histogram
+_NODES = np.linspace(0.0, 1.0, N_NODES)
 _MEANS = np.arange(0.05, 0.99, 0.05)
 _STRENGTHS = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 _CHUNK = 2000  # workers at a time
@@ -70,15 +71,74 @@ def estimate_accuracy(loo: LeaveOneOut, tempering_exponent: float) -> AccuracyEs
     AccuracyEstimate
         Posterior mean and 95% interval for each worker.
     """
+    return accuracy_of_histogram(right_histogram(loo), loo.annotations.n_classes, tempering_exponent)
+
+
+def accuracy_of_histogram(histogram: Array, n_classes: int, tempering_exponent: float) -> AccuracyEstimate:
+    """The same from the sums over the labels of each worker, which may come from several parts of a crowd.
+
+    Parameters
+    ----------
+    histogram : ndarray of shape (n_workers, N_NODES)
+        Weight of each worker's labels by their leave-one-out probability of being right (`right_histogram`).
+    n_classes : int
+        Number of classes.
+    tempering_exponent : float
+        Exponent p of the labels' likelihood in the posterior; 1 for independent labels.
+
+    Returns
+    -------
+    AccuracyEstimate
+        Posterior mean and 95% interval for each worker.
+    """
     exponents = [tempering_exponent] if tempering_exponent == 1.0 else [tempering_exponent, 1.0]
-    histogram, size, which = _distinct(_histogram(loo))
-    n_classes = loo.annotations.n_classes
+    histogram, size, which = _distinct(histogram)
     density = np.mean([_posterior(_log_likelihood(histogram, n_classes, p), size) for p in exponents], axis=0)
+    return AccuracyEstimate(*(value if which is None else value[which] for value in _summary(density)))
+
+
+def accuracy_of_counts(right: Array, wrong: Array) -> AccuracyEstimate:
+    """Estimate the accuracy from expected numbers of right and wrong labels, taken as if they were known.
+
+    The prior is that of `estimate_accuracy`. The interval does not include the uncertainty about the truth, and a
+    worker's own labels are part of the posterior that they are compared with.
+
+    Parameters
+    ----------
+    right : ndarray of shape (n_workers,)
+        Expected number of right labels of each worker.
+    wrong : ndarray of shape (n_workers,)
+        Expected number of wrong labels.
+
+    Returns
+    -------
+    AccuracyEstimate
+        Posterior mean and 95% interval for each worker.
+    """
+    priors, log_hyper = _crowd_priors()
+    pieces = [slice(first, first + _CHUNK) for first in range(0, len(right), _CHUNK)]
+
+    def likelihood(part: slice) -> Array:
+        log = right[part, None] * np.log(_GRID) + wrong[part, None] * np.log1p(-_GRID)
+        return np.exp(log - log.max(axis=1, keepdims=True))
+
+    def normalised(density: Array) -> Array:
+        return density / density.sum(axis=1, keepdims=True)
+
+    for part in pieces:
+        log_hyper += np.log(np.einsum("wg,hg->wh", likelihood(part), priors)).sum(axis=0)
+    share = np.exp(log_hyper - log_hyper.max())
+    prior = np.einsum("h,hg->g", share / share.sum(), priors)
+    found = [_summary(normalised(likelihood(part) * prior)) for part in pieces]
+    return AccuracyEstimate(*(np.concatenate(values) for values in zip(*found)))
+
+
+def _summary(density: Array) -> AccuracyEstimate:
+    """Mean and interval of each row of probabilities on the grid."""
     tail = (1 - LEVEL) / 2
     cumulative = np.cumsum(density, axis=1)
     mean = np.einsum("wg,g->w", density, _GRID)
-    estimate = mean, _quantile(density, cumulative, tail), _quantile(density, cumulative, 1 - tail)
-    return AccuracyEstimate(*(value if which is None else value[which] for value in estimate))
+    return AccuracyEstimate(mean, _quantile(density, cumulative, tail), _quantile(density, cumulative, 1 - tail))
 
 
 def _distinct(histogram: Array) -> tuple[Array, Array | None, npt.NDArray[np.intp] | None]:
@@ -104,15 +164,46 @@ def _posterior(log_likelihood: Array, size: Array | None) -> Array:
     return density / density.sum(axis=1, keepdims=True)
 
 
-def _histogram(loo: LeaveOneOut) -> Array:
-    """(n_workers, n_nodes) weight of each worker's labels by their leave-one-out probability of being right."""
-    annotations = loo.annotations
-    position = loo.p_right * (len(_NODES) - 1)
+def right_histogram(loo: LeaveOneOut) -> Array:
+    """Weight of each worker's labels by their leave-one-out probability of being right.
+
+    Parameters
+    ----------
+    loo : LeaveOneOut
+        Leave-one-out posterior of the truth of each label.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, N_NODES)
+        Interpolated linearly between nodes; histograms of parts of a crowd can be added.
+    """
+    return histogram_of(loo.annotations.worker, loo.p_right, loo.weight, loo.annotations.n_workers)
+
+
+def histogram_of(worker: npt.NDArray[np.int32], p_right: Array, weight: Array, n_workers: int) -> Array:
+    """The same from columns with an entry for each label.
+
+    Parameters
+    ----------
+    worker : ndarray of shape (n_labels,) of int32
+        Worker codes.
+    p_right : ndarray of shape (n_labels,)
+        Leave-one-out probability that each label is right.
+    weight : ndarray of shape (n_labels,)
+        Weight of each label, 0 where it cannot be checked.
+    n_workers : int
+        Number of workers.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, N_NODES)
+    """
+    position = p_right * (len(_NODES) - 1)
     below = np.minimum(position.astype(np.int64), len(_NODES) - 2)
-    cell = annotations.worker * np.int64(len(_NODES)) + below
-    size = annotations.n_workers * len(_NODES)
+    cell = worker * np.int64(len(_NODES)) + below
+    size = n_workers * len(_NODES)
     upper = position - below  # linear interpolation between two nodes
-    histogram = sums_by(cell, loo.weight * (1 - upper), size) + sums_by(cell + 1, loo.weight * upper, size)
+    histogram = sums_by(cell, weight * (1 - upper), size) + sums_by(cell + 1, weight * upper, size)
     return histogram.reshape(-1, len(_NODES))
 
 

@@ -195,9 +195,37 @@ def leave_one_out_posterior(
     LeaveOneOut
         One row per annotation.
     """
+    return without_own_labels(annotations, posterior, safe_log(confusion), exponent, members, gold)
+
+
+def without_own_labels(
+    annotations: Annotations, posterior: Array, log_confusion: Array, exponent: float, members: Mask, gold: Gold
+) -> LeaveOneOut:
+    """The same with the logarithms of the confusion matrices, which parts of a crowd share.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        The labels of the crowd or of some of its items.
+    posterior : ndarray of shape (n_items, n_classes)
+        Posterior that includes all labels.
+    log_confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Logarithms of the confusion matrices behind it, [worker, truth, label].
+    exponent : float
+        Tempering exponent of the labels' likelihood in it.
+    members : ndarray of bool of shape (n_workers,)
+        Members of a colluding group whose labels count once in it.
+    gold : ndarray of int of shape (n_items,) or None
+        Class codes where the truth is known, -1 elsewhere.
+
+    Returns
+    -------
+    LeaveOneOut
+        One row per annotation.
+    """
     first, own = _own_runs(annotations)
     n_own = np.diff(np.append(first, annotations.n_annotations))
-    own_terms = _own_log_likelihood(annotations, confusion, members, n_own[own])
+    own_terms = _own_log_likelihood(annotations, log_confusion, members, n_own[own])
     own_sum = np.repeat(np.add.reduceat(own_terms, first), n_own, axis=0)
     score = safe_log(posterior)[annotations.item] - exponent * own_sum
     score -= score.max(axis=1, keepdims=True)
@@ -241,13 +269,12 @@ def _own_runs(annotations: Annotations) -> tuple[npt.NDArray[np.intp], npt.NDArr
 
 
 def _own_log_likelihood(
-    annotations: Annotations, confusion: Array, members: Mask, n_own: npt.NDArray[np.int64]
+    annotations: Annotations, log_confusion: Array, members: Mask, n_own: npt.NDArray[np.int64]
 ) -> Array:
     """(n_annotations, n_classes) log p(label | truth), which each label adds to the log posterior.
 
     The posterior contains one label of a colluding group, the most frequent one; for members, this label is removed.
     """
-    log_confusion = safe_log(confusion)
     own = log_confusion[annotations.worker, :, annotations.label]
     inside = members[annotations.worker]
     if inside.any():

@@ -57,14 +57,37 @@ def estimate_recall(counts: Array, accuracy: Array) -> Recall:
     Recall
         Mean, interval and evidence.
     """
+    right, wrong, n_items = recall_parameters(counts, accuracy)
+    tail = (1 - LEVEL) / 2
+    interval = betaincinv(right, wrong, tail), betaincinv(right, wrong, 1 - tail)
+    return Recall(right / (right + wrong), *interval, n_items)
+
+
+def recall_parameters(counts: Array, accuracy: Array) -> tuple[Array, Array, Array]:
+    """The Beta posterior of the recall of each worker for each class.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_workers, n_classes, n_classes)
+        Expected number of checked labels, [worker, truth, label].
+    accuracy : ndarray of shape (n_workers,)
+        Accuracy of each worker.
+
+    Returns
+    -------
+    right : ndarray of shape (n_workers, n_classes)
+        Its first parameter: right labels with those that the prior is worth.
+    wrong : ndarray of shape (n_workers, n_classes)
+        Its second parameter.
+    n_items : ndarray of shape (n_workers, n_classes)
+        Expected number of the worker's checked items that are of this class.
+    """
     n_items = counts.sum(axis=2)
     right = np.einsum("wkk->wk", counts)
     prior = _prior_mean(right, n_items, accuracy)
     evidence = [_log_evidence(right, n_items, prior, strength) for strength in _STRENGTHS]
     strength = _STRENGTHS[int(np.argmax(evidence))]
-    a, b = right + strength * prior, n_items - right + strength * (1 - prior)
-    tail = (1 - LEVEL) / 2
-    return Recall(a / (a + b), betaincinv(a, b, tail), betaincinv(a, b, 1 - tail), n_items)
+    return right + strength * prior, n_items - right + strength * (1 - prior), n_items
 
 
 def _prior_mean(right: Array, n_items: Array, accuracy: Array) -> Array:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from manyhands import elementary, registry
 from manyhands.aggregation.base import Aggregator
-from manyhands.aggregation.em_fit import PRIOR_ACCURACY, ConfusionMethod, results_of_em
+from manyhands.aggregation.em_fit import ConfusionMethod, results_of_em
 from manyhands.aggregation.limitations import NO_REDUNDANCY, NOT_CONVERGED, SINGLE_CLASS
 from manyhands.aggregation.pooled_dawid_skene import PooledDawidSkene
 from manyhands.em.confusion_em import ConfusionEM, ConfusionEMFit, fit_from_starts, labels_as_given
 from manyhands.em.kernels import rows_of
+from manyhands.em.table_sizes import are_small_tables
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.sharded.items import (
     FinalPass,
@@ -117,7 +118,7 @@ def _fit_by_em(method: Any, labels: ShardedLabels, log: PassLog | None) -> Shard
     results = results_of_em(found, elementary.exp(found.log_confusion)) | method._em_results(found)
     posterior = ModelPosterior(rows_of(found.used_log_confusion, labels.n_labels), found.params.log_prior)
     if start.n_compared < start.n_labelled:
-        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "workers"))
+        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "shards: workers"))
     else:
         statistics = _statistics_of_counts(found.final.counts, found.final.totals)
     return sharded_fit(
@@ -165,12 +166,14 @@ def em_on_shards(
 
 
 def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
-    """The majority vote: one pass."""
+    """The majority vote: one pass, with expected counts unless they would be larger than the labels."""
+    if not are_small_tables(len(labels.worker_ids), len(labels.classes), labels.n_labels):
+        return _fit_vote_without_counts(method, labels)
     start = ShardedSource(labels, log=log).vote_partial()
     counts = as_result(start).counts
     posterior = VotePosterior(start.totals)
     if start.n_compared < start.n_labelled:
-        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "workers"))
+        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "shards: workers"))
     else:
         statistics = _statistics_of_counts(counts, start.totals)
     return sharded_fit(
@@ -183,10 +186,25 @@ def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) ->
     )
 
 
+def _fit_vote_without_counts(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
+    """The majority vote of very many workers."""
+    nothing = VotePosterior(np.zeros(len(labels.classes)))  # of items without labels, which do not count
+    statistics = summed_statistics(labels.run(StatisticsPass(nothing), "shards: votes"))
+    single = labels.n_labels > 1 and np.count_nonzero(statistics.totals > 0) == 1
+    return sharded_fit(
+        method,
+        labels,
+        VotePosterior(statistics.totals),
+        statistics,
+        no_redundancy=not statistics.checked.any(),
+        notes={"single_class": SINGLE_CLASS} if single else {},
+    )
+
+
 def _fit_pooled(method: PooledDawidSkene, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
     """Pooled Dawid-Skene, whose posterior is released after overruling and the power of the crowds."""
     found = fit_pooled_on_shards(method, labels, log)
-    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "workers"))
+    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "shards: workers"))
     if found.counts is not None and found.n_compared == found.n_labelled:
         statistics = _statistics_of_counts(found.counts, statistics.totals)
     return sharded_fit(
@@ -256,7 +274,7 @@ def sharded_fit(
         n_labels=labels.n_labels,
         counts=counts,
         class_totals=statistics.totals,
-        worker_accuracy=(statistics.right + PRIOR_ACCURACY) / (statistics.checked + 1.0),
+        n_right=statistics.right,
         n_checked=statistics.checked,
         n_iter=1 if em is None else em.n_iter,
         converged=True if em is None else em.converged,

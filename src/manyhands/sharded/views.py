@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from manyhands.em.collusion import collapse_groups
 from manyhands.em.packed import Packed
 
 Mask = npt.NDArray[np.bool_]
+
+_LABELS_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +102,29 @@ def packed_of(annotations: Annotations) -> Packed:
     code = annotations.worker * np.int32(annotations.n_classes)
     code += annotations.label
     return Packed(code, annotations.label, annotations.start, annotations.n_workers, annotations.n_classes)
+
+
+def item_pieces(packed: Packed) -> Iterator[tuple[int, int, Packed]]:
+    """The items of a shard a part at a time, so that a large shard needs little memory beside its results.
+
+    Parameters
+    ----------
+    packed : Packed
+        The labels of the shard.
+
+    Yields
+    ------
+    first : int
+        First item of the part.
+    last : int
+        Item after its last one.
+    part : Packed
+        Their labels.
+    """
+    n_pieces = -(-len(packed.code) // _LABELS_AT_ONCE)
+    cuts = np.searchsorted(packed.start[:-1], np.arange(1, n_pieces) * _LABELS_AT_ONCE).tolist()
+    for first, last in pairwise([0, *cuts, packed.n_items]):
+        if first < last:
+            start = packed.start[first : last + 1]
+            code = packed.code[start[0] : start[-1]]
+            yield first, last, Packed(code, None, start - start[0], packed.n_workers, packed.n_classes)

@@ -7,6 +7,12 @@ options           `ExportOptions` and `FeatureOptions`: how to read an export, h
 gold_labels       labels of known items, from a table and from the export itself
 outputs           reserve a place for files, write them all or none
 aggregation       `aggregate`: one label per item and a quality report for each worker
+aggregation_runs  its results: `AggregationRun`, and `ShardedRun` of a run on shards
+routes            whether a job runs in memory, in memory on shards, or out of core
+memory_choice     the memory that a job needs, compared with what it may have
+sharded_aggregation  `aggregate` on shards: the same steps in memory and out of core
+labels_on_shards  the labels of such a run: read into memory, or coded into the cache
+step_times        seconds and peak memory of its steps
 comparison        all aggregators on the same annotations: scores, and the items on which their labels differ
 asking            `ask`: items to ask an expert about, as a table to fill in
 answered_fit      a fit with an expert's answers: which method, gold, and the block "trust" of summary.json
@@ -32,8 +38,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manyhands.workflows.aggregation import AggregationRun as AggregationRun
     from manyhands.workflows.aggregation import aggregate as aggregate
+    from manyhands.workflows.aggregation_runs import AggregationRun as AggregationRun
+    from manyhands.workflows.aggregation_runs import ShardedRun as ShardedRun
     from manyhands.workflows.agreement_report import AgreementRun as AgreementRun
     from manyhands.workflows.agreement_report import measure_agreement as measure_agreement
     from manyhands.workflows.asking import AskRun as AskRun
@@ -71,7 +78,7 @@ if TYPE_CHECKING:
     from manyhands.workflows.worker_groups import KindOptions as KindOptions
 
 _HOMES = {  # public name -> module of this package
-    "AggregationRun": "aggregation",
+    "AggregationRun": "aggregation_runs",
     "AgreementRun": "agreement_report",
     "AskRun": "asking",
     "ConversionRun": "conversion",
@@ -88,6 +95,7 @@ _HOMES = {  # public name -> module of this package
     "KEY": "reporting",
     "ReplacementRun": "replacement",
     "ReportRun": "reporting",
+    "ShardedRun": "aggregation_runs",
     "SimulationRun": "simulation",
     "TrainingRun": "model_training",
     "aggregate": "aggregation",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,17 @@ from manyhands.io.write.spreadsheet import guard_table
 from manyhands.io.write.training_table import TRAINING, TrainingSet, join_fields
 from manyhands.io.write.worker_tables import worker_frame
 from manyhands.trust.answers import Answers
+from manyhands.workflows.aggregation_runs import AggregationRun as AggregationRun
+from manyhands.workflows.aggregation_runs import ShardedRun as ShardedRun
 from manyhands.workflows.answered_fit import NO_PROMISES, Promises, fit_with_answers
 from manyhands.workflows.comparison import compare_aggregators
 from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.ordered_classes import offer_order
-from manyhands.workflows.outputs import Written, claim_folder, write_all
+from manyhands.workflows.outputs import claim_folder, write_all
 from manyhands.workflows.report_pages import PAGE, find_secret, protect_secret, report_of
+from manyhands.workflows.routes import IN_MEMORY, choose_route
+from manyhands.workflows.sharded_aggregation import ShardedJob, aggregate_on_shards
 from manyhands.workflows.worker_groups import KindOptions, weigh_families
 
 _VOTE = "majority-vote"  # the one method that needs no worker ids
@@ -38,40 +41,6 @@ _NO_WORKERS = (
     f"workers can neither be distinguished nor assessed. Only -m {_VOTE} can use it, which gives vote shares as soft "
     f"labels"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class AggregationRun:
-    """Result of `aggregate`.
-
-    Attributes
-    ----------
-    reading : Reading
-        What was read; with pseudonyms in place of worker ids if they were asked for.
-    model : Aggregator
-        The fitted method.
-    tables : dict of str to polars.DataFrame
-        ``labels.csv`` and ``workers.csv``; with `compare`, ``methods.csv`` and ``differences.csv``.
-    summary : dict
-        All figures of the run, as in ``summary.json``.
-    files : dict of str to bytes
-        Content of the files; only ``labels.csv`` if nothing is written.
-    written : Written
-        Names of the files that were written.
-    """
-
-    reading: Reading
-    model: Aggregator
-    tables: dict[str, pl.DataFrame]
-    summary: dict[str, Any]
-    files: dict[str, bytes]
-    written: Written
-
-    @property
-    def confident_share(self) -> float:
-        """Share of all items that have a label with a posterior probability of at least 0.9."""
-        labelled = 1 - self.summary["n_unlabelled"] / self.summary["n_items"]
-        return float(labelled * (self.summary["share_above_0.9"] or 0.0))
 
 
 def aggregate(
@@ -97,7 +66,11 @@ def aggregate(
     force: bool = False,
     config: Mapping[str, Any] | None = None,
     families: KindOptions | None = None,
-) -> AggregationRun:
+    max_memory: str | int | None = None,
+    shards: str | None = None,
+    cache: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> AggregationRun | ShardedRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
 
     Options are checked and `out` is reserved before the export is read. Files are written all together or not at all.
@@ -152,11 +125,21 @@ def aggregate(
         File of options and what was taken from it, to be recorded in ``summary.json``.
     families : KindOptions or None, default=None
         Down-weight families of machines, which these options name, to the votes that they are worth; None does not.
+    max_memory : str, int or None, default=None
+        Limit for the whole job, such as "4GB", or in bytes. A job that needs more runs out of core. None is the memory
+        that is free now.
+    shards : {"hash"} or None, default=None
+        "hash" fits on the shards of an out-of-core run in memory too, with the same bits in all files.
+    cache : str, Path or None, default=None
+        Folder for the codes of exports that do not fit into memory; None for that of this user.
+    say : callable or None, default=None
+        Called with a sentence at each step of a run on shards.
 
     Returns
     -------
-    AggregationRun
-        The fitted model, tables, summary and names of the files.
+    AggregationRun or ShardedRun
+        The fitted model, tables, summary and names of the files; of a run on shards without its items, which are in
+        the files.
 
     Raises
     ------
@@ -187,6 +170,20 @@ def aggregate(
     if families is not None:
         families.check()
     hidden = pseudonyms or key is not None
+    others = {
+        "--gold": gold is not None,
+        "--use-gold": use_gold,
+        "--answers": bool(answers),
+        "--compare": compare,
+        "--report": report,
+        "--pseudonymise": hidden,
+        "--down-weight": families is not None,
+    }
+    limits: dict[str, Any] = {"max_memory": max_memory, "shards": shards, "out": out, "kinds": kinds}
+    route = choose_route(files, export, method, others=others, **limits)
+    if route.kind != IN_MEMORY and out is not None:
+        job = ShardedJob(files, export, method, route, out, cache, kinds, spreadsheet_safe, random_state, force, config)
+        return aggregate_on_shards(job, say)
     with claim_folder(out, [*file_names(kinds, compare), *([PAGE] if report else [])], force=force) as output:
         wants_training = bool(TRAINING.keys() & set(kinds))
         reading = export.read(files, item_fields=wants_training or report, times=report)
@@ -213,12 +210,14 @@ def aggregate(
             secret, new = (None, {}) if reveal or hidden else find_secret(None, output.folder)
             page = partial(report_of, answers=answered, secret=secret, command=command, seed=random_state)
             beside = {name: name for name in ("labels.csv", "workers.csv")}
-            made = page(model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside)
+            made = page(
+                model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside, guarded=spreadsheet_safe
+            )
             contents |= new | {PAGE: made[2]}
         written = write_all(output, contents)
         if output is not None:
             protect_secret(output.folder, contents)
-    return AggregationRun(reading, model, tables, figures, contents, written)
+    return AggregationRun(reading, model, tables, figures, contents, written, route)
 
 
 def _require_folder(out: str | Path | None, kinds: Sequence[str], report: bool) -> None:

@@ -45,13 +45,13 @@ class MemoryChoice:
 
     @property
     def reason(self) -> str:
-        """The comparison as the end of a sentence, such as "it needs about 9 GB in memory, and 4 GB are free"."""
+        """The comparison as the end of a sentence, such as "needs about 9 GB in memory, and the limit is 4 GB"."""
         if self.needed is None:
-            return "the memory that it needs is not known before it is read"
+            return "does not say how much memory it needs before it is read"
         if self.allowed is None:
-            return f"it needs about {show_size(self.needed)} in memory; how much is free is not known"
+            return f"needs about {show_size(self.needed)} in memory; how much is free is not known"
         limit = f"the limit is {show_size(self.allowed)}" if self.given else f"{show_size(self.allowed)} may be used"
-        return f"it needs about {show_size(self.needed)} in memory, and {limit}"
+        return f"needs about {show_size(self.needed)} in memory, and {limit}"
 
 
 def choose_memory(files: Sequence[str | Path], max_memory: str | int | None = None) -> MemoryChoice:

@@ -23,7 +23,7 @@ from manyhands.exceptions import (
 from manyhands.io.messages import shorten
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.results import to_csv
-from manyhands.workflows.aggregation import AggregationRun
+from manyhands.workflows.aggregation_runs import AggregationRun
 from manyhands.workflows.options import ExportOptions
 from manyhands.workflows.ordered_classes import NOTE, offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all

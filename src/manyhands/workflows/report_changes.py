@@ -9,8 +9,8 @@ from typing import Any
 from manyhands.exceptions import ParameterError
 from manyhands.report.building import Report
 from manyhands.report.changes import compare_runs, read_run
-from manyhands.report.page.embedding import read_page
 from manyhands.report.page.page_rendering import render_page
+from manyhands.report.page.reading_back import read_page
 from manyhands.workflows.outputs import Written, claim_file, write_all
 
 

@@ -41,6 +41,7 @@ def report_of(
     command: str | None = None,
     seed: int = 0,
     beside: Mapping[str, str] | None = None,
+    guarded: bool = False,
 ) -> tuple[Run, Report, bytes]:
     """Return the page of a fitted method.
 
@@ -75,6 +76,8 @@ def report_of(
     beside : mapping of str to str or None, default=None
         Files beside the page: "labels.csv" and "workers.csv" -> their names; they are named in the page where it
         cannot show everything.
+    guarded : bool, default=False
+        Whether formulas in these files are made text.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def report_of(
         provenance=provenance_of(str(figures["method"]), seed=seed, command=command, files=_checksums(files)),
         full_labels=None if labels_fit(model.annotations_) else names.get("labels.csv"),
         full_workers=names.get("workers.csv") if model.annotations_.n_workers > MOST_WORKERS else None,
+        guarded=guarded,
     )
     page, panels = make_page(run)
     return run, panels, page

@@ -128,6 +128,20 @@ class StagedFiles:
         self.path = make_temporary(folder, key)
         self.digests: dict[str, Digest] = {}
 
+    def shown(self, name: str) -> Path:
+        """The final path of a file, which errors name.
+
+        Parameters
+        ----------
+        name : str
+            Final name of the file.
+
+        Returns
+        -------
+        Path
+        """
+        return self._folder / name
+
     @contextmanager
     def create(self, name: str) -> Iterator[StagedFile]:
         """Context manager that writes one file; it is finished, and on disk, at the end of the block.
@@ -142,7 +156,7 @@ class StagedFiles:
         StagedFile
             The open file.
         """
-        shown = self._folder / name
+        shown = self.shown(name)
         with naming(shown):
             file = open(os.open(self.path / name, NEW, 0o666), "wb")  # noqa: SIM115  # closed below
         with file:
@@ -161,7 +175,7 @@ class StagedFiles:
         name : str
             Final name of the file.
         """
-        with naming(self._folder / name):
+        with naming(self.shown(name)):
             descriptor = os.open(self.path / name, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
             try:
                 os.fsync(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -54,16 +55,49 @@ def parquet(table: pl.DataFrame) -> bytes:
         the class, in the order of ``label_probs``. The metadata of the file have this order twice: as ``classes``, a
         list, and as ``huggingface``, where `datasets` stores its features, with ``label_id`` as a ClassLabel.
     """
+    frame, buffer = parquet_frame(table), io.BytesIO()
+    frame.write_parquet(buffer, metadata=parquet_metadata(frame.schema, _classes(table)))
+    return buffer.getvalue()
+
+
+def parquet_frame(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of labels with the columns of the Parquet file.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The table of `label_frame`, or some of its rows.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns item, label (text), label_id, confidence, label_probs, n_labels and flags.
+    """
     classes = _classes(table)
     place = pl.col("label").replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
     columns = ["item", "label", place.alias("label_id"), "confidence", "label_probs", "n_labels", "flags"]
-    frame = _with_probabilities(table).select(columns)
-    features = {name: _feature(dtype) for name, dtype in frame.schema.items()}
-    features["label_id"] = {"names": classes, "_type": "ClassLabel"}
-    metadata = {"huggingface": {"info": {"features": features}}, "classes": classes}
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={key: orjson.dumps(value).decode() for key, value in metadata.items()})
-    return buffer.getvalue()
+    return _with_probabilities(table).select(columns)
+
+
+def parquet_metadata(schema: Mapping[str, Any], classes: Sequence[str]) -> dict[str, str]:
+    """Return the metadata of the Parquet file, from which `datasets` takes the names of the classes.
+
+    Parameters
+    ----------
+    schema : mapping of str to polars.DataType
+        Types of the columns of `parquet_frame`.
+    classes : sequence of str
+        Names of the classes, in the order of ``label_probs``.
+
+    Returns
+    -------
+    dict of str to str
+        JSON by key.
+    """
+    features = {name: _feature(dtype) for name, dtype in schema.items()}
+    features["label_id"] = {"names": list(classes), "_type": "ClassLabel"}
+    metadata = {"huggingface": {"info": {"features": features}}, "classes": list(classes)}
+    return {key: orjson.dumps(value).decode() for key, value in metadata.items()}
 
 
 def _classes(table: pl.DataFrame) -> list[str]:

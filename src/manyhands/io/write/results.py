@@ -18,7 +18,7 @@ from manyhands.io.write.grade_columns import item_grades
 from manyhands.io.write.item_flags import contradicted_gold, item_flags
 from manyhands.io.write.json_values import to_json_value
 
-_DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
+DECIMALS = 6  # of a probability in a file: more precise than the estimate, coarser than rounding between machines
 
 
 def label_frame(model: Aggregator, library: str | None = None) -> Any:
@@ -130,8 +130,8 @@ def summary(model: Aggregator, method: str) -> dict[str, Any]:
         "n_unlabelled": int(model.unlabelled_.sum()),
         "n_tied": int(model.tied_.sum()),
         "gold_contradicted": contradicted_gold(model),
-        "mean_confidence": round(float(confidence.mean()), _DECIMALS) if len(confidence) else None,
-        "share_above_0.9": round(float((confidence >= 0.9).mean()), _DECIMALS) if len(confidence) else None,
+        "mean_confidence": round(float(confidence.mean()), DECIMALS) if len(confidence) else None,
+        "share_above_0.9": round(float((confidence >= 0.9).mean()), DECIMALS) if len(confidence) else None,
         "labels": dict(sorted(labels.items())),
         "n_iter": model.n_iter_,
         "converged": model.converged_,
@@ -182,7 +182,7 @@ def to_csv(table: pl.DataFrame) -> bytes:
         CSV in UTF-8.
     """
     buffer = io.BytesIO()
-    table.write_csv(buffer, float_precision=_DECIMALS)
+    table.write_csv(buffer, float_precision=DECIMALS)
     return buffer.getvalue()
 
 

@@ -18,7 +18,11 @@ from manyhands.scorecards.card_tables import card_columns
 
 
 def worker_frame(
-    model: Aggregator, library: str | None = None, *, working_time: Mapping[Any, Any] | None = None
+    model: Aggregator,
+    library: str | None = None,
+    *,
+    working_time: Mapping[Any, Any] | None = None,
+    cards: Scorecards | None = None,
 ) -> Any:
     """Return one row per worker: the scorecard, and the recall of each class.
 
@@ -30,6 +34,8 @@ def worker_frame(
         Kind of data frame; None for that of the frame which the labels were read from, and polars for other labels.
     working_time : mapping of object to sequence of float or None, default=None
         ``{worker: seconds of their labels}``, where known (``Reading.working_time``).
+    cards : Scorecards or None, default=None
+        The scorecards, where they are made already; None makes them.
 
     Returns
     -------
@@ -49,7 +55,7 @@ def worker_frame(
     class_names(model.classes_)  # refuses classes that would share a column
     columns: dict[str, Any] = {"worker": id_column(model.worker_ids_.tolist())}
     try:
-        cards = worker_cards(model, working_time)
+        cards = worker_cards(model, working_time) if cards is None else cards
     except LimitError:
         volume = np.bincount(model.annotations_.worker, minlength=len(model.worker_ids_))
         columns |= {"n_labels": volume, "accuracy": model.worker_accuracy_}

@@ -1,28 +1,30 @@
-"""The data of a run as JSON inside its page, and back."""
+"""The data of a run as JSON inside its page."""
 
 from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.annotations import Annotations
-from manyhands.exceptions import AnnotationError
 from manyhands.io.write.json_values import to_json_value
 
 if TYPE_CHECKING:
     from manyhands.report.building import Report
-    from manyhands.report.run import Run
+    from manyhands.report.run import Provenance, Run
 
 SCHEMA = 1
 KIND = "manyhands-report"
 DATA_ID = "manyhands-data"
 MOST_WORKERS = 5000  # in the data of the page
-MOST_BYTES = 300_000  # of the labels in the page; beyond it they are in a file beside it
+MOST_BYTES = 300_000  # of the labels in the page, beyond which they are in a file beside it; of classes, of workers
+_MOST_TEXT = 2000  # characters of a title, a command or the name of a file
+_MOST_FILES = 200
+_MOST_VALUES = 1000  # entries of a list of numbers of a panel
+_ESCAPED = ('"', "\\", *map(chr, range(32)))  # by JSON itself
 _UNSAFE = re.compile("[<>&\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # markup, line ends, marks of direction
 
 
@@ -45,21 +47,47 @@ def run_data(run: Run, report: Report) -> dict[str, Any]:
     data = {
         "schema": SCHEMA,
         "kind": KIND,
-        "title": run.title,
+        "title": run.title[:_MOST_TEXT],
         "created": None if run.provenance is None else run.provenance.created,
-        "provenance": None if run.provenance is None else vars(run.provenance),
+        "provenance": None if run.provenance is None else _provenance(run.provenance),
         "verdict": report.summary.title,
-        "alerts": [vars(alert) for alert in report.summary.alerts],
-        "panels": {panel.key: {"title": panel.title, "values": panel.values} for panel in report.panels},
+        "alerts": [vars(alert) | {"text": alert.text[:_MOST_TEXT]} for alert in report.summary.alerts],
+        "panels": {panel.key: {"title": panel.title, "values": _short(panel.values)} for panel in report.panels},
         "n_items": run.annotations.n_items,
         "n_annotations": run.annotations.n_annotations,
-        "classes": [str(value) for value in run.annotations.classes.tolist()],
+        "classes": _classes(run.annotations),
         "workers": _workers(run),
         "labels": _labels(run),
         "labels_file": run.full_labels,
+        "guarded": run.guarded,
     }
     value: dict[str, Any] = to_json_value(data)
     return value
+
+
+def _provenance(known: Provenance) -> dict[str, Any]:
+    """Return where a run comes from, with long texts cut."""
+    files = {name[:_MOST_TEXT]: digest for name, digest in list(known.files.items())[:_MOST_FILES]}
+    command = None if known.command is None else known.command[:_MOST_TEXT]
+    return vars(known) | {"files": files, "command": command}
+
+
+def _short(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the main numbers of a panel; of long lists, such as those of very many classes, the first ones."""
+    return {name: value[:_MOST_VALUES] if isinstance(value, list | tuple) else value for name, value in values.items()}
+
+
+def _size(texts: list[str]) -> int:
+    """Return the bytes of texts in the page, where marks of HTML and of JSON are escapes of six letters."""
+    joined = "".join(texts)
+    escaped = 5 * (len(_UNSAFE.findall(joined)) + sum(joined.count(mark) for mark in _ESCAPED))
+    return len(joined.encode("utf-8", "replace")) + escaped + 3 * len(texts)
+
+
+def _classes(annotations: Annotations) -> list[str] | None:
+    """Return the names of the classes; None where they are too large, and a file beside the page has the labels."""
+    names = [str(value) for value in annotations.classes.tolist()]
+    return names if _size(names) <= MOST_BYTES else None
 
 
 def embedded(data: dict[str, Any]) -> str:
@@ -84,67 +112,6 @@ def embedded(data: dict[str, Any]) -> str:
     )
 
 
-def read_page(path: str | Path) -> dict[str, Any]:
-    """Read the data of a run back from its page.
-
-    Parameters
-    ----------
-    path : str or Path
-        A page that manyhands wrote.
-
-    Returns
-    -------
-    dict
-        The data, as of `run_data`; labels that are in a file beside the page are not read.
-
-    Raises
-    ------
-    AnnotationError
-        If the file is no report of manyhands, or of a later version.
-    """
-    text = Path(path).read_text(encoding="utf-8", errors="replace")
-    parser = _DataParser()
-    parser.feed(text)
-    try:
-        data = json.loads("".join(parser.content))
-    except json.JSONDecodeError:
-        data = None
-    if not isinstance(data, dict) or data.get("kind") not in (KIND, KIND + "-change"):
-        raise AnnotationError(
-            f"{path} is not a report of manyhands: it holds no data of a run. Give the file that manyhands "
-            "report wrote."
-        )
-    if data.get("schema") != SCHEMA:
-        raise AnnotationError(
-            f"{path} has schema {data.get('schema')!r}; this version of manyhands reads {SCHEMA}. Use the "
-            "version that wrote it."
-        )
-    labels = data.get("labels")
-    if labels is not None:
-        labels["item"] = [labels["prefix"] + item for item in labels["item"]]
-        labels.pop("prefix")
-    return data
-
-
-class _DataParser(HTMLParser):
-    """Collects the content of the script element that holds the data."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.content: list[str] = []
-        self._inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._inside = tag == "script" and dict(attrs).get("id") == DATA_ID
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = False
-
-    def handle_data(self, data: str) -> None:
-        if self._inside:
-            self.content.append(data)
-
-
 def _has_surrogates(text: str) -> bool:
     try:
         text.encode()
@@ -157,7 +124,9 @@ def _workers(run: Run) -> dict[str, Any]:
     """Return the workers as columns, those with most labels where there are very many; names are as the page shows."""
     a = run.annotations
     n_labels = np.bincount(a.worker, minlength=a.n_workers)
-    kept = np.sort(np.argsort(-n_labels, kind="stable")[:MOST_WORKERS])
+    chosen = np.argsort(-n_labels, kind="stable")[:MOST_WORKERS]
+    room = np.cumsum([_size([str(w)]) for w in a.worker_ids[chosen].tolist()]) <= MOST_BYTES
+    kept = np.sort(chosen[room])
     found: dict[str, Any] = {"worker": [str(w) for w in a.worker_ids[kept].tolist()], "n_labels": n_labels[kept]}
     if run.cards is None:
         return found | {"accuracy": run.model.worker_accuracy_[kept].round(3)}
@@ -181,11 +150,11 @@ def labels_fit(annotations: Annotations) -> bool:
     Returns
     -------
     bool
-        False where they would be larger than 300 kB.
+        False where they or the names of the classes would be larger than 300 kB.
     """
-    if 14 * annotations.n_items > MOST_BYTES:
+    if 14 * annotations.n_items > MOST_BYTES or _classes(annotations) is None:
         return False
-    return sum(len(str(item).encode("utf-8", "replace")) + 14 for item in annotations.item_ids.tolist()) <= MOST_BYTES
+    return _size([str(item) for item in annotations.item_ids.tolist()]) + 11 * annotations.n_items <= MOST_BYTES
 
 
 def _common_beginning(texts: list[str]) -> str:

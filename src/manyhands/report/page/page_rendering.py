@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from manyhands.report.building import Report
     from manyhands.report.panel import Panel
 
+_MOST_TEXT = 4000  # letters of a sentence
 _NAMES = {"ledger": "Rows", "hard-items": "Hard items", "workers": "Workers"}
 
 
@@ -91,6 +92,7 @@ def environment() -> Environment:
         loader=FunctionLoader(resource),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -113,6 +115,11 @@ def resource(name: str) -> str:
         Its text.
     """
     return files("manyhands.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _shown(value: Any) -> Any:
+    """Return what a template inserts: text from data without control characters and marks of direction."""
+    return visible(value, _MOST_TEXT) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def cell_text(value: Any) -> str:

@@ -13,6 +13,7 @@ from manyhands.metrics.agreement import Agreement
 from manyhands.report.charts import Dot, dots
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.panel import Alert, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval
 
@@ -74,7 +75,7 @@ def agreement(run: Run) -> Panel | None:
     )
 
 
-def _chart(found: dict[str, Agreement], by_class: list[ClassAlpha]) -> str:
+def _chart(found: dict[str, Agreement], by_class: list[ClassAlpha]) -> Picture:
     """Return the dot plot of all measures with their intervals."""
     rows = [(name, [Dot(one.value, one.low, one.high)]) for name, one in found.items() if math.isfinite(one.value)]
     rows += [(name, [Dot(value, low, high, 1)]) for name, value, low, high, _ in by_class[:_MOST_CLASSES]]
@@ -127,7 +128,7 @@ def _by_class(run: Run) -> list[ClassAlpha]:
     ]
 
 
-def _pair_map(run: Run, pairs: Any) -> list[str]:
+def _pair_map(run: Run, pairs: Any) -> list[Picture]:
     """Return a heat map of the workers who share most items; nothing where few of them can be compared."""
     shared = np.bincount(pairs.a, pairs.n_shared, run.annotations.n_workers) + np.bincount(
         pairs.b, pairs.n_shared, run.annotations.n_workers

@@ -11,6 +11,7 @@ from manyhands.report.heat_maps import heat_map
 from manyhands.report.label_times import dated, day_names, pace
 from manyhands.report.panel import Panel, Table
 from manyhands.report.panels.worker_panel import order_of_workers
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Array, Run
 from manyhands.report.wording import counted, percent, visible
 
@@ -134,7 +135,7 @@ def _confusion(run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ar
 
 def _drift(
     run: Run, mine: np.ndarray[tuple[int], np.dtype[np.int64]], when: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> tuple[str, Table] | None:
+) -> tuple[Picture, Table] | None:
     """Return the expected share of right labels in five equal parts in the order of time; None for few labels."""
     known = np.flatnonzero(when >= 0)
     if len(known) < _FEW:

@@ -10,7 +10,8 @@ import numpy as np
 
 from manyhands.exceptions import AlignmentError
 from manyhands.report.curves import lines
-from manyhands.report.panel import Bar, Chips, Panel, Table, cut
+from manyhands.report.panel import Bar, Panel, Table, chips, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Codes, Run
 from manyhands.report.wording import counted, names, percent
 
@@ -125,12 +126,10 @@ def _predicted(run: Run) -> tuple[Codes, np.ndarray[Any, Any]]:
 
 
 def _row(run: Run, row: int, code: Codes, sure: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    votes = run.votes[row]
-    order = [k for k in np.lexsort((np.arange(len(votes)), -votes)) if votes[k]]
-    text = Chips(tuple((run.classes[k], int(votes[k])) for k in order))
+    votes = chips(run.classes, run.votes[row].tolist())
     named = run.classes[code[row]] if code[row] >= 0 else None
     mine = run.classes[run.codes[row]]
-    return run.item_name(row), text, mine, Bar(float(run.confidence[row])), named, Bar(float(sure[row]))
+    return run.item_name(row), votes, mine, Bar(float(run.confidence[row])), named, Bar(float(sure[row]))
 
 
 def _history(trained: Any) -> dict[str, list[float]]:
@@ -150,7 +149,7 @@ def _history_table(trained: Any) -> tuple[Table, ...]:
     return (Table("Training, step by step", ("epoch or iteration", *found), *cut(rows, _MOST_STEPS)),)
 
 
-def _curves(trained: Any) -> tuple[str, ...]:
+def _curves(trained: Any) -> tuple[Picture, ...]:
     """Draw each quantity of the training history."""
     pictures = []
     for name, values in _history(trained).items():

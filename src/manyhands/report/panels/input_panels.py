@@ -89,39 +89,15 @@ def coverage(run: Run) -> Panel:
     """
     a = run.annotations
     per_item, per_worker = a.n_labels, np.bincount(a.worker, minlength=a.n_workers)
-    n_parts = count_components(a)
-    once, least = int((per_item == 1).sum()), int(per_item.min()) if a.n_items else 0
-    mean = a.n_annotations / max(a.n_items, 1)
-    title = f"An item has {mean:.1f} labels on average; {percent(once / max(a.n_items, 1))} of the items have only one."
+    items, workers = _spread(per_item), _doubling(per_worker)
+    n_parts, once = count_components(a), int((per_item == 1).sum())
+    mean, share = a.n_annotations / max(a.n_items, 1), once / max(a.n_items, 1)
+    title = f"An item has {mean:.1f} labels on average; {percent(share)} of the items have only one."
     if not once:
+        least = int(per_item.min()) if a.n_items else 0
         title = f"An item has {mean:.1f} labels on average, and every item has at least {least}."
-    item_names, item_counts = _spread(per_item)
-    worker_names, worker_counts = _doubling(per_worker)
-    alerts = []
-    if n_parts > 1:
-        alerts.append(
-            Alert(
-                "warning",
-                f"The crowd consists of {n_parts} groups without a common item: compare workers within a group only.",
-                n_parts,
-                "coverage",
-            )
-        )
-    if once:
-        severity = "warning" if once > a.n_items / 2 else "note"
-        alerts.append(
-            Alert(
-                severity,
-                f"{counted(once, 'item')} {'has' if once == 1 else 'have'} one label only, which nothing confirms.",
-                once,
-                "coverage",
-            )
-        )
-    together = (
-        "All items and workers are connected through shared items."
-        if n_parts == 1
-        else f"Items and workers form {n_parts} groups that share nothing, so their workers cannot be compared."
-    )
+    n_unlabelled = int((per_item == 0).sum())
+    values = {"n_components": n_parts, "labels_per_item": mean, "n_labelled_once": once, "n_unlabelled": n_unlabelled}
     return Panel(
         "coverage",
         title,
@@ -129,28 +105,36 @@ def coverage(run: Run) -> Panel:
         "wide as the one before.",
         f"{counted(a.n_annotations, 'label')} on {counted(a.n_items, 'item')} by {counted(a.n_workers, 'worker')}",
         (
-            columns(item_names, item_counts, "Number of items by their number of labels", "labels of an item", "items"),
-            columns(
-                worker_names,
-                worker_counts,
-                "Number of workers by their number of labels",
-                "labels of a worker",
-                "workers",
-            ),
+            columns(*items, "Number of items by their number of labels", "labels of an item", "items"),
+            columns(*workers, "Number of workers by their number of labels", "labels of a worker", "workers"),
         ),
         (
-            Table("Items by their number of labels", ("labels", "items"), tuple(zip(item_names, item_counts))),
-            Table("Workers by their number of labels", ("labels", "workers"), tuple(zip(worker_names, worker_counts))),
+            Table("Items by their number of labels", ("labels", "items"), tuple(zip(*items))),
+            Table("Workers by their number of labels", ("labels", "workers"), tuple(zip(*workers))),
         ),
-        (together,),
-        {
-            "n_components": n_parts,
-            "labels_per_item": mean,
-            "n_labelled_once": once,
-            "n_unlabelled": int((per_item == 0).sum()),
-        },
-        tuple(alerts),
+        (_connected(n_parts),),
+        values,
+        _coverage_alerts(n_parts, once, a.n_items),
     )
+
+
+def _connected(n_parts: int) -> str:
+    """Return whether all workers can be compared, as a sentence."""
+    if n_parts == 1:
+        return "All items and workers are connected through shared items."
+    return f"Items and workers form {n_parts} groups that share nothing, so their workers cannot be compared."
+
+
+def _coverage_alerts(n_parts: int, once: int, n_items: int) -> tuple[Alert, ...]:
+    """Return the alerts about groups without a common item, and about items with one label."""
+    alerts = []
+    if n_parts > 1:
+        text = f"The crowd consists of {n_parts} groups without a common item: compare workers within a group only."
+        alerts.append(Alert("warning", text, n_parts, "coverage"))
+    if once:
+        text = f"{counted(once, 'item')} {'has' if once == 1 else 'have'} one label only, which nothing confirms."
+        alerts.append(Alert("warning" if once > n_items / 2 else "note", text, once, "coverage"))
+    return tuple(alerts)
 
 
 def class_balance(run: Run) -> Panel:

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.item_texts import item_texts
-from manyhands.report.panel import Alert, Bar, Chips, Panel, Table
+from manyhands.report.panel import Alert, Bar, Panel, Table, chips
 from manyhands.report.run import Array, Codes, Run
 from manyhands.report.wording import counted, percent, quoted, visible
 from manyhands.scorecards import ACCUSATIONS
@@ -111,9 +111,9 @@ def confusable(run: Run) -> Panel | None:
     rate = counts / np.maximum(total, 1e-12)[:, None]
     away = counts.copy()
     np.fill_diagonal(away, 0)
-    if away.sum() < 0.5:
-        return None
     pairs = _top_pairs(away)
+    if not pairs:
+        return None
     first_k, first_c = pairs[0]
     rows = tuple(
         (run.classes[k], run.classes[c], float(away[k, c]), float(rate[k, c]), ", ".join(_examples(run, k, c)) or None)
@@ -160,12 +160,10 @@ def confusable(run: Run) -> Panel | None:
 
 def _item_row(run: Run, row: int, flagged: Codes, texts: dict[int, str]) -> tuple[Any, ...]:
     """Return the cells of one item."""
-    votes = run.votes[row]
-    order = [k for k in np.lexsort((np.arange(len(votes)), -votes)) if votes[k]]
-    chips = Chips(tuple((run.classes[k], int(votes[k])) for k in order))
+    votes = chips(run.classes, run.votes[row].tolist())
     text = (visible(texts.get(row, ""), 160),) if texts else ()
     label = run.classes[run.codes[row]] if run.codes[row] >= 0 else None
-    return (run.item_name(row), *text, chips, label, Bar(float(run.confidence[row])), _reason(run, row, flagged)[1])
+    return (run.item_name(row), *text, votes, label, Bar(float(run.confidence[row])), _reason(run, row, flagged)[1])
 
 
 def _reason(run: Run, row: int, flagged: Codes) -> tuple[str, str]:

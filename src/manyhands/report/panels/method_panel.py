@@ -11,6 +11,7 @@ import numpy as np
 from manyhands.report.charts import Dot, dots
 from manyhands.report.heat_maps import heat_map
 from manyhands.report.panel import Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Array, ComparedMethods, Run
 from manyhands.report.svg import ticks
 from manyhands.report.wording import counted, percent, visible
@@ -174,7 +175,7 @@ def _ranking_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table("Methods, the best first", tuple(_COLUMNS[key] for key in keys), cells, is_open=True)
 
 
-def _ranking_chart(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _ranking_chart(rows: Sequence[Mapping[str, Any]]) -> tuple[Picture, ...]:
     """Return the differences of held-out log likelihood to the best method; nothing where none is known."""
     if rows[0]["rank"] is None or len(rows) < 2:
         return ()
@@ -200,7 +201,7 @@ def _agreement(found: ComparedMethods, names: Sequence[str], n_items: int) -> Ar
     return matrix
 
 
-def _agreement_map(matrix: Array, names: Sequence[str]) -> str:
+def _agreement_map(matrix: Array, names: Sequence[str]) -> Picture:
     """Return the heat map of the agreement of methods."""
     return heat_map(
         np.where(np.eye(len(names), dtype=bool), np.nan, matrix),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from manyhands.report.panel import Panel, Table
+from manyhands.report.panel import Panel, Table, cut
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, percent, visible
 from manyhands.scorecards import ACCUSATIONS
+
+_MOST_ROWS = 60
 
 
 def provenance(run: Run) -> Panel | None:
@@ -38,6 +40,7 @@ def provenance(run: Run) -> Panel | None:
         ("created", known.created),
     ]
     facts += [(f"SHA-256 of {visible(name, 80)}", digest) for name, digest in known.files.items()]
+    rows, n_rows = cut([(name, value) for name, value in facts if value is not None], _MOST_ROWS)
     return Panel(
         "provenance",
         f"Made by manyhands {known.version} with the method {known.method}.",
@@ -48,7 +51,8 @@ def provenance(run: Run) -> Panel | None:
             Table(
                 "Provenance",
                 ("what", "value"),
-                tuple((name, value) for name, value in facts if value is not None),
+                rows,
+                n_rows,
                 is_open=True,
             ),
         ),

@@ -10,6 +10,7 @@ import numpy as np
 from manyhands.report.curves import lines
 from manyhands.report.label_times import DAY, Times, dated, day_names, pace
 from manyhands.report.panel import Alert, Panel, Table
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Array, Run
 from manyhands.report.statistics import mean_interval
 from manyhands.report.wording import counted, interval
@@ -101,7 +102,7 @@ def _fall(course: _Course) -> tuple[float, str, tuple[Alert, ...]]:
     return fall, title, (Alert("warning" if fall >= _DROP else "note", text, None, "time"),)
 
 
-def _pictures(course: _Course) -> tuple[str, str]:
+def _pictures(course: _Course) -> tuple[Picture, Picture]:
     """Return the curves of labels and of quality."""
     place, word = [float(at) for at in range(len(course.n))], course.word
     labels = [("labels", [float(value) for value in course.n])]

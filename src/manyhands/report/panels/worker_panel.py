@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from manyhands.report.curves import Point, scatter
 from manyhands.report.panel import Alert, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Run
 from manyhands.report.wording import accusation, counted, interval, joined, visible
 from manyhands.scorecards import ACCUSATIONS, Scorecards
@@ -116,7 +117,7 @@ def _points(run: Run, cards: Scorecards, kinds: list[str], named: npt.NDArray[np
     ]
 
 
-def _picture(points: list[Point], counts: Counter[str]) -> str:
+def _picture(points: list[Point], counts: Counter[str]) -> Picture:
     """Return the scatter plot, with the flags that occur in its legend."""
     low = max(0.0, math.floor(min([p.low for p in points if math.isfinite(p.low)], default=0.0) * 10) / 10)
     names = [

@@ -1,0 +1,151 @@
+"""What a run out of core needs: the least memory and disk, compared with what there is before the long part begins."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from manyhands.em.threads import thread_count
+from manyhands.exceptions import LimitError, ManyhandsError
+from manyhands.io.read.row_estimate import FileSize
+from manyhands.sharded.labels import ShardedLabels
+from manyhands.validation import show_size
+from manyhands.workflows.finding import shown_path
+
+# Measured with 2 x 10^7 labels, 10^5 workers and 8 classes: EM holds at most 12 arrays of the size of all confusion
+# matrices, and one more for each thread. A vote holds 5.
+PROGRAM = 200_000_000  # bytes of the program, its libraries and the batches that are read
+_TABLES, _VOTE_TABLES = 12, 5
+_PER_LABEL, _PER_ITEM = 30, 40  # bytes of a shard in memory; the sums by worker need more than the codes
+_SLICE = 1 << 17  # items that are one data frame
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+def least_memory(labels: ShardedLabels, method: str) -> int:
+    """Estimate the memory that a run on shards needs, however small the shards are.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+    method : str
+        Registry name of the aggregator.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
+    threads = min(thread_count(), labels.n_shards)
+    tables = (_VOTE_TABLES if method == "majority-vote" else _TABLES) + threads
+    shard = (_PER_LABEL * labels.n_labels + _PER_ITEM * labels.n_items) // labels.n_shards
+    frames = _SLICE * (24 * n_classes + 200)
+    return PROGRAM + 8 * tables * n_workers * n_classes**2 + threads * (shard + frames)
+
+
+def check_memory_of_shards(labels: ShardedLabels, method: str, allowed: int | None) -> None:
+    """Refuse a limit below the least memory, before EM begins.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+    method : str
+        Registry name of the aggregator.
+    allowed : int or None
+        Bytes that the job may have; None if unknown.
+
+    Raises
+    ------
+    LimitError
+        If it is too little; the sentence names the least limit.
+    """
+    needed = least_memory(labels, method)
+    if allowed is not None and needed > allowed:
+        n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
+        table = 8 * n_workers * n_classes**2
+        raise LimitError(
+            f"{method} on {n_workers:,} workers and {n_classes:,} classes needs at least {show_size(needed)} of memory "
+            f"({n_workers:,} x {n_classes:,}^2 numbers are {show_size(table)}, held several times), and "
+            f"{show_size(allowed)} may be used. Give --max-memory {_typed(needed)} or more, or merge rare classes."
+        )
+
+
+def _typed(n_bytes: int) -> str:
+    """Return a size that is at least this large, as an option is typed."""
+    return f"{-(-n_bytes // 1_000_000)}MB"
+
+
+def disk_for_codes(size: FileSize) -> int:
+    """Estimate the disk that the codes of an export need while they are made.
+
+    Parameters
+    ----------
+    size : FileSize
+        Rows and bytes of its files.
+
+    Returns
+    -------
+    int
+        Bytes: rows by ranges of items with the text of their ids, and then the codes.
+    """
+    text = min(size.unpacked, 16 * size.n_rows)  # ids of items; the names of workers and classes are kept once
+    return 20 * size.n_rows + 2 * text
+
+
+def check_disk(folder: Path, n_bytes: int, what: str, remedy: str) -> None:
+    """Refuse a job whose files do not fit on the disk.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files will be; it need not exist.
+    n_bytes : int
+        Their estimated size.
+    what : str
+        What they are, in the plural.
+    remedy : str
+        A sentence that says what to do.
+
+    Raises
+    ------
+    LimitError
+        If less is free.
+    """
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(nearest).free
+    if n_bytes > free:
+        raise LimitError(
+            f"{what} need about {show_size(n_bytes)} of disk in {shown_path(folder)}, and {show_size(free)} are free. "
+            f"{remedy}"
+        )
+
+
+@contextmanager
+def full_disk_named(folder: Path) -> Iterator[None]:
+    """Context manager in which a full disk becomes one sentence with the folder and what to do.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the cache.
+
+    Raises
+    ------
+    ManyhandsError
+        If a file cannot grow.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        where = error.filename if error.filename is not None else shown_path(folder)
+        raise ManyhandsError(
+            f"The disk is full: {where} cannot grow ({error.strerror}). Make room, or give another folder with -o or "
+            f"--cache; the same command then goes on. No file of the result was changed."
+        ) from None
