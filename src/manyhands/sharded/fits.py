@@ -118,7 +118,7 @@ def _fit_by_em(method: Any, labels: ShardedLabels, log: PassLog | None) -> Shard
     results = results_of_em(found, elementary.exp(found.log_confusion)) | method._em_results(found)
     posterior = ModelPosterior(rows_of(found.used_log_confusion, labels.n_labels), found.params.log_prior)
     if start.n_compared < start.n_labelled:
-        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "workers"))
+        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "shards: workers"))
     else:
         statistics = _statistics_of_counts(found.final.counts, found.final.totals)
     return sharded_fit(
@@ -173,7 +173,7 @@ def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) ->
     counts = as_result(start).counts
     posterior = VotePosterior(start.totals)
     if start.n_compared < start.n_labelled:
-        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "workers"))
+        statistics = summed_statistics(labels.run(StatisticsPass(posterior), "shards: workers"))
     else:
         statistics = _statistics_of_counts(counts, start.totals)
     return sharded_fit(
@@ -189,7 +189,7 @@ def _fit_vote(method: Aggregator, labels: ShardedLabels, log: PassLog | None) ->
 def _fit_vote_without_counts(method: Aggregator, labels: ShardedLabels) -> ShardedFit:
     """The majority vote of very many workers."""
     nothing = VotePosterior(np.zeros(len(labels.classes)))  # of items without labels, which do not count
-    statistics = summed_statistics(labels.run(StatisticsPass(nothing), "votes"))
+    statistics = summed_statistics(labels.run(StatisticsPass(nothing), "shards: votes"))
     single = labels.n_labels > 1 and np.count_nonzero(statistics.totals > 0) == 1
     return sharded_fit(
         method,
@@ -204,7 +204,7 @@ def _fit_vote_without_counts(method: Aggregator, labels: ShardedLabels) -> Shard
 def _fit_pooled(method: PooledDawidSkene, labels: ShardedLabels, log: PassLog | None) -> ShardedFit:
     """Pooled Dawid-Skene, whose posterior is released after overruling and the power of the crowds."""
     found = fit_pooled_on_shards(method, labels, log)
-    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "workers"))
+    statistics = summed_statistics(labels.run(StatisticsPass(found.posterior), "shards: workers"))
     if found.counts is not None and found.n_compared == found.n_labelled:
         statistics = _statistics_of_counts(found.counts, statistics.totals)
     return sharded_fit(

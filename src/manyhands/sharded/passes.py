@@ -201,7 +201,7 @@ class ShardedSource:
         """
         rows, log_prior = rows_of(log_confusion, self.labels.n_labels), np.ascontiguousarray(log_prior, np.float64)
         task = EMPass(rows, log_prior, self.view, self.spare)
-        return as_result(self._step("labels in one pass", task, rows, log_prior))
+        return as_result(self._step("shards of a pass", task, rows, log_prior))
 
     def vote_pass(self) -> PassResult:
         """The pass in which each item's posterior is its vote share.
@@ -219,7 +219,7 @@ class ShardedSource:
         -------
         Partial
         """
-        return self._step("votes", VotePass(self.view, self.spare))
+        return self._step("shards: votes", VotePass(self.view, self.spare))
 
     def _step(self, what: str, task: Callable[[Shard], Partial], *parameters: Array) -> Partial:
         """Run a task on all shards, unless there is a record of it, and add up the results."""

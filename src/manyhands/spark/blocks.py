@@ -1,0 +1,164 @@
+"""Labels of a block of items as binary columns, in the order of the layout (`sharded.layout`).
+
+A block is a range of CRC-32 values of item ids, as a shard is; the blocks of a shard are consecutive. Blocks are small
+enough to be sorted in the memory of one executor task. `shard_columns` describes the columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from manyhands.exceptions import AnnotationError
+from manyhands.sharded.layout import item_hashes, item_order
+from manyhands.spark.shard_columns import BINARY, NUMBERS, LayoutSettings
+
+
+def checksum(*parts: Any) -> int:
+    """CRC-32 of buffers, one after the other.
+
+    Parameters
+    ----------
+    *parts : bytes-like
+        The buffers.
+
+    Returns
+    -------
+    int
+    """
+    found = 0
+    for part in parts:
+        found = crc32(part, found)
+    return found
+
+
+def block_of(table: pa.Table, settings: LayoutSettings) -> pa.Table:
+    """The labels of one block as one row.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Columns block, item (text), worker, label and, where `settings` say so, order.
+    settings : LayoutSettings
+        Workers and classes.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    texts, item = _ordered_items(table.column("item"))
+    worker = _codes(table.column("worker"), settings.workers, "worker")
+    label = _codes(table.column("label"), settings.classes, "label")
+    n_codes, n_classes = len(settings.workers) * len(settings.classes), len(settings.classes)
+    code = worker * n_classes + label
+    order = _order_rank(table.column("order")) if settings.has_order else None
+    kept = _last_of_pairs(item, worker, code, order, n_codes)
+    left_out = len(code) - len(kept)
+    identical = _n_identical(item * np.int64(n_codes) + code, kept)
+    counts = np.bincount(item[kept], minlength=len(texts)).astype(np.uint32)
+    encoded = texts.cast(pa.binary())
+    sizes = pc.binary_length(encoded).to_numpy(zero_copy_only=False).astype(np.uint32)
+    parts = {
+        "counts": counts.tobytes(),
+        "codes": code[kept].astype(np.int32).tobytes(),
+        "id_lengths": sizes.tobytes(),
+        "id_text": b"".join(encoded.to_pylist()),
+    }
+    sizes_of = {"n_items": len(texts), "n_labels": len(kept), "n_identical": identical}
+    numbers = sizes_of | {"n_conflicting": left_out - identical}
+    return _row("block", table.column("block")[0].as_py(), numbers, parts)
+
+
+def merged(table: pa.Table) -> pa.Table:
+    """The blocks of one shard as one row.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Rows of blocks with a column shard.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    table = table.take(pc.sort_indices(table.column("block")))
+    numbers = {name: pc.sum(table.column(name)).as_py() for name in NUMBERS[:4]}
+    parts = {name: b"".join(table.column(name).to_pylist()) for name in BINARY}
+    return _row("shard", table.column("shard")[0].as_py(), numbers, parts)
+
+
+def _row(kind: str, number: int, numbers: dict[str, int], parts: dict[str, bytes]) -> pa.Table:
+    """One row with its checksums."""
+    checks = {
+        "check": checksum(parts["counts"], parts["codes"]),
+        "id_check": checksum(parts["id_lengths"], parts["id_text"]),
+    }
+    columns: dict[str, pa.Array] = {kind: pa.array([number], pa.int32())}
+    columns |= {name: pa.array([value], pa.int64()) for name, value in (numbers | checks).items()}
+    columns |= {name: pa.array([value], pa.binary()) for name, value in parts.items()}
+    return pa.table(columns)
+
+
+def _ordered_items(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The distinct ids in the order of the layout, and the position of each row's id among them."""
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):  # of older versions of PyArrow
+        coded = coded.combine_chunks()
+    ids = coded.dictionary
+    texts = ids.to_numpy(zero_copy_only=False)
+    order = item_order(texts, item_hashes(texts.tolist()))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return ids.take(pa.array(order)), place[coded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _codes(column: pa.ChunkedArray, ids: list[Any], role: str) -> npt.NDArray[np.int64]:
+    """Code of each value."""
+    found = pc.index_in(column, value_set=pa.array(ids).cast(column.type))
+    if found.null_count:
+        row = pc.index(pc.is_null(found), True).as_py()
+        raise AnnotationError(
+            f"The {role} {column[row].as_py()!r} was not there when the {role}s were listed: the DataFrame gives other "
+            f"rows each time it is computed. Write it to a table first."
+        )
+    return np.asarray(found.to_numpy(), np.int64)
+
+
+def _order_rank(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Rank of each value of the order column; equal values have the same rank, missing ones the lowest."""
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    order = pc.sort_indices(coded.dictionary).to_numpy()
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(1, len(order) + 1)
+    rank[-1] = 0
+    return rank[coded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False)]
+
+
+def _last_of_pairs(
+    item: npt.NDArray[np.int64],
+    worker: npt.NDArray[np.int64],
+    code: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64] | None,
+    n_codes: int,
+) -> npt.NDArray[np.int64]:
+    """Rows to keep, by item and worker: of each pair the last by order, among equals the greatest class."""
+    if order is None:
+        rows = np.argsort(item * np.int64(n_codes) + code, kind="stable")
+    else:
+        rows = np.lexsort((code, order, worker, item))
+    same = (item[rows[1:]] == item[rows[:-1]]) & (worker[rows[1:]] == worker[rows[:-1]])
+    return rows[np.append(~same, True)]
+
+
+def _n_identical(triple: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]) -> int:
+    """Number of rows left out that are the same triple as one that was kept."""
+    if len(kept) == len(triple):
+        return 0
+    return int(np.isin(triple, triple[kept]).sum()) - len(kept)
