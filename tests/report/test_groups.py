@@ -87,7 +87,7 @@ def test_the_same_groups_from_a_table_and_in_python(table, crowd, lands, tmp_pat
 
 
 def test_columns_of_other_formats(crowd, lands, tmp_path):
-    """JSON lines, Parquet, a data frame, MTurk and Appen have columns too; Label Studio has fields of its users."""
+    """JSON lines, Parquet, data frames, MTurk, Appen and Toloka have columns; Label Studio has fields of its users."""
     pl = pytest.importorskip("polars")
     rows = rows_of(crowd, lands)
     expected = {f"w{w}": land for w, land in enumerate(lands)}
@@ -113,6 +113,11 @@ def test_columns_of_other_formats(crowd, lands, tmp_path):
     with pytest.warns(mh.exceptions.CrowdWarning):
         reading = read_export(tmp_path / "full.csv", group_column="_country")
     assert reading.format == "appen" and reading.groups == expected
+    names = ("INPUT:text", "OUTPUT:colour", "ASSIGNMENT:worker_id", "ASSIGNMENT:status", "WORKER:country")
+    toloka = [dict(zip(names, (r["item"], r["label"], r["worker"], "APPROVED", r["land"]))) for r in rows]
+    pl.DataFrame(toloka).write_csv(tmp_path / "pool.tsv", separator="\t")
+    reading = read_export(tmp_path / "pool.tsv", group_column="worker:country")
+    assert reading.format == "toloka" and reading.groups == expected
     tasks = {}
     for row in rows:
         user = {"id": int(row["worker"][1:]), "email": f"{row['worker']}@example.org", "team": row["land"]}

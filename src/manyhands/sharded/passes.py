@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from manyhands.em.kernels import aligned_zeros, em_items, rows_of, votes_of
 from manyhands.em.packed import Packed, PassResult
-from manyhands.em.table_sizes import check_table_size
-from manyhands.em.threads import thread_count
 from manyhands.sharded.labels import Shard, ShardedLabels
 from manyhands.sharded.partial import Partial, summed
 from manyhands.sharded.pass_log import PassLog, digest_of
@@ -158,20 +156,12 @@ class ShardedSource:
         Record of finished passes; None keeps none.
     spare : list of ndarray
         Count tables that passes use again.
-
-    Raises
-    ------
-    LimitError
-        Where the confusion matrices of all workers exceed the memory.
     """
 
     labels: ShardedLabels
     view: View | None = None
     log: PassLog | None = None
     spare: list[Array] = field(default_factory=list, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_table_size(self.n_workers, self.n_classes, min(thread_count(), self.labels.n_shards) + 1)
 
     @property
     def n_workers(self) -> int:
