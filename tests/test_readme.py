@@ -18,6 +18,7 @@ SOURCE = ROOT / "src" / "manyhands"
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OF_OTHERS = {"--max-restarts", "--nproc-per-node"}  # options of other programs that documents name: torchrun
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MODULE = re.compile(r"\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
@@ -92,9 +93,11 @@ def test_names_that_do_not_exist_are_noticed():
 def test_options_in_documents_exist(name):
     """Every `--option` of a document is an option of some command."""
     command = get_command(app)
-    known = {"--help"} | {
-        option for part in [command, *command.commands.values()] for p in part.params for option in p.opts
-    }
+    known = (
+        {"--help"}
+        | OF_OTHERS
+        | {option for part in [command, *command.commands.values()] for p in part.params for option in p.opts}
+    )
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     missing = sorted(set(_OPTION.findall(text)) - known)
     assert not missing, f"docs/{name} names options that no command has: {', '.join(missing)}"

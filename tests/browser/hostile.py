@@ -36,6 +36,8 @@ PAYLOADS = [
     "\u0001control\u0007bell",
     "&#x3c;script&#x3e;alert(1)&#x3c;/script&#x3e;",
     "constructor.prototype.__proto__",
+    "</script x=1>",
+    "<!--<script a",
 ]
 LONG = "<b>" + "W" * 5000
 CLASSES = [PAYLOADS[0], PAYLOADS[1], PAYLOADS[2]]

@@ -20,7 +20,7 @@ from manyhands.simulate import make_crowd
 matplotlib = pytest.importorskip("matplotlib", reason="figures need the extra plot")
 from manyhands.panel_figures import panel_figure, picture_axes  # noqa: E402
 
-WITHOUT_PICTURE = {"trust", "hard-items", "provenance"}
+WITHOUT_PICTURE = {"hard-items", "provenance"}
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,20 @@ def test_calibration(run):
     x, y = curve(axes)
     assert x == pytest.approx(column(panel, 0, "mean posterior"))
     assert y == pytest.approx(column(panel, 0, "share right"))
+
+
+def test_trust(run):
+    panel, axes = PANELS["trust"](run), figure(run, "trust").axes[0]
+    assert curve(axes)[0] == column(panel, 1, "share right")
+    assert [text.get_text() for text in axes.get_yticklabels()] == column(panel, 1, "items labelled")
+    block = run.trust["accuracy"]
+    assert curve(axes)[0][0] == block["value"] and len(curve(axes)[0]) == 1 + len(block["classes"]) == 4
+    ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
+    assert ends[0] == [block["low"], block["high"]]
+    promised = replace(run, trust=run.trust | {"guarantee": {"error": 0.1, "sentence": "x"}})
+    assert [line.get_xdata()[0] for line in figure(promised, "trust").axes[0].lines][-1] == pytest.approx(0.9)
+    without = replace(run, trust=run.trust | {"accuracy": run.trust["accuracy"] | {"value": None}})
+    assert not PANELS["trust"](without).svg and len(PANELS["trust"](without).table) == 1
 
 
 def test_workers(run):

@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -40,6 +42,7 @@ def elements(page):
     assert not {"img", "iframe", "link", "base", "object", "form", "math", "plaintext", "embed"} & set(found.tags)
     assert not {name for name in found.names if name.startswith("on") or name == "style"}
     assert all(link.startswith("#") for link in found.links)
+    json.loads(re.search(r'id="manyhands-data">([^<]*)</script>', page)[1])  # nothing in it can end the element
     forbidden = [c for c in page if c in "\u200f\u2028\u2029\u202e\u2066" or (ord(c) < 32 and c != "\n")]
     assert not forbidden
     return found

@@ -22,10 +22,10 @@ def _triples(item=lambda i: f"i{i % 3000}", worker=lambda i: f"w{i % 400}", labe
 
 
 CROWDS = {
-    "long worker ids": _triples(worker=lambda i: f"w{i % 2000}" + "<" * 3000),
-    "long ids of items": _triples(item=lambda i: f"{'&' * 100}{i % 3000}"),
-    "many classes with long names": _triples(label=lambda i: f"class {i % 2000} " + "é" * 300),
-    "every worker another class": _triples(
+    "long-worker-ids": _triples(worker=lambda i: f"w{i % 2000}" + "<" * 3000),
+    "long-ids-of-items": _triples(item=lambda i: f"{'&' * 100}{i % 3000}"),
+    "many-classes-with-long-names": _triples(label=lambda i: f"class {i % 2000} " + "<" * 300),
+    "every-worker-another-class": _triples(
         item=lambda i: f"i{i % 40}",
         worker=lambda i: f"w{i // 40 % 150}",
         label=lambda i: f"{i // 40 % 120} " + "<" * 300,

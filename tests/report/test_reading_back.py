@@ -32,23 +32,23 @@ def _edited(text, change):
 
 
 DAMAGES = {
-    "cut off": (lambda text: text[: len(text) // 2], "its end is missing"),
-    "cut off in the data": (lambda text: text[: _DATA.search(text).start(2) + 400], "is damaged"),
-    "no JSON": (lambda text: _DATA.sub(r'\1{"kind":\3', text), "end early, or were edited"),
-    "deep JSON": (lambda text: _DATA.sub(lambda m: m[1] + "[" * 99_999 + m[3], text), "end early, or were edited"),
-    "other JSON": (lambda text: _DATA.sub(r"\1[1, 2]\3", text), "not those of a run"),
-    "later schema": (lambda text: _edited(text, lambda d: d.update(schema=2)), "has schema 2"),
-    "no labels": (lambda text: _edited(text, lambda d: d.pop("labels")), "'labels' is missing"),
-    "unequal columns": (lambda text: _edited(text, lambda d: d["labels"]["label"].pop()), "'labels' is missing"),
-    "unknown class": (lambda text: _edited(text, lambda d: d["labels"]["label"].__setitem__(0, 9)), "'labels'"),
-    "text for a number": (
+    "cut-off": (lambda text: text[: len(text) // 2], "its end is missing"),
+    "cut-off-in-the-data": (lambda text: text[: _DATA.search(text).start(2) + 400], "is damaged"),
+    "no-JSON": (lambda text: _DATA.sub(r'\1{"kind":\3', text), "end early, or were edited"),
+    "deep-JSON": (lambda text: _DATA.sub(lambda m: m[1] + "[" * 99_999 + m[3], text), "end early, or were edited"),
+    "other-JSON": (lambda text: _DATA.sub(r"\1[1, 2]\3", text), "not those of a run"),
+    "later-schema": (lambda text: _edited(text, lambda d: d.update(schema=2)), "has schema 2"),
+    "no-labels": (lambda text: _edited(text, lambda d: d.pop("labels")), "'labels' is missing"),
+    "unequal-columns": (lambda text: _edited(text, lambda d: d["labels"]["label"].pop()), "'labels' is missing"),
+    "unknown-class": (lambda text: _edited(text, lambda d: d["labels"]["label"].__setitem__(0, 9)), "'labels'"),
+    "text-for-a-number": (
         lambda text: _edited(text, lambda d: d["labels"]["n_labels"].__setitem__(0, "x")),
         "'labels'",
     ),
-    "no accuracy": (lambda text: _edited(text, lambda d: d["workers"].pop("accuracy")), "'workers' is missing"),
-    "panels as a list": (lambda text: _edited(text, lambda d: d.update(panels=[1])), "'panels' is missing"),
-    "a file of labels that is no name": (lambda t: _edited(t, lambda d: d.update(labels_file=[1])), "'labels_file'"),
-    "another page": (lambda text: "<!DOCTYPE html><title>x</title><p>x", "is not a report of manyhands"),
+    "no-accuracy": (lambda text: _edited(text, lambda d: d["workers"].pop("accuracy")), "'workers' is missing"),
+    "panels-as-a-list": (lambda text: _edited(text, lambda d: d.update(panels=[1])), "'panels' is missing"),
+    "a-file-of-labels-that-is-no-name": (lambda t: _edited(t, lambda d: d.update(labels_file=[1])), "'labels_file'"),
+    "another-page": (lambda text: "<!DOCTYPE html><title>x</title><p>x", "is not a report of manyhands"),
     "nothing": (lambda text: "", "is not a report of manyhands"),
 }
 

@@ -1,5 +1,6 @@
 """Fits on shards beside the ordinary ones."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ import manyhands
 from manyhands.annotations import Annotations
 from manyhands.em import kernels, table_sizes
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ParameterError
-from manyhands.sharded.fits import fit
+from manyhands.sharded.annotation_codes import write_annotations
+from manyhands.sharded.fits import METHODS, fit
 from manyhands.sharded.labels import InMemoryShards
+from manyhands.simulate import make_crowd
 from manyhands.testing.small_crowds import easy_crowd, hard_crowd
 
 EM_METHODS = ["DawidSkene", "OneCoin", "MACE"]
@@ -138,3 +141,19 @@ def test_a_vote_of_very_many_workers_needs_no_count_tables(monkeypatch):
     parts = list(votes_of_many.run(found.final_task, "items"))
     assert sorted(np.concatenate([part.code for part in parts])) == sorted(code)
     assert np.concatenate([part.posterior for part in parts]).shape == posterior.shape
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_shards_on_disk_and_sent_tasks_give_the_same_bits(tmp_path, name):
+    """In memory, read from a code folder, and with a final task that was pickled."""
+    votes = make_crowd(120, 12, n_classes=3, bad="colluding", bad_share=0.3, random_state=0).annotations
+    method = manyhands.registry.create(name)
+    memory, folder = InMemoryShards.from_annotations(votes), write_annotations(tmp_path / "codes", votes)
+    one, other = fit(method, memory), fit(method, folder)
+    assert one.worker_accuracy.tobytes() == other.worker_accuracy.tobytes() and one.notes == other.notes
+    sent = pickle.loads(pickle.dumps(other.final_task))
+    for here, there in zip(memory.run(one.final_task, "items"), folder.run(sent, "items"), strict=True):
+        assert here.posterior.tobytes() == there.posterior.tobytes()
+        assert here.code.tobytes() == there.code.tobytes()
+    tables = one.worker_table(memory), other.worker_table(folder)
+    assert all(tables[0][column].tobytes() == tables[1][column].tobytes() for column in tables[0] if column != "worker")

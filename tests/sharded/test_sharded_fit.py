@@ -25,17 +25,25 @@ def both(name, votes=CROWD):
         return manyhands.registry.create(name).fit(votes), fit(manyhands.registry.create(name), shards), shards
 
 
+def with_repeats():
+    """Three workers who labelled twenty items twice."""
+    rng = np.random.default_rng(0)
+    triples = [(item, worker, rng.integers(2)) for item in range(60) for worker in [0, 1, 2] * (1 + (item < 20))]
+    return Annotations.from_triples(*zip(*triples), duplicates="all")
+
+
+@pytest.mark.parametrize("votes", [CROWD, with_repeats()], ids=["collusion", "repeats"])
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "mace", "pooled-dawid-skene"])
-def test_accuracies_are_those_of_the_scorecards(name):
-    """With one more pass over the labels: mean and interval, with a collapsed group too."""
-    model, found, shards = both(name)
+def test_accuracies_are_those_of_the_scorecards(name, votes):
+    """With one more pass over the labels: mean and interval, with a collapsed group and repeated labels too."""
+    model, found, shards = both(name, votes)
     exponent = getattr(model, "tempering_exponent_", 1.0)
     group = getattr(model, "collusion_group_", None)
     cards = score_workers(
-        CROWD, model.posterior_, confusion=model.confusion_, tempering_exponent=exponent, collusion_group=group
+        votes, model.posterior_, confusion=model.confusion_, tempering_exponent=exponent, collusion_group=group
     )
     table = found.worker_table(shards)
-    assert table["worker"].tolist() == CROWD.worker_ids.tolist()
+    assert table["worker"].tolist() == votes.worker_ids.tolist()
     assert table["n_labels"].tolist() == cards.n_labels.tolist()
     for column in ("accuracy", "accuracy_low", "accuracy_high"):
         np.testing.assert_allclose(table[column], getattr(cards, column), atol=1e-6)

@@ -34,6 +34,10 @@ _Key = Annotated[
 _Groups = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Table of workers and the group of each: worker, and one column.")
 ]
+_GroupColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the export that describes workers, such as their country or team."),
+]
 _Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Name of the data.")]
 
 
@@ -51,6 +55,7 @@ def report(
     reveal: _Reveal = False,
     key: _Key = None,
     groups: _Groups = None,
+    group_column: _GroupColumn = None,
     title: _Title = None,
     seed: Seed = 0,
     force: Force = False,
@@ -66,6 +71,7 @@ def report(
       manyhands report export.json --question sentiment -o report.html
       manyhands report ratings.csv --truth known.csv --compare -o report.html
       manyhands report export.json --answers questions.csv -o report.html
+      manyhands report ratings.csv --group-column country -o report.html
       manyhands report monday.html friday.html -o change.html
     """
     if all(workflows.is_page(name) for name in files):
@@ -85,6 +91,7 @@ def report(
             reveal=reveal,
             key=key,
             groups=groups,
+            group_column=group_column,
             title=title,
             command=command_line(),
             random_state=seed,

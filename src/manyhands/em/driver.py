@@ -134,7 +134,9 @@ def run_em(
         kept.append(n_iter - 1)
         rule.watch(here, ahead)
         if accelerate and n_iter < max_iter and not rule.reached:
-            far = one_pass(_extrapolate(here, ahead), ahead.params)
+            origin = _extrapolate(here, ahead)
+            here = ahead  # its statistics are as large as all count tables: the memory of the earlier ones is free
+            far = one_pass(origin, ahead.params)
             if far.objective >= ahead.objective:  # otherwise it is rejected, and EM continues from `ahead`
                 history.append(far.objective)
                 kept.append(n_iter - 1)
@@ -180,15 +182,14 @@ class StopRule:
         ahead : _Point
             The later pass.
         """
-        residual, next_residual, statistics = here.residual, ahead.residual, ahead.statistics
+        size, next_residual = _norm(here.residual), ahead.residual
         gain, objective = ahead.objective - here.objective, ahead.objective
-        size = _norm(residual)
         rate = _norm(next_residual) / size if size > 0 else 0.0
         self.rates = [*self.rates[-4:], min(rate, _SLOWEST)]
         slow = max(self.rates) ** 2
         left = max(gain, 0.0) * (1.0 if self.early else slow / (1 - slow))
         settled = left <= self.tol * max(abs(objective), 1.0)
-        settled &= self.early or _is_still(next_residual, statistics)
+        settled &= self.early or _is_still(next_residual, ahead.statistics)
         self.times = self.times + 1 if settled else 0
 
     @property
@@ -208,12 +209,17 @@ def _extrapolate(here: _Point[P], ahead: _Point[P]) -> Array:
     Square roots keep counts from turning negative, and a change of a square root means about the same for a large count
     as for a small one; on real crowds this took fewer passes than steps in the counts or in their logarithms.
     """
-    origin, middle, end = np.sqrt(here.origin), np.sqrt(ahead.origin), np.sqrt(ahead.statistics)
-    first = middle - origin
-    change = (end - middle) - first
+    origin, first, change = np.sqrt(here.origin), np.sqrt(ahead.origin), np.sqrt(ahead.statistics)
+    change -= first  # in place, because each of these is as large as all count tables
+    first -= origin
+    change -= first
     size = _norm(change)
     step = max(_norm(first) / size, 1.0) if size > 0 else 1.0
-    return np.maximum(origin + 2 * step * first + step**2 * change, 0.0) ** 2
+    first *= 2 * step
+    change *= step**2
+    origin += first
+    origin += change
+    return np.square(np.maximum(origin, 0.0, out=origin), out=origin)
 
 
 def _norm(vector: Array) -> float:

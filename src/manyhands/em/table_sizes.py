@@ -28,7 +28,7 @@ def check_tables(annotations: Annotations) -> None:
     check_table_size(annotations.n_workers, annotations.n_classes)
 
 
-def table_bytes(n_workers: int, n_classes: int, n_more: int = 0) -> float:
+def table_bytes(n_workers: int, n_classes: int, n_tables: int = _TABLES) -> float:
     """Estimate the memory of the confusion matrices during EM.
 
     Parameters
@@ -37,18 +37,18 @@ def table_bytes(n_workers: int, n_classes: int, n_more: int = 0) -> float:
         Number of workers.
     n_classes : int
         Number of classes.
-    n_more : int, default=0
-        Further arrays of the size of all confusion matrices that are held at a time.
+    n_tables : int, default=6
+        Arrays of the size of all confusion matrices that are held at a time.
 
     Returns
     -------
     float
         Bytes.
     """
-    return 8.0 * (_TABLES + n_more) * n_workers * n_classes**2
+    return 8.0 * n_tables * n_workers * n_classes**2
 
 
-def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
+def check_table_size(n_workers: int, n_classes: int, n_tables: int = _TABLES) -> None:
     """Refuse confusion matrices that would not fit into memory or exceed the largest index.
 
     Parameters
@@ -57,8 +57,8 @@ def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
         Number of workers.
     n_classes : int
         Number of classes.
-    n_more : int, default=0
-        Further arrays of the size of all confusion matrices that are held at a time.
+    n_tables : int, default=6
+        Arrays of the size of all confusion matrices that are held at a time.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def check_table_size(n_workers: int, n_classes: int, n_more: int = 0) -> None:
         Where they would take more memory than there is, or have more rows than codes of 32 bits can name.
     """
     check_memory(
-        table_bytes(n_workers, n_classes, n_more),
+        table_bytes(n_workers, n_classes, n_tables),
         f"Confusion matrices for {n_workers} workers and {n_classes} classes",
         "Use wawa or majority-vote, or merge rare classes.",
     )

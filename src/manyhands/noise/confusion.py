@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from manyhands import elementary
 from manyhands.noise import Array, safe_log
 
@@ -47,7 +45,9 @@ class ConfusionNoise:
         if self.smoothing == 0:
             labels[labels.sum(axis=2) == 0] = 1.0  # no item of this class: a uniform row
         log = safe_log if self.smoothing == 0 else elementary.log
-        return np.asarray(log(labels) - elementary.log(labels.sum(axis=2, keepdims=True)))
+        total, found = elementary.log(labels.sum(axis=2, keepdims=True)), log(labels)
+        found -= total
+        return found
 
     def log_confusion(self, params: Array) -> Array:
         """The parameters themselves."""

@@ -250,6 +250,7 @@ def _hidden(reading: Reading, annotations: Annotations, hide: Callable[[str], st
     notes = {code: hide(text) for code, text in reading.notes.items()}
     new_name = dict(zip(map(str, reading.annotations.worker_ids.tolist()), annotations.worker_ids.tolist()))
     kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
+    groups = {new_name[worker]: group for worker, group in reading.groups.items() if worker in new_name}
     time = rename_workers(reading.working_time, reading.annotations, annotations)
     shown = replace(reading, annotations=annotations, notes=notes, source=hide(reading.source), item_fields=fields)
-    return replace(shown, kinds=kinds, working_time=time)
+    return replace(shown, kinds=kinds, working_time=time, groups=groups)

@@ -30,6 +30,7 @@ def write_report(
     truth: Mapping[Any, Any] | None = None,
     answers: Answers | None = None,
     classifier: Any = None,
+    groups: Mapping[Any, str] | None = None,
     reveal: bool = False,
     key: str | Path | None = None,
     force: bool = False,
@@ -50,6 +51,8 @@ def write_report(
         Answers of an expert that entered the fit.
     classifier : classifier, default=None
         A classifier that was trained on the same annotations.
+    groups : mapping of worker to str, default=None
+        Group of each worker, such as their country; the groups are compared.
     reveal : bool, default=False
         Show worker ids; otherwise pseudonyms stand in their place.
     key : str or Path, default=None
@@ -87,6 +90,7 @@ def write_report(
         truth=truth,
         answers=answers,
         classifier=classifier,
+        groups=groups,
         provenance=known,
     )
     page, _ = make_page(run)

@@ -135,7 +135,8 @@ def accuracy_of_counts(right: Array, wrong: Array) -> AccuracyEstimate:
 
 def _summary(density: Array) -> AccuracyEstimate:
     """Mean and interval of each row of probabilities on the grid."""
-    tail, cumulative = (1 - LEVEL) / 2, np.cumsum(density, axis=1)
+    tail = (1 - LEVEL) / 2
+    cumulative = np.cumsum(density, axis=1)
     mean = np.einsum("wg,g->w", density, _GRID)
     return AccuracyEstimate(mean, _quantile(density, cumulative, tail), _quantile(density, cumulative, 1 - tail))
 

@@ -83,7 +83,7 @@ def sample_items(labels: ShardedLabels) -> Sample:
     """
     is_everything = labels.n_labels <= MAX_SAMPLE
     task = SamplePass(None if is_everything else MAX_SAMPLE // labels.n_shards)
-    codes, sizes = zip(*labels.run(task, "sample of items"))
+    codes, sizes = zip(*labels.run(task, "shards: sample"))
     start = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
     packed = Packed(np.concatenate(codes), None, start, len(labels.worker_ids), len(labels.classes))
     return Sample(annotations_of(packed), is_everything)

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from manyhands.em.kernels import aligned_zeros, em_items, rows_of, votes_of
 from manyhands.em.packed import Packed, PassResult
-from manyhands.em.table_sizes import check_table_size
-from manyhands.em.threads import thread_count
 from manyhands.sharded.labels import Shard, ShardedLabels
 from manyhands.sharded.partial import Partial, summed
 from manyhands.sharded.pass_log import PassLog, digest_of
@@ -158,20 +156,12 @@ class ShardedSource:
         Record of finished passes; None keeps none.
     spare : list of ndarray
         Count tables that passes use again.
-
-    Raises
-    ------
-    LimitError
-        Where the confusion matrices of all workers exceed the memory.
     """
 
     labels: ShardedLabels
     view: View | None = None
     log: PassLog | None = None
     spare: list[Array] = field(default_factory=list, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_table_size(self.n_workers, self.n_classes, min(thread_count(), self.labels.n_shards) + 1)
 
     @property
     def n_workers(self) -> int:
@@ -201,7 +191,7 @@ class ShardedSource:
         """
         rows, log_prior = rows_of(log_confusion, self.labels.n_labels), np.ascontiguousarray(log_prior, np.float64)
         task = EMPass(rows, log_prior, self.view, self.spare)
-        return as_result(self._step("labels in one pass", task, rows, log_prior))
+        return as_result(self._step("shards of a pass", task, rows, log_prior))
 
     def vote_pass(self) -> PassResult:
         """The pass in which each item's posterior is its vote share.
@@ -219,7 +209,7 @@ class ShardedSource:
         -------
         Partial
         """
-        return self._step("votes", VotePass(self.view, self.spare))
+        return self._step("shards: votes", VotePass(self.view, self.spare))
 
     def _step(self, what: str, task: Callable[[Shard], Partial], *parameters: Array) -> Partial:
         """Run a task on all shards, unless there is a record of it, and add up the results."""

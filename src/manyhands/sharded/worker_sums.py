@@ -73,12 +73,15 @@ class HistogramPass:
 
     def _of_items(self, packed: Packed, posterior: Array) -> Array:
         """The histogram of some items."""
-        members = None if self.view is None else self.view.members
-        if members is not None and members[packed.code // np.int32(packed.n_classes)].any():
+        worker = packed.code // np.int32(packed.n_classes)
+        members = np.zeros(packed.n_workers, bool)
+        if self.view is not None and self.view.members is not None:
+            members = self.view.members
+        if members[worker].any() or _has_repeats(worker, packed.start):
             votes = annotations_of(packed)
             log_confusion = self.log_rows.reshape(-1, packed.n_classes, packed.n_classes).transpose(0, 2, 1)
             return right_histogram(without_own_labels(votes, posterior, log_confusion, self.exponent, members, None))
-        # Elsewhere every label is in the posterior as it is, and no worker labels an item twice.
+        # Otherwise every label is in the posterior as it is: that of a worker on an item is removed row by row.
         n_labels = np.diff(packed.start)
         score = np.repeat(safe_log(posterior), n_labels, axis=0) - self.exponent * self.log_rows[packed.code]
         score -= score.max(axis=1, keepdims=True)
@@ -86,7 +89,15 @@ class HistogramPass:
         p_right = score[np.arange(len(score)), packed.label] / np.einsum("ak->a", score)
         p_right = (1 - DOUBT) * p_right + DOUBT / packed.n_classes
         checked = np.repeat((n_labels > 1).astype(np.float64), n_labels)
-        return histogram_of(packed.code // np.int32(packed.n_classes), p_right, checked, packed.n_workers)
+        return histogram_of(worker, p_right, checked, packed.n_workers)
+
+
+def _has_repeats(worker: npt.NDArray[np.int32], start: npt.NDArray[np.int64]) -> bool:
+    """Whether a worker labelled an item twice; the labels of an item are sorted by worker."""
+    same = worker[1:] == worker[:-1]
+    first = start[1:-1]
+    same[first[(first > 0) & (first < len(worker))] - 1] = False  # two items
+    return bool(same.any())
 
 
 def leave_one_out_accuracy(
@@ -115,7 +126,7 @@ def leave_one_out_accuracy(
     total = class_totals + 1.0
     model = ModelPosterior(exponent * log_rows, exponent * np.log(total / total.sum()))
     summed: Array | None = None
-    for part in labels.run(HistogramPass(model, view, log_rows, exponent), "workers"):
+    for part in labels.run(HistogramPass(model, view, log_rows, exponent), "shards: workers"):
         summed = part if summed is None else np.add(summed, part, out=summed)
     assert summed is not None
     return accuracy_of_histogram(summed, len(labels.classes), exponent)

@@ -116,7 +116,12 @@ class ExportOptions:
                 ) from None
 
     def read(
-        self, files: str | Path | Sequence[str | Path], *, item_fields: bool = False, times: bool = False
+        self,
+        files: str | Path | Sequence[str | Path],
+        *,
+        item_fields: bool = False,
+        times: bool = False,
+        group_column: str | None = None,
     ) -> Reading:
         """Read one export, or several batches of one job as one export.
 
@@ -128,6 +133,8 @@ class ExportOptions:
             Whether to collect the fields of the items.
         times : bool, default=False
             Whether to collect the times of the labels.
+        group_column : str or None, default=None
+            Column that describes workers.
 
         Returns
         -------
@@ -138,7 +145,8 @@ class ExportOptions:
         given = [files] if isinstance(files, str | Path) else list(files)
         options = asdict(self) | {"label_map": None if self.label_map is None else read_label_map(self.label_map)}
         del options["ordinal"], options["order"]
-        reading = read_export(given[0] if len(given) == 1 else given, item_fields=item_fields, times=times, **options)
+        options |= {"item_fields": item_fields, "times": times, "group_column": group_column}
+        reading = read_export(given[0] if len(given) == 1 else given, **options)
         if not self.is_ordinal or reading.refusal is not None:
             return reading
         return replace(reading, annotations=order_annotations(reading.annotations, self.grades))

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from manyhands import registry
-from manyhands.exceptions import AnnotationError, ParameterError
-from manyhands.io.messages import counted
+from manyhands.exceptions import ParameterError
 from manyhands.io.read.answer_files import read_answers
-from manyhands.io.read.companion_tables import open_table
 from manyhands.io.read.reading import Reading
 from manyhands.io.read.truth import read_truth
 from manyhands.io.write.results import label_frame, to_csv
@@ -24,6 +22,7 @@ from manyhands.workflows.gold_labels import collect_gold
 from manyhands.workflows.options import DEFAULT_EXPORT, ExportOptions, check_seed, require_labels, require_workers
 from manyhands.workflows.ordered_classes import offer_order
 from manyhands.workflows.outputs import Written, write_all
+from manyhands.workflows.report_groups import groups_of_workers
 from manyhands.workflows.report_pages import KEY as KEY
 from manyhands.workflows.report_pages import find_secret, protect_secret, report_of
 from manyhands.writing import claim
@@ -65,6 +64,7 @@ def report(
     reveal: bool = False,
     key: str | Path | None = None,
     groups: str | Path | None = None,
+    group_column: str | None = None,
     title: str | None = None,
     command: str | None = None,
     random_state: int = 0,
@@ -99,6 +99,8 @@ def report(
         Secret file from which pseudonyms are derived; None for ``manyhands.key`` beside the page, which is created.
     groups : str, Path or None, default=None
         Table with a column of workers and one of their groups.
+    group_column : str or None, default=None
+        Column of the export that describes workers, such as their country or team.
     title : str or None, default=None
         Name of the data; None for that of the file and its question.
     command : str or None, default=None
@@ -128,13 +130,16 @@ def report(
         raise ParameterError(f"{out} is not the name of a page: end it in .html.")
     if reveal and key is not None:
         raise ParameterError("--reveal shows worker ids, --key derives pseudonyms: give only one of them.")
+    if groups is not None and group_column is not None:
+        raise ParameterError("--groups and --group-column both name the groups of workers: give only one of them.")
     beside = {name: f"{path.stem}-{name}" for name in ("labels.csv", "workers.csv")}
     with claim(path.parent, [path.name, *beside.values()], force=force, manifest=False) as output:
-        reading = export.read(files, item_fields=True, times=True)
+        reading = export.read(files, item_fields=True, times=True, group_column=group_column)
         require_labels(reading)
         if method != registry.DEFAULT_ORDINAL:
             reading = offer_order(reading, "report", files, export)
         require_workers(reading, "there are no workers that a report could show")
+        reading, grouped = groups_of_workers(reading, groups, group_column)
         known = collect_gold(reading, gold, use_gold)
         answered = read_answers(answers, reading.annotations, reading.renamed.get("label")) if answers else None
         evaluated = None if truth is None else _truth(truth, reading)
@@ -150,7 +155,7 @@ def report(
             tables,
             answers=answered,
             truth=evaluated,
-            groups=None if groups is None else _groups(groups, reading),
+            groups=grouped,
             secret=secret,
             reveal=reveal,
             title=title,
@@ -176,22 +181,6 @@ def _full_tables(run: Run, beside: Mapping[str, str]) -> dict[str, bytes]:
         table = worker_frame(run.model, "polars", working_time=time, cards=run.cards)
         found[beside["workers.csv"]] = to_csv(guard_table(table))
     return found
-
-
-def _groups(path: str | Path, reading: Reading) -> dict[Any, str]:
-    """Return the group of each worker of the export; the column of workers is the one that holds their ids."""
-    table = open_table(path, "groups")
-    known = set(reading.annotations.worker_ids.tolist())
-    columns = [table.column(at).to_list() for at in range(len(table.header))]
-    hits = [sum(value in known for value in column) for column in columns]
-    if not any(hits):
-        raise AnnotationError(f"{path} names no worker of {reading.source}: a column must hold their ids.")
-    at = hits.index(max(hits))
-    others = [column for place, column in enumerate(columns) if place != at]
-    if len(others) != 1:
-        found = counted(len(others), "column")
-        raise AnnotationError(f"{path} has {found} beside that of the workers: keep one, that of the groups.")
-    return {worker: str(group) for worker, group in zip(columns[at], others[0]) if group and worker in known}
 
 
 def _truth(path: str | Path, reading: Reading) -> dict[Any, Any]:

@@ -271,3 +271,32 @@ def test_the_plain_functions_give_the_same_folder(tmp_path, monkeypatch):
         monkeypatch.setattr(f"{module}._columns", None)
     other, _ = check_same(tmp_path / "t.csv", tmp_path / "other")
     assert one.fingerprint == other.fingerprint
+
+
+JSON_ROWS = {
+    "integers": '{"item": 7, "worker": -3, "label": 0}',
+    "fractions": '{"item": 7.0, "worker": 1e3, "label": 0.50}',
+    "long integers": '{"item": 123456789012345678901, "worker": 1, "label": 0}',
+    "minus zero": '{"item": -0, "worker": 1, "label": 0}',
+    "key twice": '{"item": "a", "worker": "w", "label": "x", "item": "b"}',
+    "space before the colon": '{"item" : "a", "worker"\t:"w", "label":   "x"}',
+    "same key within": '{"item": "a", "worker": "w", "label": "x", "more": {"item": "b", "label": 3}}',
+    "only within": '{"item": "a", "worker": "w", "more": {"label": "x"}}',
+    "key in a text": '{"item": "\\"label\\":\\"y\\"", "worker": "\\"label\\":5", "label": "x"}',
+    "escapes": '{"item": "\\u00e9\\ud83d\\ude00\\n", "worker": "\\/", "label": "\\\\"}',
+    "lists": '{"item": ["a"], "worker": {"b": 1.0}, "label": true}',
+    "blank row": '{"item": "", "worker": " ", "label": ""}',
+    "blank row with another field": '{"item": "i", "worker": "", "label": "", "more": 1}',
+    "null": '{"item": "a", "worker": null, "label": null}',
+}
+
+
+@pytest.mark.parametrize("name", JSON_ROWS)
+@pytest.mark.parametrize("others", ["text", "numbers"])
+def test_values_of_json_lines(tmp_path, name, others):
+    row = (
+        '{"item": "i%d", "worker": "w%d", "label": "x"}' if others == "text" else '{"item": %d, "worker":%d, "label":1}'
+    )
+    rows = [row % (n // 5, n % 5) for n in range(60)]
+    (tmp_path / "t.jsonl").write_text("\n".join([*rows, JSON_ROWS[name], *rows]))
+    check_same(tmp_path / "t.jsonl", tmp_path)

@@ -86,4 +86,4 @@ def column_hint(role: str) -> str:
     str
         A sentence.
     """
-    return f"Name the right one with --{role} COLUMN ({role}= in Python)."
+    return f"Name the right one with --{role} COLUMN ({role.replace('-', '_')}= in Python)."

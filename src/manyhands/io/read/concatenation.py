@@ -54,6 +54,7 @@ def concatenate(parts: Sequence[Judgements]) -> Judgements:
         refusal=next((part.refusal for part in parts if part.refusal), None),
         other_columns=pl.concat(other_columns, how="diagonal") if len(other_columns) == len(parts) else None,
         kinds={worker: kind for part in reversed(parts) for worker, kind in part.kinds.items()},
+        groups=[counts for part in parts for counts in part.groups],
         files=tuple(piece for part in parts for piece in part.files or ((part.source, len(part), None),)),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from manyhands.exceptions import AnnotationError
 from manyhands.io.formats import read_document
 from manyhands.io.formats.fields_of_items import add_fields
+from manyhands.io.formats.group_columns import count_groups
 from manyhands.io.formats.weight_columns import refuse_unused
 from manyhands.io.read.concatenation import concatenate
 from manyhands.io.read.documents import Document, Folder, open_document, parse
@@ -57,6 +58,8 @@ def read_parts(
             parts.append(read_document(document, column_options, format))
             if parts[-1].weight is None:
                 refuse_unused(column_options, parts[-1].format, parts[-1].source)
+            if column_options.group_column is not None:
+                parts[-1].groups.append(count_groups(document, parts[-1], column_options.group_column))
             if fields is not None:
                 add_fields(fields, document, parts[-1], column_options)
             del document  # the next one takes its memory

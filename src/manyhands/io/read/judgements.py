@@ -7,7 +7,7 @@ is decided in one place for all formats.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,8 @@ class ColumnOptions:
         Name of the column with the weight of each label.
     label_probs : str or None, default=None
         Names of the columns with the probability of each class, separated by commas.
+    group_column : str or None, default=None
+        Name of a column that describes workers.
     """
 
     item: str | None = None
@@ -59,6 +61,7 @@ class ColumnOptions:
     missing: tuple[str, ...] = ()
     weight: str | None = None
     label_probs: str | None = None
+    group_column: str | None = None
 
     def refuse(self, role: str, format_name: str, instead: str) -> None:
         """Refuse an option that a format cannot follow, rather than ignore it.
@@ -129,6 +132,8 @@ class Judgements:
         What the file says of workers: people or machines.
     weight : polars.Series of float or None
         Weight of each row, such as the probability that a judge gives to its label; None for rows without weights.
+    groups : list of dict
+        What a column says of each worker, one for each file: worker -> value -> number of rows.
     """
 
     source: str
@@ -150,6 +155,7 @@ class Judgements:
     files: tuple[FileRows, ...] = ()
     kinds: dict[str, WorkerKind] = field(default_factory=dict)
     weight: pl.Series | None = None
+    groups: list[dict[str, Counter[str]]] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -12,6 +12,7 @@ from manyhands.data_frames import is_frame, library_of
 from manyhands.encoding import unpaired_surrogate
 from manyhands.exceptions import AnnotationError, CrowdWarning, ParameterError
 from manyhands.io.formats.fields_of_items import finish_fields
+from manyhands.io.formats.group_columns import settle_groups
 from manyhands.io.read.export_parts import read_parts
 from manyhands.io.read.frame_types import frame_types
 from manyhands.io.read.judgements import ColumnOptions
@@ -45,6 +46,7 @@ def read_export(
     verbose: int = 1,
     item_fields: bool = False,
     times: bool = False,
+    group_column: str | None = None,
 ) -> Reading:
     """Read an export of any supported format, and account for every row.
 
@@ -106,6 +108,9 @@ def read_export(
         Whether `Reading.item_fields` gets what the file says about each item: its text, its address, any column.
     times : bool, default=False
         Whether `Reading.times` gets the time of each label, where the file has times.
+    group_column : str, default=None
+        Column that describes workers, such as their country, for `Reading.groups`; in a Label Studio export, a field
+        of the users.
 
     Returns
     -------
@@ -132,12 +137,12 @@ def read_export(
     3 rows read, 2 kept, 1 no label
     """
     missing = (missing,) if isinstance(missing, str) else tuple(missing)
-    invalid = unpaired_surrogate((item, worker, label, question, weight, label_probs, *missing))
+    invalid = unpaired_surrogate((item, worker, label, question, weight, label_probs, group_column, *missing))
     if invalid is not None:
         raise ParameterError(
             f"The name {invalid!r} that was given is not text: it holds an unpaired surrogate. Type it again."
         )
-    column_options = ColumnOptions(item, worker, label, question, missing, weight, label_probs)
+    column_options = ColumnOptions(item, worker, label, question, missing, weight, label_probs, group_column)
     ids = {"item": item_ids, "worker": worker_ids, "label": classes}
     read_options = ReadOptions(duplicates, missing, ids, types, label_map, merge_spellings, rare_classes, times)
     paths = path if isinstance(path, list | tuple) else [path]
@@ -148,6 +153,10 @@ def read_export(
         if fields is not None:
             finish_fields(fields, judgements.format, (types or own_types).get("item"))
     reading = replace(reading, encoding=encoding, item_fields=fields)
+    if group_column is not None:
+        renamed = reading.renamed.get("worker", {})
+        groups, notes = settle_groups(judgements.groups, group_column, reading.source, renamed)
+        reading = replace(reading, groups=groups, notes=reading.notes | notes)
     if is_frame(paths[0]):
         reading = replace(reading, annotations=reading.annotations.from_library(library_of(paths[0])))
     for code_word, sentence in reading.notes.items():

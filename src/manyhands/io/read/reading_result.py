@@ -57,6 +57,9 @@ class Reading:
         were asked for.
     working_time : dict of object to ndarray, default={}
         Worker id -> seconds that they spent on each of their labels, where the file tells.
+    groups : dict of str to str, default={}
+        What a column of the file says of workers, such as their country: worker as text -> group; empty unless a
+        column was named.
     """
 
     annotations: Annotations
@@ -76,3 +79,4 @@ class Reading:
     item_fields: ItemFields | None = None
     times: npt.NDArray[np.int64] | None = None
     working_time: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from manyhands.writing.locks import held
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 _LEFTOVER = re.compile(r"([0-9a-f]{32})\.(part|spill|removed)")
+_LOCK = re.compile(r"[0-9a-f]{32}(\.reading)?\.lock")
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,9 @@ def remove_leftovers(cache: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.unlink(missing_ok=True)
+        elif _LOCK.fullmatch(path.name):
+            with suppress(OutputExistsError), held(path, path):
+                pass  # the lock of a process that has ended is removed with this one
 
 
 def _lock(cache: Path, key: str) -> Path:

@@ -129,6 +129,7 @@ def _read(files: Sequence[InputFile], options: ColumnOptions, table: Table, limi
             for code, sentence in reader.columns.notes.items():
                 coder.notes.setdefault(code, sentence)
             for batch in reader:
+                refuse_changed([file])  # a file that grows might have no end
                 spill.add(coder.rows(batch, reader.columns.mapping))
                 read = (done + batch.share * file.size) / size
                 _check_disk(spill, table.folder, read)

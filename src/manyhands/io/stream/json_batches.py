@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from manyhands.io.read.json_files import as_text, parse_json
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.sources import Source
 from manyhands.io.stream.inputs import InputFile
-from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
+from manyhands.io.stream.row_batches import ROLES, Batch, Columns, Rows, choose_columns
 from manyhands.io.stream.text_chunks import Lines, read_lines
 
 _SAMPLE = 1 << 20  # bytes by which the fields are chosen
+_INTEGER = rb" ?(?:0|-?[1-9][0-9]{0,17})(?=[,}])"  # of 64 bits; fractions and powers of ten are none
 _KINDS = {str: "text", int: "numbers", float: "numbers", bool: "truth values", list: "lists", dict: "objects"}
 
 
@@ -54,15 +56,43 @@ class JsonBatches:
         self.columns: Columns = choose_columns(Records(file.name, objects), self._keys, options)
         self.total = None if file.is_compressed else int(file.size * len(objects) / len(start.content))
         self.integers: set[str] = set()
-        self._kind: dict[str, type] = {}  # role -> type of its first value
+        self._kind = {  # role -> type of its first value
+            role: next((type(value) for entry in objects if (value := entry.get(self._keys[at])) is not None), str)
+            for role, at in self.columns.place.items()
+        }
         self._is_noted: set[str] = set()
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches."""
         for lines in read_lines(self._file, self._step, quoted=False):
+            columns = self._simple_columns(lines.content)
+            if columns is not None:
+                yield self._batch(lines, columns, {}, lambda lines=lines: self._objects(lines))  # type: ignore[misc]
+                continue
             objects = self._objects(lines)
             if objects:
-                yield self._batch(lines, objects)
+                columns, notes = self._any_columns(lines, objects)
+                yield self._batch(lines, columns, notes, lambda objects=objects: objects)  # type: ignore[misc]
+
+    def _simple_columns(self, content: bytes) -> dict[str, pl.Series] | None:
+        """Read fields that are all text or all integers with polars; None where that is not certain.
+
+        polars writes fractions and nested values in its own way, and takes the first of two values of a key. So it
+        reads only parts in which every object has each field once, with a value of the type of the first one.
+        """
+        if b"\\ud" in content or b"\\uD" in content:  # unpaired surrogates are refused elsewhere
+            return None
+        names = {role: self._keys[at] for role, at in self.columns.place.items()}
+        counts = {role: _count_values(content, name, self._kind.get(role, str)) for role, name in names.items()}
+        if min(counts.values()) <= 0:
+            return None
+        try:
+            frame = pl.read_ndjson(content, schema=dict.fromkeys(names.values(), pl.String))
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            return None
+        if any(n != len(frame) for n in counts.values()) or any(frame.null_count().row(0)):
+            return None
+        return {role: frame[name] for role, name in names.items()}
 
     def _objects(self, lines: Lines) -> list[dict[str, Any]]:
         """Parse some lines; errors name the line of the file."""
@@ -77,21 +107,32 @@ class JsonBatches:
             raise AnnotationError(f"{_place(self._file, lines, odd)}: not an object. Write one object per line.")
         return values
 
-    def _batch(self, lines: Lines, objects: list[dict[str, Any]]) -> Batch:
-        """Take the fields that are needed out of some objects."""
-        columns: dict[str, pl.Series | None] = dict.fromkeys(("item", "worker", "label", "time", "question"))
+    def _any_columns(self, lines: Lines, objects: list[dict[str, Any]]) -> tuple[dict[str, pl.Series], dict[str, str]]:
+        """Take the fields that are needed out of objects, whatever their types, and note mixed types."""
+        columns: dict[str, pl.Series] = {}
         notes: dict[str, str] = {}
         for role, at in self.columns.place.items():
             values = [entry.get(self._keys[at]) for entry in objects]
             notes |= self._note_types(role, values, lines)
             columns[role] = pl.Series([as_text(value) for value in values], dtype=pl.String)
+        return columns, notes
+
+    def _batch(
+        self,
+        lines: Lines,
+        columns: dict[str, pl.Series],
+        notes: dict[str, str],
+        objects: Callable[[], list[dict[str, Any]]],
+    ) -> Batch:
+        """Make a batch of columns."""
 
         def is_blank(rows: Rows) -> npt.NDArray[np.bool_]:
-            texts = ([as_text(value) for value in objects[row].values()] for row in rows.tolist())
+            entries = objects()
+            texts = ([as_text(value) for value in entries[row].values()] for row in rows.tolist())
             return np.array([not any(text and text.strip() for text in row) for row in texts], bool)
 
         return Batch(
-            **columns,  # type: ignore[arg-type]  # item, worker and label are there
+            **{role: columns.get(role) for role in ROLES},  # type: ignore[arg-type]  # item, worker, label are there
             place=lambda row: _place(self._file, lines, row),
             is_blank=is_blank,
             share=lines.share,
@@ -103,7 +144,7 @@ class JsonBatches:
         kinds = set(map(type, values)) - {type(None)}
         if not kinds or role in self._is_noted:
             return {}
-        first = self._kind.setdefault(role, next(type(value) for value in values if value is not None))
+        first = self._kind[role]
         if kinds == {first}:
             return {}
         row = next(at for at, value in enumerate(values) if value is not None and type(value) is not first)
@@ -114,6 +155,17 @@ class JsonBatches:
             f"{_KINDS[type(values[row])]} from {_place(self._file, lines, row).rpartition(', ')[2]} on: "
             f"{shorten(as_text(values[row]) or '')!r}. All are read as text."
         }
+
+
+def _count_values(content: bytes, name: str, kind: type) -> int:
+    """Return how many objects have a field, if each value of it is of one type: text or an integer; otherwise -1."""
+    key = json.dumps(name, ensure_ascii=False).encode() + b":"
+    n = content.count(key)
+    if kind is str:
+        return n if n == content.count(key + b'"') + content.count(key + b' "') else -1
+    if kind is int:
+        return n if n == len(re.findall(re.escape(key) + _INTEGER, content)) else -1
+    return -1
 
 
 def _place(file: InputFile, lines: Lines, row: int) -> str:

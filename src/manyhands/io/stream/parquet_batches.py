@@ -19,7 +19,7 @@ from manyhands.io.read.documents import Table
 from manyhands.io.read.frames import frame_as_text
 from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.stream.inputs import InputFile
-from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
+from manyhands.io.stream.row_batches import ROLES, Batch, Columns, Rows, choose_columns
 
 _SAMPLE = 10_000  # rows by which the columns are chosen
 _EXACT = 2.0**53  # beyond it not every integer has a float of its own
@@ -73,7 +73,7 @@ class ParquetBatches:
             cells = dict(zip(wanted, frame_as_text(frame)[0].get_columns()))
             columns = {
                 role: cells[self._names[self.columns.place[role]]] if role in self.columns.place else None
-                for role in ("item", "worker", "label", "time", "question")
+                for role in ROLES
             }
             yield Batch(
                 **columns,  # type: ignore[arg-type]  # item, worker and label are there

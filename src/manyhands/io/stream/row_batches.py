@@ -18,6 +18,8 @@ from manyhands.io.read.judgements import ColumnOptions
 
 Rows = npt.NDArray[np.intp]
 
+ROLES = ("item", "worker", "label", "time", "question")
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -82,10 +84,7 @@ class Columns:
         -------
         dict of str to polars.Series or None
         """
-        return {role: frame.to_series(self.place[role]) if role in self.place else None for role in _ROLES}
-
-
-_ROLES = ("item", "worker", "label", "time", "question")
+        return {role: frame.to_series(self.place[role]) if role in self.place else None for role in ROLES}
 
 
 def choose_columns(sample: Document, header: Sequence[str], options: ColumnOptions) -> Columns:
@@ -118,7 +117,7 @@ def choose_columns(sample: Document, header: Sequence[str], options: ColumnOptio
     if judgements.refusal is not None:
         raise AnnotationError(str(judgements.refusal))
     notes = dict(judgements.notes)
-    mapping = {role: name for role, name in judgements.mapping.items() if role in _ROLES}
+    mapping = {role: name for role, name in judgements.mapping.items() if role in ROLES}
     place = {role: list(header).index(name) for role, name in mapping.items()}
     question = _find_question(header)
     if question is not None and question not in place.values():

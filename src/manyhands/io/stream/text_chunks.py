@@ -63,16 +63,17 @@ def read_lines(file: InputFile, n_bytes: int, quoted: bool) -> Iterator[Lines]:
     with _opened(file) as (raw, unpacked):
         while True:
             read = _read(file, unpacked, n_bytes)
+            is_end = not read
             if offset == 0 and not rest and read.startswith(BOM_UTF8):
                 offset, read = len(BOM_UTF8), read[len(BOM_UTF8) :]
             _refuse_nul(file, read, first + rest.count(b"\n"))
             content = rest + read
-            cut = (_last_line_end(content, quoted) + 1) if read else len(content)
+            cut = (_last_line_end(content, quoted) + 1) if not is_end else len(content)
             if cut:
-                share = 1.0 if not read else min(raw.tell() / max(file.size, 1), 1.0)
+                share = 1.0 if is_end else min(raw.tell() / max(file.size, 1), 1.0)
                 yield Lines(first, offset, content[:cut], share)
             first, offset, rest = first + content.count(b"\n", 0, cut), offset + cut, content[cut:]
-            if not read:
+            if is_end:
                 return
             if len(rest) > max(_LONGEST, n_bytes):
                 raise AnnotationError(

@@ -62,6 +62,7 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
     ).marked_like(annotations)
     new_name = dict(zip(map(str, annotations.worker_ids.tolist()), names))
     kinds = {new_name[worker]: kind for worker, kind in reading.kinds.items() if worker in new_name}
+    groups = {new_name[worker]: group for worker, group in reading.groups.items() if worker in new_name}
     notes = {code: hide(text) for code, text in reading.notes.items()}
     refusal = None if reading.refusal is None else hide(reading.refusal)
     if reading.item_fields is not None:
@@ -69,7 +70,7 @@ def pseudonymise(reading: Reading, key: str | Path | None = None) -> tuple[Readi
     source = hide(reading.source)
     time = rename_workers(reading.working_time, reading.annotations, renamed)
     shown = replace(reading, annotations=renamed, notes=notes, source=source, refusal=refusal, kinds=kinds)
-    return replace(shown, working_time=time), hide
+    return replace(shown, working_time=time, groups=groups), hide
 
 
 def rename_workers(values: Mapping[Any, Any], old: Annotations, new: Annotations) -> dict[Any, Any]:

@@ -101,7 +101,7 @@ def coverage(run: Run) -> Panel:
     return Panel(
         "coverage",
         title,
-        "Left: items by their number of labels. Right: workers by their number of labels, each column twice as "
+        "The first picture counts items by their number of labels, the second workers by theirs, each column twice as "
         "wide as the one before.",
         f"{counted(a.n_annotations, 'label')} on {counted(a.n_items, 'item')} by {counted(a.n_workers, 'worker')}",
         (

@@ -18,6 +18,7 @@ _MOST_IN_MAP = 16  # classes in the heat map
 _MOST_PAIRS = 12
 _N_EXAMPLES = 3
 _MOST_WORK = 1_000_000_000  # labels times classes that are counted within the time a page may take
+_STANDS_OUT = 2.0  # times the mean share of a wrong class, from which a confusion is worth the title
 _FEW = 2  # labels of an item that are few
 _SURE = 0.9
 _IN_THE_PAGE = "the data of this page (manyhands inspect PAGE --json)"
@@ -124,8 +125,7 @@ def confusable(run: Run) -> Panel | None:
     left_out = a.n_classes - len(shown)
     return Panel(
         "confusable-classes",
-        f"{quoted(run.classes[first_k])} is labelled as {quoted(run.classes[first_c])} most often: in "
-        f"{percent(rate[first_k, first_c])} of its labels.",
+        _most_confused(run, rate, away, first_k, first_c),
         "Each row is a true class by the posterior, each column a label given in its place, in per cent of the "
         "labels on that class. Right labels are left out.",
         counted(a.n_annotations, "label"),
@@ -156,6 +156,16 @@ def confusable(run: Run) -> Panel | None:
         else (),
         {"top": [(run.classes[k], run.classes[c], round(float(away[k, c]), 3)) for k, c in pairs[:3]]},
     )
+
+
+def _most_confused(run: Run, rate: Array, away: Array, k: int, c: int) -> str:
+    """Return the most frequent confusion as a sentence, which says so where no pair of classes stands out."""
+    usual = away.sum() / max(run.annotations.n_annotations, 1) / max(len(away) - 1, 1)
+    found = f"{quoted(run.classes[k])} is labelled as {quoted(run.classes[c])} most often"
+    share = f"in {percent(rate[k, c])} of its labels"
+    if len(away) > 2 and rate[k, c] < _STANDS_OUT * usual:
+        return f"No two classes are confused much more often than others; {found}, {share}."
+    return f"{found}: {share}."
 
 
 def _item_row(run: Run, row: int, flagged: Codes, texts: dict[int, str]) -> tuple[Any, ...]:

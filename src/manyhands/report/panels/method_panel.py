@@ -188,7 +188,7 @@ def _ranking_chart(rows: Sequence[Mapping[str, Any]]) -> tuple[Picture, ...]:
     step = scale[1] - scale[0] if len(scale) > 1 else 1.0
     low, high = math.floor(min(ends) / step) * step, math.ceil(max(ends) / step) * step
     label = "Held-out log likelihood of each method below that of the best, with 95% intervals"
-    return (dots(found, label, low=low, high=high or step, rule=0.0),)
+    return (dots(found, label, low=low, high=high or step, rule=0.0, x_title="log likelihood below the best"),)
 
 
 def _agreement(found: ComparedMethods, names: Sequence[str], n_items: int) -> Array:
@@ -209,6 +209,9 @@ def _agreement_map(matrix: Array, names: Sequence[str]) -> Picture:
         names,
         "Share of items with the same label, two methods at a time",
         format_cell=lambda v: f"{100 * v:.0f}",
-        y_title="methods",
-        x_title="other methods, per cent",
+        y_title="method",
+        x_title="other method",
+        unit="per cent",
+        least=math.floor(20 * float(matrix.min())) / 20,
+        most=1.0,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyhands.exceptions import ManyhandsError
 from manyhands.report.charts import Dot, dots
 from manyhands.report.panel import Alert, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Run
 from manyhands.report.wording import counted, interval, visible
 from manyhands.trust.effective_votes import ALL, HUMANS, EffectiveVotes, effective_votes
@@ -15,6 +17,8 @@ from manyhands.trust.worker_kinds import groups_of
 
 _N_BOOTSTRAP = 100
 _MOST_ROWS = 100
+_MOST_IN_CHART = 24
+_ACCURACY = ("items labelled", "answers", "share right", "95% interval")
 _MOST_PAIRS = 2_000_000  # pairs of labels that are compared within the time a page may take
 _MOST_CELLS = 5_000_000  # cells of all confusion matrices that are estimated within this time
 
@@ -43,19 +47,53 @@ def trust(run: Run) -> Panel | None:
         for key, value in (block.get(name) or {}).items()
         if key != "sentence" and not isinstance(value, dict | list)
     ]
-    promised = block.get("guarantee")
+    measured, promised = _measured(block), block.get("guarantee")
     title = visible(str(promised["sentence"]), 300) if promised and "sentence" in promised else sentences[-1]
     return Panel(
         "trust",
         title,
         "What the answers of an expert decide and allow to promise. Answers about items drawn at random measure "
-        "accuracy; those about contested items choose the method.",
+        "accuracy; those about contested items choose the method."
+        + (" The picture shows the share of right labels, of all and by label, with 95% intervals" if measured else "")
+        + ("; the dashed line is what is promised." if measured and promised else "." if measured else ""),
         counted(int(block["n_answers"]), "answer"),
-        (),
-        (Table("Answers and what follows from them", ("what", "value"), tuple(rows)),),
+        _accuracy_chart(measured, promised),
+        (
+            Table("Answers and what follows from them", ("what", "value"), tuple(rows)),
+            *(
+                [Table("Share of right labels, by label", _ACCURACY, *cut(_accuracy_rows(measured), _MOST_ROWS))]
+                if measured
+                else []
+            ),
+        ),
         tuple(sentence for sentence in sentences if sentence != title),
         {"n_answers": block["n_answers"]},
     )
+
+
+def _measured(block: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the accuracy of all labels and of those of each class, as the answers measure it; empty without any."""
+    found = block.get("accuracy") or {}
+    if found.get("value") is None:
+        return []
+    return [("all labels", found), *((visible(name, 60), one) for name, one in (found.get("classes") or {}).items())]
+
+
+def _accuracy_rows(measured: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[Any, ...]]:
+    return [(name, one["n_answers"], one["value"], interval(one["low"], one["high"])) for name, one in measured]
+
+
+def _accuracy_chart(
+    measured: Sequence[tuple[str, Mapping[str, Any]]], promised: Mapping[str, Any] | None
+) -> tuple[Picture, ...]:
+    """Return the shares of right labels with their intervals, and the promised share as a line."""
+    if not measured:
+        return ()
+    rows = [(name, [Dot(one["value"], one["low"], one["high"])]) for name, one in measured[:_MOST_IN_CHART]]
+    low = min(0.8, math.floor(min(dot.low for _, (dot,) in rows) * 5) / 5)
+    rule = None if not promised else 1 - float(promised["error"])
+    title = "share of right labels"
+    return (dots(rows, "Share of right labels with 95% intervals", low=low, rule=rule, x_title=title),)
 
 
 def correlated_workers(run: Run) -> Panel | None:
