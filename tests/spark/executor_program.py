@@ -32,9 +32,8 @@ def main(master, checkpoint, out, marker=None):
     labels.run = killing
     found = {}
     for name in ["DawidSkene"] if marker else ["DawidSkene", "PooledDawidSkene", "MajorityVote"]:
-        result = fit(
-            getattr(manyhands, name)(max_iter=10) if name != "MajorityVote" else manyhands.MajorityVote(), labels
-        )
+        method = manyhands.MajorityVote() if name == "MajorityVote" else getattr(manyhands, name)(max_iter=5)
+        result = fit(method, labels)
         found[name] = np.concatenate([shard.posterior for shard in run(result.final_task, "")])
     np.savez(out, surroundings=np.array(surroundings, str), **found)
     spark.stop()

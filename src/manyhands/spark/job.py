@@ -78,7 +78,7 @@ def aggregate(options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     spark = _session(options)
     check_free(spark, options.output, overwrite=options.force)  # before hours of work
-    frame = spark.read.table(options.table) if options.table else _read(spark, options.input, options.format)
+    frame = _read(spark, options)
     columns = {"itemCol": options.item, "workerCol": options.worker, "labelCol": options.label}
     checkpoint = options.checkpoint or f"{options.output.rstrip('/')}-checkpoint"
     estimator = METHODS[options.method](**columns, orderCol=options.order, checkpointDir=checkpoint)  # type: ignore[call-arg]
@@ -126,15 +126,20 @@ def _session(options: argparse.Namespace) -> Session:
         raise ParameterError(f"There is no Spark session: {str(error).splitlines()[0]}") from None
 
 
-def _read(spark: Session, path: str, kind: str | None) -> Any:
-    """The input as a DataFrame; names of columns are in the first line of text files."""
+def _read(spark: Session, options: argparse.Namespace) -> Any:
+    """The input as a DataFrame; names of columns are in the first line of CSV files."""
+    path, kind = options.input or options.table, options.format
     endings = {".csv": "csv", ".csv.gz": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
     kind = kind or next((name for ending, name in endings.items() if path.endswith(ending)), "parquet")
     reader = spark.read.format(kind)
     try:
-        return (reader.option("header", "true") if kind == "csv" else reader).load(path)
+        reader = reader.option("header", "true") if kind == "csv" else reader
+        frame = spark.read.table(path) if options.table else reader.load(path)
+        frame.schema  # noqa: B018 through Connect, the input is looked for when its columns are
     except Exception as error:
-        raise ManyhandsError(f"{path} cannot be read as {kind}: {str(error).splitlines()[0]}") from None
+        what = "the table" if options.table else kind
+        raise ManyhandsError(f"{path} cannot be read as {what}: {str(error).splitlines()[0]}") from None
+    return frame
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:
@@ -155,8 +160,8 @@ def _text(summary: dict[str, Any], output: str) -> str:
     """The end of a run, for a reader."""
     lines = [
         f"{summary['method']} on {summary['n_labels']:,} labels of {summary['n_items']:,} items by "
-        f"{summary['n_workers']:,} workers, {len(summary['classes'])} classes, {summary['n_shards']} shards: "
-        f"{summary['n_iter']} passes, {summary['seconds']} s.",
+        f"{summary['n_workers']:,} workers, {len(summary['classes'])} classes: {summary['n_iter']} passes over "
+        f"{summary['n_shards']} shard{'' if summary['n_shards'] == 1 else 's'}, {summary['seconds']} s.",
         *(f"Note: {sentence}" for sentence in summary["notes"].values()),
         f"Written to {output}: items, workers{', confusions' if summary['method'] != 'MajorityVote' else ''}, model.",
     ]

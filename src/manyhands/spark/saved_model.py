@@ -18,7 +18,7 @@ from manyhands.exceptions import ManyhandsError, OutputExistsError
 from manyhands.persistence.models import load_model, save_model
 from manyhands.spark.label_columns import DataFrame
 from manyhands.spark.shard_tables import Session
-from manyhands.spark.shared_files import local_path
+from manyhands.spark.shared_files import is_absent
 
 FORMAT = 1
 _SCHEMA = "name string, content binary"
@@ -122,9 +122,9 @@ def read_model(spark: Session, path: str) -> tuple[dict[str, DataFrame], dict[st
 
 def _read(spark: Session, path: str) -> dict[str, bytes]:
     """The files of a model by name; empty where there is none."""
-    local, rows = local_path(f"{path}/model"), []
-    if local is not None and not local.exists():
+    if is_absent(f"{path}/model", str(path).rstrip("/").rpartition("/")[0] or "."):
         return {}
+    rows = []
     with suppress(Exception):  # engines have errors of their own for a path that does not exist
         rows = spark.read.schema(_SCHEMA).parquet(f"{path}/model").collect()
     return {row[0]: bytes(row[1]) for row in rows}

@@ -25,7 +25,7 @@ from manyhands.spark.engine_errors import raised_clearly
 from manyhands.spark.label_columns import DataFrame, LabelColumns, RowProfile, check_table, distinct_values
 from manyhands.spark.remote import pack, remote_function
 from manyhands.spark.shard_columns import NUMBERS, SCHEMA, SEEN, LayoutSettings
-from manyhands.spark.shared_files import local_path
+from manyhands.spark.shared_files import is_absent, local_path
 
 Session = Any
 
@@ -91,9 +91,9 @@ def read_manifest(spark: Session, folder: str) -> Manifest | None:
     -------
     Manifest or None
     """
-    rows, local = [], local_path(f"{folder}/manifest")
-    if local is not None and not local.exists():
-        return None  # without the engine's warnings
+    if is_absent(f"{folder}/manifest", folder.rpartition("/")[0]):
+        return None
+    rows = []
     with suppress(Exception):  # engines have errors of their own for a path that does not exist
         rows = spark.read.schema("value string").parquet(f"{folder}/manifest").collect()
     if len(rows) != 1:
