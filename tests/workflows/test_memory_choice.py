@@ -1,5 +1,7 @@
 """In memory or out of core."""
 
+import gzip
+
 import polars as pl
 import pytest
 
@@ -34,6 +36,16 @@ def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
     monkeypatch.setattr(memory_choice, "_data_limit", lambda: None)
     assert choose_memory([votes]).fits
     assert "how much is free is not known" in choose_memory([votes]).reason
+
+
+def test_a_gzip_file_that_unpacks_too_far_does_not_fit(tmp_path, monkeypatch):
+    """Whatever memory there is: it would be refused by the reader."""
+    (tmp_path / "votes.csv.gz").write_bytes(gzip.compress(b"i,w,x\n" * 20_000))
+    assert choose_memory([tmp_path / "votes.csv.gz"], "1TB").fits
+    monkeypatch.setattr(memory_choice, "MAX_BYTES", 100_000)
+    found = choose_memory([tmp_path / "votes.csv.gz"], "1TB")
+    assert not found.fits
+    assert found.reason == "unpacks to about 120 kB, more than the 100 kB that are unpacked in memory"
 
 
 def test_standard_input_is_not_measured():

@@ -14,7 +14,7 @@ import pytest
 from manyhands import workflows
 from manyhands.cli.app import run
 from manyhands.sharded.fits import METHODS
-from manyhands.workflows import labels_on_shards, memory_choice, shard_limits
+from manyhands.workflows import labels_on_shards, memory_choice, shard_limits, sharded_aggregation
 
 pytestmark = pytest.mark.filterwarnings("ignore::manyhands.exceptions.CrowdWarning")
 LIMIT = "500MB"
@@ -203,6 +203,44 @@ def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step)
 
 
 @pytest.mark.usefixtures("large")
+def test_memory_that_the_system_refuses_is_one_sentence(votes, tmp_path, capsys, monkeypatch):
+    """What was finished stays, and the same command goes on."""
+    asked = command(votes, tmp_path)
+
+    def refuse(*given):
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded_aggregation, "write_labels", refuse)
+        assert run(asked) == 5
+    printed = capsys.readouterr().err
+    assert "The system gave no more memory to this process (Unable to allocate 8 GiB). The job was to stay" in printed
+    assert not (tmp_path / "out").exists()
+    assert run([one for one in asked if one != "-q"]) == 0
+    assert "taken from the record of a run that did not end; 0 were computed." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on data of Linux")
+def test_a_hard_limit_on_data_is_kept(tmp_path):
+    """A million labels under 500 MB, which the system enforces; polars returns what it freed."""
+    rng = np.random.default_rng(0)
+    item = rng.permutation(1_000_000) // 3
+    label = np.where(rng.random(len(item)) < 0.8, item % 2, 1 - item % 2)
+    table = pl.DataFrame({"item": item, "worker": rng.integers(0, 200, len(item)), "label": label})
+    table.select(pl.format("item-{}", "item").alias("item"), "worker", "label").write_parquet(tmp_path / "v.parquet")
+    code = (
+        "import resource, runpy, sys\nresource.setrlimit(resource.RLIMIT_DATA, (500_000_000, 500_000_000))\n"
+        "runpy.run_module('manyhands', run_name='__main__')"
+    )
+    asked = ["aggregate", str(tmp_path / "v.parquet"), "-m", "one-coin", "-o", str(tmp_path / "out"), "--json"]
+    done = subprocess.run([sys.executable, "-c", code, *asked, "--cache", str(tmp_path / "c")], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout)
+    assert found["route"] == "out of core" and "400 MB may be used" in found["reason"]
+    assert max(found["course"]["peak_bytes"].values()) < 500_000_000
+
+
+@pytest.mark.usefixtures("large")
 def test_too_little_disk_or_memory_is_said_beforehand(votes, tmp_path, capsys, monkeypatch):
     """With what is needed; nothing is written."""
     asked = command(votes, tmp_path)
@@ -218,6 +256,39 @@ def test_too_little_disk_or_memory_is_said_beforehand(votes, tmp_path, capsys, m
     assert run(["aggregate", str(votes / "votes.csv"), "--max-memory", "100MB", "-o", str(tmp_path / "out")]) == 5
     assert "out of core it needs at least 268 MB. Give --max-memory 270MB or more" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        ({"item": ["a", None], "worker": ["w", "v"], "label": ["x", "x"]}, "item"),
+        ({"item": ["a", "b"], "worker": ["w", None], "label": ["x", "x"]}, "worker"),
+        ({"item": ["a", "b"], "worker": ["w", "v"], "label": [None, None]}, "label"),
+        ({"item": ["a", "b"], "rating": ["x", "x"]}, "worker"),
+    ],
+)
+def test_bad_rows_are_named_and_nothing_is_written(tmp_path, capsys, rows, part):
+    """As an ordinary run does."""
+    pl.DataFrame(rows).cast(pl.String).write_parquet(tmp_path / "bad.parquet")
+    asked = ["aggregate", str(tmp_path / "bad.parquet"), "-m", "dawid-skene", "-o", str(tmp_path / "out")]
+    assert run([*asked, "--max-memory", LIMIT, "--cache", str(tmp_path / "cache")]) == 3
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(("note:", "Out of core:"))]
+    assert part in line
+    assert not (tmp_path / "out").exists()
+    assert all(path.name == "passes" for path in (tmp_path / "cache").glob("*"))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_damaged_cache_is_named(votes, tmp_path, capsys):
+    """With what to do; nothing is written."""
+    asked = command(votes, tmp_path)
+    assert run(asked) == 0
+    (codes,) = (path for path in (tmp_path / "cache").iterdir() if path.name != "passes")
+    with open(codes / "codes.bin", "r+b") as file:
+        file.write(b"\xff" * 8)
+    assert run([*asked, "--force"]) == 3
+    assert "codes.bin cannot be used: block" in capsys.readouterr().err
 
 
 class _Usage:

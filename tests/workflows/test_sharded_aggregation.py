@@ -45,6 +45,12 @@ def test_the_files_are_those_of_an_ordinary_run(votes, tmp_path, method):
     assert got.select(exact).equals(expected.select(exact))
     numbers = [name for name in got.columns if name not in exact]
     assert np.allclose(got[numbers].fill_null(-1).to_numpy(), expected[numbers].fill_null(-1).to_numpy(), atol=3e-6)
+    expected, got = (pl.read_csv(tmp_path / name / "workers.csv") for name in ("whole", "shards"))
+    assert set(got.columns) <= set(expected.columns)
+    assert got["worker"].to_list() == expected["worker"].to_list()
+    assert got["n_labels"].to_list() == expected["n_labels"].to_list()
+    if method != "majority-vote":  # without confusion matrices, the table has the share of the vote itself
+        assert np.allclose(got["accuracy"].to_numpy(), expected["accuracy"].to_numpy(), atol=2e-6)
     for kind, read in (("parquet", pl.read_parquet), ("jsonl", partial(pl.read_ndjson, infer_schema_length=None))):
         table, other = (read(tmp_path / name / f"labels.{kind}") for name in ("shards", "whole"))
         assert table.schema == other.schema

@@ -24,6 +24,7 @@ def main() -> None:
     sys.excepthook = _show_internal_error
     _open_standard_streams()
     before = _end_at_once_when_interrupted()
+    _return_memory(sys.argv[1:])
     run = _load_commands(sys.argv[1:])
     try:
         if before is not None:
@@ -32,6 +33,22 @@ def main() -> None:
     except KeyboardInterrupt:
         _end_interrupted()
     sys.exit(code)
+
+
+def _return_memory(arguments: list[str]) -> None:
+    """Where memory is limited, let polars return what it freed; it must be told before it is loaded.
+
+    Its allocator keeps address space for later, which a limit on data (``ulimit -d``) counts as used.
+    """
+    limited = any(argument.startswith("--max-memory") for argument in arguments)
+    try:
+        import resource
+
+        limited = limited or resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+    except ImportError:  # Windows
+        pass
+    if limited:
+        os.environ.setdefault("_RJEM_MALLOC_CONF", "retain:false")
 
 
 def _load_commands(arguments: list[str]) -> Callable[[list[str]], int]:

@@ -130,9 +130,11 @@ def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of workers.csv that fit on a screen."""
     import polars as pl
 
-    if "flags" not in workers.columns:
+    if "accuracy_low" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
     interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
+    if "flags" not in workers.columns:
+        return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"))
     agreement = ["quadratic_kappa", "grade_bias"] if "grade_bias" in workers.columns else ["agreement"]
     seconds = ["median_seconds"] if "median_seconds" in workers.columns else []
     columns = ["worker", "n_labels", "accuracy", interval.alias("95% interval"), *agreement, *seconds, "flags"]

@@ -15,6 +15,7 @@ from manyhands.em.packed import Packed
 from manyhands.em.plain_pass import vote_shares
 from manyhands.sharded.labels import Shard
 from manyhands.sharded.passes import zero_counts
+from manyhands.sharded.views import item_pieces
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -147,13 +148,22 @@ class StatisticsPass:
         """
         packed = shard.packed
         posterior, _ = self.posterior(packed)
-        n_labels = np.diff(packed.start)
-        totals = np.einsum("ik->k", posterior[n_labels > 0])
-        weight = np.repeat((n_labels > 1).astype(np.float64), n_labels)
-        item = np.repeat(np.arange(packed.n_items), n_labels)
-        worker = packed.code // np.int32(packed.n_classes)
-        right = sums_by(worker, weight * posterior[item, packed.label], packed.n_workers)
-        return Statistics(totals, right, sums_by(worker, weight, packed.n_workers))
+        sums = [np.zeros(size) for size in (packed.n_classes, packed.n_workers, packed.n_workers)]
+        for first, last, part in item_pieces(packed):
+            for total, more in zip(sums, _statistics_of(part, posterior[first:last])):
+                total += more
+        return Statistics(*sums)
+
+
+def _statistics_of(packed: Packed, posterior: Array) -> Statistics:
+    """The statistics of some items."""
+    n_labels = np.diff(packed.start)
+    totals = np.einsum("ik->k", posterior[n_labels > 0])
+    weight = np.repeat((n_labels > 1).astype(np.float64), n_labels)
+    item = np.repeat(np.arange(packed.n_items), n_labels)
+    worker = packed.code // np.int32(packed.n_classes)
+    right = sums_by(worker, weight * posterior[item, packed.label], packed.n_workers)
+    return Statistics(totals, right, sums_by(worker, weight, packed.n_workers))
 
 
 def summed_statistics(parts: Iterable[Statistics]) -> Statistics:

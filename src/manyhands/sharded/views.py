@@ -16,7 +16,7 @@ from manyhands.em.packed import Packed
 
 Mask = npt.NDArray[np.bool_]
 
-_LABELS_AT_ONCE = 1 << 19
+_LABELS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +104,15 @@ def packed_of(annotations: Annotations) -> Packed:
     return Packed(code, annotations.label, annotations.start, annotations.n_workers, annotations.n_classes)
 
 
-def item_pieces(packed: Packed) -> Iterator[tuple[int, int, Packed]]:
+def item_pieces(packed: Packed, least: int = 0) -> Iterator[tuple[int, int, Packed]]:
     """The items of a shard a part at a time, so that a large shard needs little memory beside its results.
 
     Parameters
     ----------
     packed : Packed
         The labels of the shard.
+    least : int, default=0
+        Number of labels that a part should have at least, where each costs as much as this.
 
     Yields
     ------
@@ -121,8 +123,9 @@ def item_pieces(packed: Packed) -> Iterator[tuple[int, int, Packed]]:
     part : Packed
         Their labels.
     """
-    n_pieces = -(-len(packed.code) // _LABELS_AT_ONCE)
-    cuts = np.searchsorted(packed.start[:-1], np.arange(1, n_pieces) * _LABELS_AT_ONCE).tolist()
+    at_once = max(_LABELS_AT_ONCE, least)
+    n_pieces = -(-len(packed.code) // at_once)
+    cuts = np.searchsorted(packed.start[:-1], np.arange(1, n_pieces) * at_once).tolist()
     for first, last in pairwise([0, *cuts, packed.n_items]):
         if first < last:
             start = packed.start[first : last + 1]

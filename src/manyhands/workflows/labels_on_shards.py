@@ -25,7 +25,13 @@ from manyhands.validation import show_size
 from manyhands.workflows.finding import shown_path
 from manyhands.workflows.options import ExportOptions, require_labels
 from manyhands.workflows.routes import IN_SHARDS, Route
-from manyhands.workflows.shard_limits import check_disk, check_memory_of_shards, disk_for_codes, full_disk_named
+from manyhands.workflows.shard_limits import (
+    check_disk,
+    check_memory_of_shards,
+    disk_for_codes,
+    disk_for_passes,
+    limits_named,
+)
 from manyhands.workflows.step_times import StepTimes
 from manyhands.writing.locks import held
 
@@ -124,10 +130,11 @@ def open_labels(
         yield SourceLabels(labels, labels, describe_reading(reading))
         return
     place = codes_folder(cache)
-    with full_disk_named(place):
+    with limits_named(place, route.choice.allowed):
         with times.step("read"):
             codes, course = _coded(files, export, route, method, place, tell)
         check_memory_of_shards(codes, method_name(method), route.choice.allowed)
+        check_disk(place, disk_for_passes(codes), "The records of passes", "Name another folder with --cache.")
         log = PassLog.of(place / _PASSES, method, codes)
         with _alone(log):
             yield SourceLabels(codes, _in_blocks(codes), _describe(files, codes), log, course)

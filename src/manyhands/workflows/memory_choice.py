@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from manyhands.io.read.archives import MAX_BYTES
 from manyhands.io.read.row_estimate import FileSize, measure_files
 from manyhands.validation import parse_size, show_size
 from manyhands.workflows.memory_check import available_bytes, limit_bytes
@@ -46,6 +47,9 @@ class MemoryChoice:
     @property
     def reason(self) -> str:
         """The comparison as the end of a sentence, such as "needs about 9 GB in memory, and the limit is 4 GB"."""
+        if self.size is not None and _unpacks_too_far(self.size):
+            unpacked, most = show_size(self.size.unpacked), show_size(MAX_BYTES)
+            return f"unpacks to about {unpacked}, more than the {most} that are unpacked in memory"
         if self.needed is None:
             return "does not say how much memory it needs before it is read"
         if self.allowed is None:
@@ -77,7 +81,13 @@ def choose_memory(files: Sequence[str | Path], max_memory: str | int | None = No
     size = measure_files(files)
     needed = None if size is None else memory_for(files, size)
     fits = needed is None or allowed is None or needed <= allowed
+    fits = fits and not (size is not None and _unpacks_too_far(size))
     return MemoryChoice(fits, needed, allowed, max_memory is not None, size)
+
+
+def _unpacks_too_far(size: FileSize) -> bool:
+    """Whether a gzip file is larger than what is unpacked in memory."""
+    return size.unpacked > max(size.n_bytes, MAX_BYTES)
 
 
 def memory_for(files: Sequence[str | Path], size: FileSize) -> int:

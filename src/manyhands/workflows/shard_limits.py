@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from manyhands.workflows.finding import shown_path
 # matrices, and one more for each thread. A vote holds 5.
 PROGRAM = 200_000_000  # bytes of the program, its libraries and the batches that are read
 _TABLES, _VOTE_TABLES = 12, 5
-_PER_LABEL, _PER_ITEM = 30, 40  # bytes of a shard in memory; the sums by worker need more than the codes
+_PER_LABEL, _PER_ITEM = 60, 40  # bytes of a shard in memory; the sums by worker need more than the codes
 _SLICE = 1 << 17  # items that are one data frame
+_USUAL_PASSES = 50
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -43,7 +44,7 @@ def least_memory(labels: ShardedLabels, method: str) -> int:
     threads = min(thread_count(), labels.n_shards)
     tables = (_VOTE_TABLES if method == "majority-vote" else _TABLES) + threads
     shard = (_PER_LABEL * labels.n_labels + _PER_ITEM * labels.n_items) // labels.n_shards
-    frames = _SLICE * (24 * n_classes + 200)
+    frames = min(_SLICE, labels.n_items) * (24 * n_classes + 200)
     return PROGRAM + 8 * tables * n_workers * n_classes**2 + threads * (shard + frames)
 
 
@@ -97,6 +98,45 @@ def disk_for_codes(size: FileSize) -> int:
     return 20 * size.n_rows + 2 * text
 
 
+def disk_for_labels(labels: ShardedLabels, kinds: Sequence[str]) -> int:
+    """Estimate the disk that the files of labels need.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+    kinds : sequence of str
+        Further formats than CSV: "jsonl", "parquet".
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    n_classes = len(labels.classes)
+    names = sum(len(str(name)) + 4 for name in labels.classes.tolist())
+    per_item = 40 + 9 * n_classes
+    per_item += 110 + 9 * n_classes + names if "jsonl" in kinds else 0  # every line names all classes
+    per_item += 2 * (40 + 4 * n_classes) if "parquet" in kinds else 0  # once in parts, once put together
+    return per_item * labels.n_items
+
+
+def disk_for_passes(labels: ShardedLabels) -> int:
+    """Return the disk that the records of some passes need.
+
+    Parameters
+    ----------
+    labels : ShardedLabels
+        The labels.
+
+    Returns
+    -------
+    int
+        Bytes of as many passes as a fit usually has.
+    """
+    return _USUAL_PASSES * 8 * len(labels.worker_ids) * len(labels.classes) ** 2
+
+
 def check_disk(folder: Path, n_bytes: int, what: str, remedy: str) -> None:
     """Refuse a job whose files do not fit on the disk.
 
@@ -126,21 +166,33 @@ def check_disk(folder: Path, n_bytes: int, what: str, remedy: str) -> None:
 
 
 @contextmanager
-def full_disk_named(folder: Path) -> Iterator[None]:
-    """Context manager in which a full disk becomes one sentence with the folder and what to do.
+def limits_named(folder: Path, allowed: int | None) -> Iterator[None]:
+    """Context manager in which a full disk, or memory that the system refuses, becomes one sentence with what to do.
 
     Parameters
     ----------
     folder : Path
         The folder of the cache.
+    allowed : int or None
+        Bytes that the job may have; None if unknown.
 
     Raises
     ------
     ManyhandsError
         If a file cannot grow.
+    LimitError
+        If the system gives no more memory.
     """
     try:
         yield
+    except MemoryError as error:
+        if isinstance(error, LimitError):
+            raise
+        limit = "" if allowed is None else f" The job was to stay within {show_size(allowed)}."
+        raise LimitError(
+            f"The system gave no more memory to this process ({error or 'no reason is known'}).{limit} Raise the limit "
+            f"of the process or close other programs; the same command then goes on. No file of the result was changed."
+        ) from None
     except OSError as error:
         if error.errno not in _FULL:
             raise

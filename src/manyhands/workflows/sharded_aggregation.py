@@ -27,6 +27,7 @@ from manyhands.workflows.labels_on_shards import SourceLabels, open_labels
 from manyhands.workflows.options import ExportOptions
 from manyhands.workflows.outputs import Written, claim_folder
 from manyhands.workflows.routes import Route
+from manyhands.workflows.shard_limits import check_disk, disk_for_labels
 from manyhands.workflows.step_times import StepTimes
 from manyhands.writing import MANIFEST, Output
 
@@ -103,6 +104,8 @@ def aggregate_on_shards(job: ShardedJob, say: Callable[[str], None] | None = Non
         tell(job.route.reason)
         with open_labels(job.files, job.export, job.route, method, job.cache, tell, times) as source:
             class_names(source.labels.classes)  # refuses classes that would be counted together
+            needed = disk_for_labels(source.labels, job.kinds)
+            check_disk(output.folder, needed, "The files of labels", "Name another folder with -o.")
             with times.step("fit"):
                 found = fit(method, source.labels, log=source.log)
             source.tell_resumed(tell)
@@ -119,7 +122,7 @@ def _write(
 ) -> tuple[pl.DataFrame, dict[str, Any], Written]:
     """Write all files; those of labels as the shards come."""
     rows = LabelRows(found.final_task, found.classes, tuple(job.kinds), job.spreadsheet_safe)
-    workers = sharded_worker_frame(found)
+    workers = sharded_worker_frame(found, source.labels)
     with output.stage() as staged:
         figures = write_labels(source.items, rows, staged)
         summary = {"schema": 1, "files": [Path(name).name for name in job.files]}

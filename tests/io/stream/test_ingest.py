@@ -142,6 +142,19 @@ def test_paths_that_cannot_be_read(tmp_path, stream):
         stream([one, other])
 
 
+def test_folders_that_an_engine_wrote(tmp_path, stream):
+    folder = tmp_path / "table"
+    (folder / "_temporary").mkdir(parents=True)
+    for n, name in enumerate(["part-1.csv", "part-0.csv", "_temporary/part-2.csv", ".part-0.csv.crc"]):
+        (folder / name).write_text(HEADER + rows(3 * n + 3, 30 * n))
+    (folder / "_SUCCESS").touch()
+    (folder / "_started_17").write_text("{}")
+    assert stream(folder).n_labels == 9
+    (folder / "_delta_log").mkdir()
+    with pytest.raises(AnnotationError, match="is a Delta table"):
+        stream(folder)
+
+
 def test_an_unreadable_option_is_refused(tmp_path, stream):
     path = table_file(tmp_path, HEADER + rows(3))
     with pytest.raises(ParameterError, match="max_memory"):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from manyhands.exceptions import AnnotationError
@@ -78,11 +78,22 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
     """Yield files, and the files below folders."""
     for path in paths:
         if path.is_dir():
-            yield from (path / name for name in sorted(file_names(path)))
+            if (path / "_delta_log").exists():
+                raise AnnotationError(
+                    f"{path} is a Delta table, whose folder keeps files with rows that do not count any more. Write "
+                    f"it as Parquet, or read it with Spark."
+                )
+            names = (name for name in sorted(file_names(path)) if not _is_of_engine(name))
+            yield from (path / name for name in names)
         elif path.is_file():
             yield path
         else:
             raise AnnotationError(f"{path} does not exist. Give {READ_IN_PARTS}.")
+
+
+def _is_of_engine(name: str) -> bool:
+    """Whether an engine wrote a file for itself, such as ``_SUCCESS`` or ``_metadata``: all of them skip such names."""
+    return any(part.startswith("_") for part in PurePosixPath(name).parts)
 
 
 def _input(path: Path) -> InputFile:
