@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 N_WORKERS, N_CLASSES, PER_ITEM = 1_000, 4, 5
+TOL = 1e-15  # no fit ends before its passes are done
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,7 +42,8 @@ def main():
         spark.sparkContext.setLogLevel("ERROR")
         in_memory(path, options.passes)
         on_spark(spark, path, folder, options.passes)
-        naive(spark.read.parquet(path), options.naive_passes)
+        if options.naive_passes:
+            naive(spark.read.parquet(path), options.naive_passes)
         spark.stop()
 
 
@@ -69,25 +71,27 @@ def in_memory(path, n_passes):
     with step("memory: coded and put into shards"):
         columns = (table.column(name).to_pylist() for name in ("item", "worker", "label"))
         shards = InMemoryShards.from_annotations(Annotations.from_triples(*columns))
-    with step(f"memory: fit, {n_passes} passes", n_passes):
-        fit(DawidSkene(max_iter=n_passes), shards)
+    with step("memory: fit") as took:
+        found = fit(DawidSkene(max_iter=n_passes, tol=TOL), shards)
+        took.n_passes = found.n_iter
     with step("memory: items"):
-        list(shards.run(fit(DawidSkene(max_iter=1), shards).final_task, ""))
+        list(shards.run(found.final_task, ""))
 
 
 def on_spark(spark, path, folder, n_passes):
     from manyhands.spark import DawidSkene
 
     frame = spark.read.parquet(path)
-    estimator = DawidSkene(checkpointDir=f"{folder}/checkpoint", maxIter=1)
+    estimator = DawidSkene(checkpointDir=f"{folder}/checkpoint", maxIter=1, tol=TOL)
     with step("Spark: coded, written in shards, votes, one pass"):
         estimator.fit(frame)
     size = sum(file.stat().st_size for file in Path(folder, "checkpoint").rglob("*.parquet"))
     print(json.dumps({"step": "Spark: checkpoint", "megabytes": round(size / 1e6)}), flush=True)
     with step("Spark: a second fit on the same checkpoint, one pass"):
         estimator.fit(frame)
-    with step(f"Spark: the same with {n_passes} passes", n_passes):
+    with step("Spark: the same with all passes") as took:
         model = estimator.copy({"maxIter": n_passes}).fit(frame)
+        took.n_passes = model.summary["n_iter"]
     with step("Spark: items written as Parquet"):
         model.items.write.parquet(f"{folder}/items")
 
@@ -103,7 +107,7 @@ def naive(frame, n_passes):
     share = Window.partitionBy("item")
     posterior = votes.withColumn("p", f.col("count") / f.sum("count").over(share)).select("item", "truth", "p")
     for number in range(n_passes):
-        with step(f"plain program with joins, pass {number + 1}", 1):
+        with step(f"plain program with joins, pass {number + 1}"):
             counts = frame.join(posterior, "item").groupBy("worker", "truth", "label").agg(f.sum("p").alias("n"))
             rows = Window.partitionBy("worker", "truth")
             sizes = f.sum("n").over(rows)
@@ -120,17 +124,18 @@ def naive(frame, n_passes):
 class step:
     """Prints how long a step took."""
 
-    def __init__(self, name, n_passes=None):
-        self.name, self.n_passes = name, n_passes
+    def __init__(self, name):
+        self.name, self.n_passes = name, None
 
     def __enter__(self):
         self.began, self.cpu = time.monotonic(), processor_time()
+        return self
 
     def __exit__(self, *_):
         wall = time.monotonic() - self.began
         row = {"step": self.name, "seconds": round(wall, 2), "cpu": round(processor_time() - self.cpu, 1)}
         if self.n_passes:
-            row["seconds_per_pass"] = round(wall / self.n_passes, 2)
+            row |= {"passes": self.n_passes, "seconds_per_pass": round(wall / self.n_passes, 2)}
         print(json.dumps(row | {"load": round(os.getloadavg()[0], 1)}), flush=True)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +36,8 @@ class Indicators:
     [[6.0], [1.0]]
     """
 
-    row: npt.NDArray[np.int64]
-    column: npt.NDArray[np.int64]
+    row: npt.NDArray[np.integer[Any]]
+    column: npt.NDArray[np.integer[Any]]
     weight: Array | None
     n_rows: int
 

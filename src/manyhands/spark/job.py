@@ -47,18 +47,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0, 2 for wrong usage, 3 for labels that cannot be used, 5 for tables beyond a limit.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", CrowdWarning)
             warnings.showwarning = _print_warning
             summary = aggregate(options)
     except ManyhandsError as error:
-        print(f"manyhands-spark: {error}", file=sys.stderr)
+        sys.stderr.write(f"manyhands-spark: {error}\n")
         if isinstance(error, ParameterError | OutputExistsError | MissingExtraError):
             return _USAGE
         return _LIMIT if isinstance(error, LimitError) else _INPUT
-    print(json.dumps(summary, default=str) if options.json else _text(summary, options.output))
+    text = json.dumps(summary, default=str) if options.json else _text(summary, options.output)
+    sys.stdout.write(f"{text}\n")
     return 0
 
 
@@ -88,11 +89,16 @@ def aggregate(options: argparse.Namespace) -> dict[str, Any]:
     return model.summary | {"seconds": round(time.monotonic() - began, 1)}
 
 
-def _parser() -> argparse.ArgumentParser:
-    """The arguments."""
-    parser = argparse.ArgumentParser("manyhands-spark", description="Labels of a crowd, aggregated on Spark.")
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the program.
+
+    Returns
+    -------
+    ArgumentParser
+    """
+    made = argparse.ArgumentParser("manyhands-spark", description="Labels of a crowd, aggregated on Spark.")
+    made.add_argument("--version", action="version", version=__version__)
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("aggregate", help="infer the label of every item", allow_abbrev=False)
     source = command.add_mutually_exclusive_group(required=True)
     source.add_argument("--input", metavar="PATH", help="file or folder with one row per label")
@@ -110,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--remote", metavar="URL", help="Spark Connect server, such as sc://host:15002")
     command.add_argument("--force", action="store_true", help="replace a model in OUTPUT")
     command.add_argument("--json", action="store_true", help="print the summary as JSON")
-    return parser
+    return made
 
 
 def _session(options: argparse.Namespace) -> Session:
@@ -171,4 +177,4 @@ def _text(summary: dict[str, Any], output: str) -> str:
 def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Our warnings as one line; those of other packages are not for the user of the job."""
     if category.__module__.partition(".")[0] == "manyhands":
-        print(f"Warning: {message}", file=sys.stderr)
+        sys.stderr.write(f"Warning: {message}\n")
