@@ -42,7 +42,7 @@ def vertical_axis(
 
     for value in ticks(low, high):
         draw.line(left, scale(value), draw.width - 8, scale(value), "grid")
-        draw.text(left - 6, scale(value) + 4, tick_text(value), "tick", anchor="end")
+        draw.text(left - 6, scale(value) + 4, tick_text(value, high), "tick", anchor="end")
     draw.text(0, top - 12, title, "axis-title")
     return scale
 

@@ -289,21 +289,27 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [round(at * step, 10) for at in range(first, last + 1)]
 
 
-def tick_text(value: float) -> str:
+def tick_text(value: float, largest: float | None = None) -> str:
     """Return a tick's number, large ones shortened.
 
     Parameters
     ----------
     value : float
         The number.
+    largest : float or None, default=None
+        Largest number of the scale, whose unit all have; None for the number itself.
 
     Returns
     -------
     str
         Such as ``0.2``, ``500``, ``20k`` or ``3M``.
+
+    Examples
+    --------
+    >>> tick_text(5000), tick_text(5000, 20000), tick_text(16384)
+    ('5000', '5k', '16.4k')
     """
-    for size, letter in ((1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            unit = size if letter == "M" else 1e3
-            return f"{value / unit:g}{letter}"
+    for size, unit, letter in ((1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value and abs(value if largest is None else largest) >= size:
+            return f"{value / unit:.3g}{letter}"
     return f"{value:g}"

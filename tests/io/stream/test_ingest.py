@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from manyhands.exceptions import AnnotationError, LimitError, ParameterError
-from manyhands.io.stream import coding, ingest
+from manyhands.io.stream import code_blocks, coding, ingest
 from manyhands.io.stream.cache import cache_entries, default_cache, remove_entries
 from manyhands.io.stream.ingest import stream_to_codes
 from manyhands.progress import listening
@@ -245,6 +245,14 @@ def test_tables_that_do_not_fit_are_refused_with_their_size(tmp_path, stream):
     assert stream(path, tables=False).n_labels == 6000
     with pytest.raises(LimitError, match="2,000 workers"):  # of a folder that was written for a vote
         stream(path)
+
+
+def test_an_item_with_too_many_rows_is_refused(tmp_path, stream, monkeypatch):
+    monkeypatch.setattr(code_blocks, "_BYTES_PER_ROW", SMALL // 1000)
+    path = table_file(tmp_path, HEADER + rows(900) + "".join(f"hot,w{n},x\n" for n in range(1001)))
+    with pytest.raises(LimitError, match=r"1,0\d\d rows must be sorted together, about 0\.3 GB.*one item may have"):
+        stream(path)
+    assert left(tmp_path) == []
 
 
 def test_too_many_distinct_workers_are_refused(tmp_path, stream, monkeypatch):

@@ -24,6 +24,7 @@ from manyhands.sharded.layout import N_BLOCKS
 RARE_CLASSES = ("drop", "keep", "error")
 
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
+_BYTES_PER_ROW = 140  # of rows that are sorted together; 70 to 140 were measured
 _LARGEST_CODE = 2**31 - 1
 
 
@@ -39,14 +40,17 @@ class Table:
         What is done with classes that may be typing errors.
     keep_integers : bool
         Whether ids from integer columns stay integers.
-    table_memory : int or None
-        Bytes within which confusion matrices of all workers must stay; None where none are needed.
+    max_memory : int
+        Bytes of memory to stay within.
+    with_tables : bool
+        Whether confusion matrices of all workers must fit into it.
     """
 
     folder: Path
     rare_classes: str
     keep_integers: bool
-    table_memory: int | None
+    max_memory: int
+    with_tables: bool
 
 
 def check_tables(n_workers: int, n_classes: int, limit: int) -> None:
@@ -101,8 +105,9 @@ def write_codes(spill: Spill, coder: RowCoder, table: Table, mapping: dict[str, 
     if not names:
         raise AnnotationError(f"None of the {coder.counts['rows_read']:,} rows has a label. Check the label column.")
     common = int((coder.label_counts > MOST_LABELS).sum())
-    if table.table_memory is not None:
-        check_tables(len(workers), common, table.table_memory)
+    if table.with_tables:
+        check_tables(len(workers), common, table.max_memory)
+    _check_ranges(spill, table.max_memory)
     kept_types = integers if table.keep_integers else set()
     dropped = np.zeros(len(names), bool)
     note: dict[str, str] = {}
@@ -113,6 +118,17 @@ def write_codes(spill: Spill, coder: RowCoder, table: Table, mapping: dict[str, 
             return
         dropped, strays = found  # rare: labels that are left out change the codes of all others
         note = {"stray_classes": strays.note(table.rare_classes)} if strays.counts else {}
+
+
+def _check_ranges(spill: Spill, limit: int) -> None:
+    """Refuse a range of items that does not fit into memory: an item that has a large part of all rows."""
+    most = max(map(spill.n_rows, range(spill.n_parts)))
+    if most * _BYTES_PER_ROW > limit:
+        raise LimitError(
+            f"{most:,} rows must be sorted together, about {most * _BYTES_PER_ROW / 1e9:,.1f} GB, and "
+            f"{limit / 1e9:,.1f} GB of memory are allowed: one item may have a large part of all rows. Check the item "
+            f"column, or raise --max-memory."
+        )
 
 
 class _Blocks:

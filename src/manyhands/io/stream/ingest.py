@@ -103,7 +103,7 @@ def stream_to_codes(
         with writing(folder):
             if not folder.exists():  # another process may have written it meanwhile
                 remove_leftovers(place)
-                table = Table(folder, rare_classes, keep_integers, limit if tables else None)
+                table = Table(folder, rare_classes, keep_integers, limit, tables)
                 _read(files, ColumnOptions(item, worker, label), table, limit)
     found = CodeFolder(folder)
     mark_used(folder)

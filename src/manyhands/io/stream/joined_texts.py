@@ -14,6 +14,7 @@ from manyhands.sharded.code_ids import TextIds
 
 Hashes = npt.NDArray[np.uint32]
 
+_TOGETHER = 1 << 15  # texts that are copied at a time
 _columns = compiled.load("_columns")
 _SEED = (hash("manyhands") | 1) % 2**64  # drawn for each process, so that no file can be made of colliding texts
 
@@ -118,9 +119,13 @@ def take_texts(texts: TextIds, rows: npt.NDArray[np.int64]) -> TextIds:
     """
     begins = np.cumsum(texts.n_bytes, dtype=np.int64) - texts.n_bytes
     lengths = np.asarray(texts.n_bytes, np.int64)[rows]
-    ends = np.cumsum(lengths)
-    at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins[rows] - (ends - lengths), lengths)
-    return TextIds(lengths, np.frombuffer(texts.data, np.uint8)[at].tobytes())
+    data, pieces = np.frombuffer(texts.data, np.uint8), []
+    for first in range(0, len(rows), _TOGETHER):  # positions of bytes take more memory than the bytes
+        some = slice(first, first + _TOGETHER)
+        ends = np.cumsum(lengths[some])
+        at = np.arange(ends[-1]) + np.repeat(begins[rows[some]] - (ends - lengths[some]), lengths[some])
+        pieces.append(data[at].tobytes())
+    return TextIds(lengths, b"".join(pieces))
 
 
 def order_texts(texts: TextIds, hashes: Hashes) -> npt.NDArray[np.int64]:

@@ -128,6 +128,20 @@ class Spill:
             view = view[n:]
         return stored
 
+    def n_rows(self, part: int) -> int:
+        """Return the number of rows of a range.
+
+        Parameters
+        ----------
+        part : int
+            Number of the range.
+
+        Returns
+        -------
+        int
+        """
+        return sum(int(batch["item"].edges[part + 1]) - int(batch["item"].edges[part]) for batch in self._batches)
+
     def read(self, part: int) -> SpilledRows:
         """Read the rows of a range, in the order in which they were written.
 

@@ -49,16 +49,18 @@ def worker_cards(run: Run) -> Panel | None:
     parts = tuple(card for card in made if card.svg or card.table or card.notes)  # else the table of workers has it all
     biased = int((cards.bias_class >= 0).sum())
     title = f"{counted(biased, 'worker')} {'uses' if biased == 1 else 'use'} a class too often."
-    left_out = len(order) - len(parts)
+    how = "One card per worker, flagged ones first, then those with most labels."
+    if n_classes <= _MOST_CLASSES:
+        how += " Rows of a matrix are true classes by the posterior, columns the labels given, in per cent of the row."
+    note = f"{len(parts)} of {len(order):,} workers have a card here; the panel above lists all."
+    if not parts:
+        how, note = "A card shows the confusions of a worker and what is noticeable.", "No worker needs one here."
     return Panel(
         "worker-cards",
         title if biased else "No worker uses a class significantly too often.",
-        "One card per worker, flagged ones first, then those with most labels. Rows of a matrix are true classes "
-        "by the posterior, columns the labels given, in per cent of the row.",
+        how,
         counted(len(order), "worker") + " with labels",
-        notes=(f"{len(parts)} of {len(order):,} workers have a card here; the panel above lists all.",)
-        if left_out
-        else (),
+        notes=(note,) if len(parts) < len(order) else (),
         values={"n_cards": len(parts), "n_biased": biased},
         parts=parts,
     )

@@ -127,7 +127,7 @@ def calibration(run: Run) -> Panel:
         bands=[(low.tolist(), high.tolist())],
         diagonal=True,
         joined=False,
-        ends=(math.floor(10 * mean.min()) / 10, 1.0),
+        ends=(min(0.5, math.floor(10 * mean.min()) / 10), 1.0),
     )
     return Panel(
         "calibration",
