@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from typer.main import get_command
 
 import manyhands
 from manyhands.cli.app import app
+from manyhands.spark.job import parser as spark_parser
 from manyhands.testing.small_crowds import feature_crowd
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +22,8 @@ DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OF_OTHERS = {"--max-restarts", "--nproc-per-node"}  # options of other programs that documents name: torchrun
+OF_OTHERS |= {"--archives", "--conf", "--deploy-mode", "--master", "--name"}  # spark-submit
+OF_OTHERS |= {"--cluster", "--cluster-id", "--properties", "--region", "--steps"}  # aws and gcloud
 
 _CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MODULE = re.compile(r"\b[a-z_]+(?:/[a-z_0-9]+)*\.py\b")
@@ -89,6 +94,13 @@ def test_names_that_do_not_exist_are_noticed():
     assert exists("io.read_export") and exists("em.kernels") and not exists("io.read_everything")
 
 
+def spark_options():
+    """The help of `manyhands-spark aggregate`."""
+    with pytest.raises(SystemExit), redirect_stdout(StringIO()) as printed:
+        spark_parser().parse_args(["aggregate", "--help"])
+    return printed.getvalue()
+
+
 @pytest.mark.parametrize("name", ["command-line.md", "formats.md", "learning.md", "reproduce.md", "scale.md"])
 def test_options_in_documents_exist(name):
     """Every `--option` of a document is an option of some command."""
@@ -96,6 +108,7 @@ def test_options_in_documents_exist(name):
     known = (
         {"--help"}
         | OF_OTHERS
+        | set(_OPTION.findall(spark_options()))
         | {option for part in [command, *command.commands.values()] for p in part.params for option in p.opts}
     )
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
