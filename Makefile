@@ -4,6 +4,7 @@
 # make test-all    make test, the marked tests and the mutants, each within a time limit: what CI runs
 # make test-contracts  what is written for annotation tools, checked by their own validators, in an environment of its own
 # make test-browser  the report in a browser, in an environment of its own; installs Chromium where it may
+# make test-spark  Spark: the JVM (classic and Connect) and pysail, in environments of their own; installs Java where it may
 # make mutants     inserts faults into the code, one at a time; the named tests must detect each
 # make test-machines  the numerical tests with the instruction sets of other processors (eight minutes)
 # make lint        ruff and mypy
@@ -18,6 +19,8 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 CONTRACTS := .venv-contracts
 BROWSER := .venv-browser
+SPARK := .venv-spark
+SAIL := .venv-sail
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Real crowd data for the tests that need it; without it they are skipped, and counted as skipped.
@@ -43,7 +46,7 @@ FAST := $(addprefix tests/,test_layers.py test_source.py test_mutants.py test_co
 	representation/test_label_confidence.py testing trust/test_answers.py trust/test_intervals.py report/test_report.py \
 	sharded/test_passes.py)
 
-.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-machines mutants lint bench bench-huge pages learners clean
+.PHONY: demo test test-fast test-all test-slow test-contracts test-browser test-spark test-machines mutants lint bench bench-huge pages learners clean
 .DEFAULT_GOAL := test
 
 # The package alone, without torch and test tools: all that the demo needs.
@@ -70,7 +73,7 @@ test-fast: $(VENV)/ready
 test: $(VENV)/ready lint
 	$(call within,20) $(PYTEST) -m "not ($(MARKED))"
 
-test-all: test test-slow test-contracts test-browser mutants
+test-all: test test-slow test-contracts test-browser test-spark mutants
 
 test-slow: $(VENV)/ready
 	$(call within,15) $(PYTEST) -m slow
@@ -101,6 +104,32 @@ test-browser: $(BROWSER)/ready
 	$(call within,10) $(BROWSER)/bin/python -m pytest -q -p no:doctest -o addopts="-ra --strict-markers --import-mode=importlib" \
 		-W ignore -m browser tests/browser
 
+# The JVM's engine: pyspark with Spark itself, and what its Connect server needs.
+$(SPARK)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+	test -x $(SPARK)/bin/python || $(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python $(PIP) -e '.[spark]' 'pyspark[connect]==4.2.0' pytest hypothesis
+	touch $@
+
+# An engine without Java: pysail, and Spark's client without Spark.
+$(SAIL)/ready: pyproject.toml constraints.txt setup.py $(wildcard src/manyhands/_*.[ch])
+	test -x $(SAIL)/bin/python || $(PYTHON) -m venv $(SAIL)
+	$(SAIL)/bin/python $(PIP) -e . pysail==0.7.2 pyspark-client==4.2.0 pandas pyarrow pytest hypothesis
+	touch $@
+
+on_spark = MANYHANDS_SPARK=$(1) $(call within,$(2)) $(3)/bin/python -m pytest -q -p no:doctest \
+	-o addopts="-ra --strict-markers --import-mode=importlib" -W ignore -m spark tests/spark
+
+# One engine at a time: each uses all cores. Where no Java can be installed, one line says so; in CI that is a failure.
+test-spark: $(SPARK)/ready $(SAIL)/ready
+	$(call on_spark,sail,4,$(SAIL))
+	@command -v java > /dev/null || { apt-get update && apt-get install -y --no-install-recommends \
+		openjdk-17-jre-headless || apt-get install -y --no-install-recommends default-jre-headless; } > /dev/null 2>&1 || true
+	@if ! command -v java > /dev/null; then \
+		echo "spark on the JVM: 0 passed, $(if $(CI),1,0) failed, $(if $(CI),0,1) skipped (Java cannot be installed here)"; \
+		exit $(if $(CI),1,0); \
+	fi; \
+	$(call on_spark,classic,6,$(SPARK)) && $(call on_spark,connect,5,$(SPARK))
+
 mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2
 
@@ -129,4 +158,4 @@ learners: $(VENV)/ready
 	$(BIN)/python benchmarks/starts.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) build demo src/*.egg-info src/manyhands/*.so
+	rm -rf $(VENV) $(BENCH) $(CONTRACTS) $(BROWSER) $(SPARK) $(SAIL) build demo src/*.egg-info src/manyhands/*.so

@@ -383,6 +383,7 @@ SAME_NAME |= {"train", "leaderboard", "report"}  # a command, and what it calls
 SAME_NAME |= {"plots"}  # the pictures of the report as functions, and those of papers' tables
 
 
+SAME_NAME |= {"__main__"}  # two programs: manyhands and manyhands-spark
 SAME_NAME |= {"labels"}  # in shards, and in the exports of a platform
 
 

@@ -5,15 +5,14 @@ Without it the tests are skipped.
 
 import os
 import sys
-from collections import namedtuple
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-ENGINE = os.environ.get("MANYHANDS_SPARK", "")
+sys.path.insert(0, str(Path(__file__).parent))
+from spark_crowds import crowd_of, frame_of
 
-Crowd = namedtuple("Crowd", "items workers labels")
+ENGINE = os.environ.get("MANYHANDS_SPARK", "")
 
 
 def pytest_collection_modifyitems(items):
@@ -28,6 +27,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark():
     """A session on the engine."""
+    # Executors import the tasks of `spark_crowds`.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -36,7 +37,8 @@ def spark():
 
         server = SparkConnectServer()
         server.start()
-        session = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
+        os.environ["SPARK_REMOTE"] = f"sc://localhost:{server.listening_address[1]}"
+        session = SparkSession.builder.getOrCreate()
         yield session
         session.stop()  # first: the client would try for minutes to reach a server that has ended
         server.stop()
@@ -46,28 +48,6 @@ def spark():
     session = session.getOrCreate()
     yield session
     session.stop()
-
-
-def crowd_of(n_items, n_workers=20, n_classes=3, per_item=5, seed=0):
-    """Three columns of simulated labels, without repeats, in random order."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(n_classes, size=n_items)
-    workers = np.array([rng.permutation(n_workers)[:per_item] for _ in range(n_items)]).ravel()
-    items = np.repeat(np.arange(n_items), per_item)
-    skill = rng.uniform(0.5, 0.95, n_workers)[workers]
-    labels = np.where(rng.random(len(items)) < skill, truth[items], rng.integers(n_classes, size=len(items)))
-    order = rng.permutation(len(items))
-    names = np.array([f"klass {k}" for k in range(n_classes)], object)
-    return Crowd(
-        [f"ïtem {i}" for i in items[order].tolist()],
-        [f"w{w}" for w in workers[order].tolist()],
-        names[labels[order]].tolist(),
-    )
-
-
-def frame_of(spark, crowd, schema="item string, worker string, label string"):
-    """The columns as a DataFrame."""
-    return spark.createDataFrame(list(zip(*crowd)), schema)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyhands import elementary
+from manyhands.em.plain_products import Indicators
 
 if TYPE_CHECKING:
     from manyhands.em.kernels import Packed
@@ -69,7 +70,7 @@ def em_shard(
     for begin in range(first, last, CHUNK):
         end = min(begin + CHUNK, last)
         labelled = np.diff(packed.start[begin : end + 1]) > 0
-        score = _indicators(packed, begin, end, len(rows)) @ rows + log_prior
+        score = _by_item(packed, begin, end, rows) + log_prior
         if offset is not None:
             score += offset[begin:end]
         top = score.max(axis=1, keepdims=True)
@@ -78,7 +79,7 @@ def em_shard(
         score *= 1.0 / total
         part[begin - first : end - first] = score
         evidence.append(_block_evidence(np.where(labelled, top[:, 0], 0.0), np.where(labelled, total[:, 0], 1.0)))
-    counts += _indicators(packed, first, last, len(rows)).T @ part
+    counts += _by_row(packed, first, last, part, len(rows))
     totals += _in_turn(part[np.diff(packed.start[first : last + 1]) > 0])
     return float(_in_turn(np.concatenate(evidence)[:, None])[0]) if evidence else 0.0
 
@@ -102,7 +103,7 @@ def vote_shard(packed: Packed, first: int, last: int, counts: Array, totals: Arr
         Receives the vote shares, where they are wanted.
     """
     share = vote_shares(packed, first, last)
-    counts += _indicators(packed, first, last, len(counts)).T @ share
+    counts += _by_row(packed, first, last, share, len(counts))
     totals += _in_turn(share[np.diff(packed.start[first : last + 1]) > 0])
     if posterior is not None:
         posterior[first:last] = share
@@ -136,14 +137,29 @@ def vote_shares(packed: Packed, first: int, last: int) -> Array:
     return np.asarray(votes * (1.0 / np.where(n_labels > 0, total, 1))[:, None])
 
 
+def _by_item(packed: Packed, first: int, last: int, rows: Array) -> Array:
+    """Sum of the rows of each item's labels, shape (last - first, n_columns)."""
+    return np.asarray(_indicators(packed, first, last, len(rows)) @ rows)
+
+
+def _by_row(packed: Packed, first: int, last: int, part: Array, n_rows: int) -> Array:
+    """Sum of the parts of the items that have each worker and label, shape (n_rows, n_columns)."""
+    matrix = _indicators(packed, first, last, n_rows)
+    return np.asarray((matrix.transposed(n_rows) if isinstance(matrix, Indicators) else matrix.T) @ part)
+
+
 def _indicators(packed: Packed, first: int, last: int, n_rows: int) -> Any:
     """Sparse matrix (items, worker and label): 1, or the weight, where the worker gave the item this label."""
-    from scipy.sparse import csr_array
-
     a, b = packed.start[[first, last]]
     start = packed.start[first : last + 1] - a
-    weight = np.ones(b - a) if packed.weight is None else packed.weight[a:b]
-    return csr_array((weight, packed.code[a:b], start), shape=(last - first, n_rows))
+    weight = None if packed.weight is None else packed.weight[a:b]
+    try:
+        from scipy.sparse import csr_array
+    except ImportError:  # on an executor of a cluster
+        item = np.repeat(np.arange(last - first), np.diff(start))
+        return Indicators(item, packed.code[a:b], weight, last - first)
+    ones = np.ones(b - a) if weight is None else weight
+    return csr_array((ones, packed.code[a:b], start), shape=(last - first, n_rows))
 
 
 def _in_turn(values: Array) -> Array:

@@ -2,7 +2,7 @@
 
 em_estimators    `DawidSkene`, `OneCoin`, `MACE`; pooled_estimators: `PooledDawidSkene`, `MajorityVote`
 crowd_estimator  what they share
-crowd_model      `CrowdModel`: labels of items, workers, confusion matrices as DataFrames
+crowd_model      `CrowdModel`: labels of items, workers, confusion matrices as DataFrames; saved_model: its folder
 spark_shards     `SparkShards`: labels in a table of shards (`sharded.labels.ShardedLabels`)
 shard_tables     how that table is written, and its manifest; label_columns: columns, types and hashes of the rows
 remote           functions that run tasks on executors; package_sources: how executors without the package get it

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from manyhands.exceptions import AnnotationError
 from manyhands.sharded.layout import item_hashes, item_order
-from manyhands.spark.shard_columns import BINARY, NUMBERS, LayoutSettings
+from manyhands.spark.shard_columns import BINARY, NUMBERS, SEEN, LayoutSettings
 
 
 def checksum(*parts: Any) -> int:
@@ -60,10 +60,13 @@ def block_of(table: pa.Table, settings: LayoutSettings) -> pa.Table:
     kept = _last_of_pairs(item, worker, code, order, n_codes)
     left_out = len(code) - len(kept)
     identical = _n_identical(item * np.int64(n_codes) + code, kept)
+    seen = np.zeros(n_classes, np.uint8)
+    seen[label[kept]] = 1
     counts = np.bincount(item[kept], minlength=len(texts)).astype(np.uint32)
     encoded = texts.cast(pa.binary())
     sizes = pc.binary_length(encoded).to_numpy(zero_copy_only=False).astype(np.uint32)
     parts = {
+        SEEN: seen.tobytes(),
         "counts": counts.tobytes(),
         "codes": code[kept].astype(np.int32).tobytes(),
         "id_lengths": sizes.tobytes(),
@@ -74,13 +77,15 @@ def block_of(table: pa.Table, settings: LayoutSettings) -> pa.Table:
     return _row("block", table.column("block")[0].as_py(), numbers, parts)
 
 
-def merged(table: pa.Table) -> pa.Table:
+def merged(table: pa.Table, seen: list[bool]) -> pa.Table:
     """The blocks of one shard as one row.
 
     Parameters
     ----------
     table : pyarrow.Table
         Rows of blocks with a column shard.
+    seen : list of bool
+        Classes that occur in any block; the others are left out.
 
     Returns
     -------
@@ -89,6 +94,11 @@ def merged(table: pa.Table) -> pa.Table:
     table = table.take(pc.sort_indices(table.column("block")))
     numbers = {name: pc.sum(table.column(name)).as_py() for name in NUMBERS[:4]}
     parts = {name: b"".join(table.column(name).to_pylist()) for name in BINARY}
+    if not all(seen):
+        worker, label = np.divmod(np.frombuffer(parts["codes"], np.int32), np.int32(len(seen)))
+        place = np.cumsum(seen, dtype=np.int32) - 1
+        parts["codes"] = (worker * np.int32(sum(seen)) + place[label]).tobytes()
+    parts[SEEN] = np.ones(sum(seen), np.uint8).tobytes()
     return _row("shard", table.column("shard")[0].as_py(), numbers, parts)
 
 

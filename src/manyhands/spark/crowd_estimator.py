@@ -152,11 +152,13 @@ def _snake_case(name: str) -> str:
 
 
 def _log_folder(folder: str, chosen: str | None) -> Path:
-    """Where finished passes are recorded: by choice, in the checkpoint if it is a path, otherwise on the driver."""
+    """Where finished passes are recorded: as chosen, in the checkpoint if the driver sees it, or on the driver."""
     if chosen is not None:
         return Path(chosen)
-    found = local_path(f"{folder}/passes")
-    return Path(tempfile.gettempdir()) / "manyhands-passes" if found is None else found
+    found = local_path(folder)
+    if found is not None and found.exists():  # the engine has written to it
+        return found / "passes"
+    return Path(tempfile.gettempdir()) / "manyhands-passes"
 
 
 def _check_extra() -> None:

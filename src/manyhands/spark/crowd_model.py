@@ -10,6 +10,7 @@ from manyhands.exceptions import ParameterError
 from manyhands.sharded.sharded_fit import ShardedFit
 from manyhands.spark.label_columns import DataFrame, quoted
 from manyhands.spark.remote import pack, remote_function
+from manyhands.spark.saved_model import read_model, write_model
 from manyhands.spark.shard_columns import BINARY, PASS_COLUMNS
 from manyhands.spark.shard_tables import Session
 from manyhands.spark.spark_shards import SparkShards
@@ -35,6 +36,8 @@ class CrowdModel:
         One row per worker, truth and label.
     summary : dict of str to object
         Method, parameters, sizes, classes, and how the fit ended.
+    local_model : Aggregator
+        The model for one machine.
 
     Attributes
     ----------
@@ -57,9 +60,76 @@ class CrowdModel:
         workers: DataFrame,
         confusions: DataFrame | None,
         summary: dict[str, Any],
+        local_model: Any,
     ) -> None:
         self.spark, self.items, self.workers, self.confusions = spark, items, workers, confusions
-        self.summary = summary
+        self.summary, self._local_model = summary, local_model
+
+    def local(self) -> Any:
+        """The fitted method for one machine, without items: it predicts from new labels, and can be saved.
+
+        Returns
+        -------
+        Aggregator
+            Such as `manyhands.DawidSkene`, fitted.
+        """
+        return self._local_model
+
+    def copy(self, extra: dict[str, Any] | None = None) -> CrowdModel:
+        """The model; it has no parameters that could be replaced.
+
+        Parameters
+        ----------
+        extra : dict of str to object, default=None
+            Must be empty.
+
+        Returns
+        -------
+        CrowdModel
+        """
+        if extra:
+            raise ParameterError(
+                f"A fitted model has no parameter {next(iter(extra))!r}: fit again with other parameters."
+            )
+        return CrowdModel(self.spark, self.items, self.workers, self.confusions, dict(self.summary), self._local_model)
+
+    def save(self, path: str, *, overwrite: bool = False) -> None:
+        """Write the model with the results of all items, so that the checkpoint may be deleted afterwards.
+
+        Parameters
+        ----------
+        path : str
+            Folder, in any store that the engine writes to.
+        overwrite : bool, default=False
+            Whether a model that is there may be replaced.
+
+        Raises
+        ------
+        OutputExistsError
+            Where there is one and it may not be replaced.
+        """
+        frames = {"items": self.items, "workers": self.workers}
+        if self.confusions is not None:
+            frames["confusions"] = self.confusions
+        write_model(path, frames, self.summary, self._local_model, self.spark, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, spark: Session, path: str) -> CrowdModel:
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            The session.
+        path : str
+            Its folder.
+
+        Returns
+        -------
+        CrowdModel
+        """
+        frames, summary, local = read_model(spark, path)
+        return cls(spark, frames["items"], frames["workers"], frames.get("confusions"), summary, local)
 
     def transform(
         self,
@@ -132,7 +202,8 @@ def model_of_fit(labels: SparkShards, fit: ShardedFit, item: str) -> CrowdModel:
         "notes": dict(fit.notes),
         "rows": dict(labels.manifest.ledger),
     }
-    return CrowdModel(labels.spark, _items(labels, fit), _workers(labels, fit), _confusions(labels, fit), summary)
+    frames = (_items(labels, fit), _workers(labels, fit), _confusions(labels, fit))
+    return CrowdModel(labels.spark, *frames, summary, fit.model())
 
 
 def _items(labels: SparkShards, fit: ShardedFit) -> DataFrame:

@@ -34,8 +34,8 @@ class DawidSkene(CrowdEstimator):
         Column that says which of several labels of a worker on an item is the last; None keeps the greatest in the
         order of the classes, since rows of a DataFrame have no order.
     passLogDir : str, default=None
-        Folder on the driver for the record of finished passes; None is `checkpointDir` where that is a path, otherwise
-        the driver's folder for temporary files.
+        Folder on the driver for the record of finished passes; None is `checkpointDir` where the driver sees it, and
+        its folder for temporary files elsewhere.
     maxTableBytes : int, default=2_000_000_000
         Bytes that the confusion matrices of all workers may have on the driver.
     nShards : int, default=None
@@ -104,8 +104,8 @@ class OneCoin(CrowdEstimator):
         Column that says which of several labels of a worker on an item is the last; None keeps the greatest in the
         order of the classes, since rows of a DataFrame have no order.
     passLogDir : str, default=None
-        Folder on the driver for the record of finished passes; None is `checkpointDir` where that is a path, otherwise
-        the driver's folder for temporary files.
+        Folder on the driver for the record of finished passes; None is `checkpointDir` where the driver sees it, and
+        its folder for temporary files elsewhere.
     maxTableBytes : int, default=2_000_000_000
         Bytes that the confusion matrices of all workers may have on the driver.
     nShards : int, default=None
@@ -176,8 +176,8 @@ class MACE(CrowdEstimator):
         Column that says which of several labels of a worker on an item is the last; None keeps the greatest in the
         order of the classes, since rows of a DataFrame have no order.
     passLogDir : str, default=None
-        Folder on the driver for the record of finished passes; None is `checkpointDir` where that is a path, otherwise
-        the driver's folder for temporary files.
+        Folder on the driver for the record of finished passes; None is `checkpointDir` where the driver sees it, and
+        its folder for temporary files elsewhere.
     maxTableBytes : int, default=2_000_000_000
         Bytes that the confusion matrices of all workers may have on the driver.
     nShards : int, default=None

@@ -70,19 +70,21 @@ def code_block(table: pa.Table, settings: LayoutSettings) -> pa.Table:
     return block_of(table, settings)
 
 
-def merge_blocks(table: pa.Table) -> pa.Table:
+def merge_blocks(table: pa.Table, seen: list[bool]) -> pa.Table:
     """Blocks of one shard as one row.
 
     Parameters
     ----------
     table : pyarrow.Table
         Rows of blocks, with the number of their shard.
+    seen : list of bool
+        Classes that occur in any block.
 
     Returns
     -------
     pyarrow.Table
     """
-    return merged(table)
+    return merged(table, seen)
 
 
 def run_task(

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 NUMBERS = ("n_items", "n_labels", "n_identical", "n_conflicting", "check", "id_check")
-BINARY = ("counts", "codes", "id_lengths", "id_text")
+BINARY = ("counts", "codes", "id_lengths", "id_text")  # one after the other for a shard
+SEEN = "seen"
 PASS_COLUMNS = ("shard", "check", "counts", "codes")  # what a pass reads
-SCHEMA = ", ".join([*(f"{name} bigint" for name in NUMBERS), *(f"{name} binary" for name in BINARY)])
+SCHEMA = ", ".join([*(f"{name} bigint" for name in NUMBERS), *(f"{name} binary" for name in (SEEN, *BINARY))])
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from shutil import rmtree
 from typing import Any
+
+import numpy as np
 
 from manyhands.exceptions import AnnotationError, ManyhandsError
 from manyhands.sharded.layout import shard_count
 from manyhands.spark.engine_errors import raised_clearly
 from manyhands.spark.label_columns import DataFrame, LabelColumns, RowProfile, check_table, distinct_values
 from manyhands.spark.remote import pack, remote_function
-from manyhands.spark.shard_columns import NUMBERS, SCHEMA, LayoutSettings
-from manyhands.spark.shared_files import local_path
+from manyhands.spark.shard_columns import NUMBERS, SCHEMA, SEEN, LayoutSettings
+from manyhands.spark.shared_files import is_absent, local_path
 
 Session = Any
 
@@ -89,9 +91,9 @@ def read_manifest(spark: Session, folder: str) -> Manifest | None:
     -------
     Manifest or None
     """
-    rows, local = [], local_path(f"{folder}/manifest")
-    if local is not None and not local.exists():
-        return None  # without the engine's warnings
+    if is_absent(f"{folder}/manifest", folder.rpartition("/")[0]):
+        return None
+    rows = []
     with suppress(Exception):  # engines have errors of their own for a path that does not exist
         rows = spark.read.schema("value string").parquet(f"{folder}/manifest").collect()
     if len(rows) != 1:
@@ -202,10 +204,12 @@ def write_shards(
         raise ManyhandsError(
             "The DataFrame gave other rows when it was computed again. Write it to a table first, and fit on that."
         )
+    blocks = spark.read.schema(f"block int, {SCHEMA}").parquet(f"{folder}/blocks")
+    seen = _seen(blocks, len(settings.classes)) if any(row[4] for row in found) else [True] * len(settings.classes)
+    settings = replace(settings, classes=[value for value, there in zip(settings.classes, seen) if there])
     if n_shards is None:
         n_shards = shard_count(n_labels, len(settings.workers), len(settings.classes))
-    blocks = spark.read.schema(f"block int, {SCHEMA}").parquet(f"{folder}/blocks")
-    _write_merged(blocks, n_blocks // n_shards, folder)
+    _write_merged(blocks, seen, n_blocks // n_shards, folder)
     written = Written(settings, n_shards, _numbers(spark, f"{folder}/shards", "shard"))
     _discard(blocks, f"{folder}/blocks")
     return written
@@ -239,12 +243,20 @@ def _write_blocks(labels: DataFrame, settings: LayoutSettings, n_blocks: int, fo
     rows.write.mode("overwrite").parquet(f"{folder}/blocks")
 
 
-def _write_merged(blocks: DataFrame, per_shard: int, folder: str) -> None:
+def _seen(blocks: DataFrame, n_classes: int) -> list[bool]:
+    """Which classes are left: all labels of a class may have been left out as repeats."""
+    found = np.zeros(n_classes, bool)
+    for row in blocks.select(SEEN).collect():
+        found |= np.frombuffer(bytes(row[0]), np.uint8) > 0
+    return [bool(there) for there in found]
+
+
+def _write_merged(blocks: DataFrame, seen: list[bool], per_shard: int, folder: str) -> None:
     """Write the blocks of each shard as one row."""
     import pyspark.sql.functions as f
 
     shard = f.floor(f.col("block") / f.lit(per_shard)).cast("int")
-    merge = remote_function("merge_blocks", pack((), folder))
+    merge = remote_function("merge_blocks", pack((seen,), folder))
     rows = grouped_map(blocks.withColumn("shard", shard).groupBy("shard"), merge, f"shard int, {SCHEMA}")
     rows.write.mode("overwrite").parquet(f"{folder}/shards")
 

@@ -41,6 +41,28 @@ def local_path(path: str) -> Path | None:
     return Path(path) if ":" not in path.partition("/")[0] or os.name == "nt" else None
 
 
+def is_absent(path: str, root: str) -> bool:
+    """Whether a file or folder certainly does not exist, so that the engine need not be asked and does not complain.
+
+    A path without a scheme may be one of a cluster's store; it is taken for a local one where its root is there.
+
+    Parameters
+    ----------
+    path : str
+        Path or address.
+    root : str
+        Folder above it.
+
+    Returns
+    -------
+    bool
+    """
+    local, above = local_path(path), local_path(root)
+    if local is None or above is None:
+        return False
+    return not local.exists() and (root.startswith(_LOCAL) or above.exists())
+
+
 def write_bytes(path: str, data: bytes) -> None:
     """Write a file whole or not at all.
 
