@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from manyhands import workflows
+from manyhands import cli, workflows
 from manyhands.cli.app import run
 from manyhands.sharded.fits import METHODS
 from manyhands.workflows import labels_on_shards, memory_choice, shard_limits, sharded_aggregation
@@ -238,6 +238,14 @@ def test_a_hard_limit_on_data_is_kept(tmp_path):
     found = json.loads(done.stdout)
     assert found["route"] == "out of core" and "400 MB may be used" in found["reason"]
     assert max(found["course"]["peak_bytes"].values()) < 500_000_000
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_polars_is_told_to_return_memory_where_it_is_limited(monkeypatch, limited):
+    """Before it is loaded, and not where the user has told it otherwise."""
+    monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
+    cli._return_memory(["aggregate", "v.csv", *(["--max-memory=4GB"] if limited else [])])
+    assert os.environ.pop("_RJEM_MALLOC_CONF", None) == ("retain:false" if limited else None)
 
 
 @pytest.mark.usefixtures("large")
