@@ -180,16 +180,20 @@ def test_a_killed_run_goes_on(votes, tmp_path, undisturbed, capsys, step):
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("step", ["read", "output"])
+@pytest.mark.parametrize("step", ["read", "output", "parts"])
 def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step):
     """With the file that could not grow; nothing is half-written, and the same command goes on."""
     module, name, function = {
         "read": ("manyhands.io.stream.spill", "Spill", "add"),
         "output": ("manyhands.writing.staged_files", "StagedFile", "write"),
+        "parts": ("polars", "DataFrame", "write_parquet"),
     }[step]
     owner = getattr(__import__(module, fromlist=[name]), name)
+    where = str(tmp_path / "out" / "labels.parquet") if step == "parts" else "the/file"
 
-    def full(*given):
+    def full(*given, **more):
+        if step == "parts":
+            raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
         raise OSError(errno.ENOSPC, "No space left on device", "the/file")
 
     asked = command(votes, tmp_path)
@@ -197,7 +201,7 @@ def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step)
         patch.setattr(owner, function, full)
         assert run(asked) == 3
     (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note:")]
-    assert line.startswith("manyhands: The disk is full: the/file cannot grow (No space left on device). Make room")
+    assert line.startswith(f"manyhands: The disk is full: {where} cannot grow (No space left on device). Make room")
     assert not (tmp_path / "out").exists()
     assert run(asked) == 0
 
