@@ -224,6 +224,20 @@ def test_memory_that_the_system_refuses_is_one_sentence(votes, tmp_path, capsys,
     assert "taken from the record of a run that did not end; 0 were computed." in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("large")
+def test_an_interrupted_run_says_how_it_goes_on(votes, tmp_path, capsys, monkeypatch):
+    """With the exit code of interruptions."""
+
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sharded_aggregation, "write_labels", interrupt)
+    assert run([one for one in command(votes, tmp_path) if one != "-q"]) == 130
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2].endswith("stay in the cache: the same command goes on from here.")
+    assert lines[-1] == "manyhands: interrupted; all files that exist are complete"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on data of Linux")
 def test_a_hard_limit_on_data_is_kept(tmp_path):
     """A million labels under 500 MB, which the system enforces; polars returns what it freed."""
