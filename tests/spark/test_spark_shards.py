@@ -170,6 +170,8 @@ def test_a_half_written_table_is_written_anew(frame, crowd, tmp_path, monkeypatc
 def test_shards_that_are_missing_or_damaged_are_named(spark, frame, tmp_path):
     shards = SparkShards.from_frame(frame, str(tmp_path), n_shards=4)
     table = spark.createDataFrame(shards.table().collect(), shards.table().schema)
+    table.union(table).write.mode("overwrite").parquet(f"{shards.folder}/shards")
+    assert len(list(shards.run(Everything(), ""))) == 4  # a task that was run twice changes nothing
     kept = table.filter("shard != 2")
     kept.write.mode("overwrite").parquet(f"{shards.folder}/shards")
     with pytest.raises(ManyhandsError, match="Shards 2 of 4 are missing"):
