@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from manyhands import workflows
+from manyhands import cli, workflows
 from manyhands.cli.app import run
 from manyhands.sharded.fits import METHODS
 from manyhands.workflows import labels_on_shards, memory_choice, shard_limits, sharded_aggregation
@@ -180,16 +180,20 @@ def test_a_killed_run_goes_on(votes, tmp_path, undisturbed, capsys, step):
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("step", ["read", "output"])
+@pytest.mark.parametrize("step", ["read", "output", "parts"])
 def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step):
     """With the file that could not grow; nothing is half-written, and the same command goes on."""
     module, name, function = {
         "read": ("manyhands.io.stream.spill", "Spill", "add"),
         "output": ("manyhands.writing.staged_files", "StagedFile", "write"),
+        "parts": ("polars", "DataFrame", "write_parquet"),
     }[step]
     owner = getattr(__import__(module, fromlist=[name]), name)
+    where = str(tmp_path / "out" / "labels.parquet") if step == "parts" else "the/file"
 
-    def full(*given):
+    def full(*given, **more):
+        if step == "parts":
+            raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
         raise OSError(errno.ENOSPC, "No space left on device", "the/file")
 
     asked = command(votes, tmp_path)
@@ -197,7 +201,7 @@ def test_a_full_disk_is_one_sentence(votes, tmp_path, capsys, monkeypatch, step)
         patch.setattr(owner, function, full)
         assert run(asked) == 3
     (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("note:")]
-    assert line.startswith("manyhands: The disk is full: the/file cannot grow (No space left on device). Make room")
+    assert line.startswith(f"manyhands: The disk is full: {where} cannot grow (No space left on device). Make room")
     assert not (tmp_path / "out").exists()
     assert run(asked) == 0
 
@@ -220,6 +224,20 @@ def test_memory_that_the_system_refuses_is_one_sentence(votes, tmp_path, capsys,
     assert "taken from the record of a run that did not end; 0 were computed." in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("large")
+def test_an_interrupted_run_says_how_it_goes_on(votes, tmp_path, capsys, monkeypatch):
+    """With the exit code of interruptions."""
+
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sharded_aggregation, "write_labels", interrupt)
+    assert run([one for one in command(votes, tmp_path) if one != "-q"]) == 130
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2].endswith("stay in the cache: the same command goes on from here.")
+    assert lines[-1] == "manyhands: interrupted; all files that exist are complete"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on data of Linux")
 def test_a_hard_limit_on_data_is_kept(tmp_path):
     """A million labels under 500 MB, which the system enforces; polars returns what it freed."""
@@ -238,6 +256,14 @@ def test_a_hard_limit_on_data_is_kept(tmp_path):
     found = json.loads(done.stdout)
     assert found["route"] == "out of core" and "400 MB may be used" in found["reason"]
     assert max(found["course"]["peak_bytes"].values()) < 500_000_000
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_polars_is_told_to_return_memory_where_it_is_limited(monkeypatch, limited):
+    """Before it is loaded, and not where the user has told it otherwise."""
+    monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
+    cli._return_memory(["aggregate", "v.csv", *(["--max-memory=4GB"] if limited else [])])
+    assert os.environ.pop("_RJEM_MALLOC_CONF", None) == ("retain:false" if limited else None)
 
 
 @pytest.mark.usefixtures("large")

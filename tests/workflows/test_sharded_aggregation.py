@@ -67,7 +67,7 @@ def test_the_files_are_those_of_an_ordinary_run(votes, tmp_path, method):
     assert summary["n_components"] == 2
     assert (summary["route"], summary["n_shards"]) == ("in memory, on shards", 1)
     assert found.confident_share == pytest.approx(whole.confident_share, abs=2e-6)
-    assert set(found.course["seconds"]) == {"read", "fit", "output"}
+    assert set(found.course["seconds"]) == {"read", "fit", "workers", "labels"}
 
 
 def test_the_command_prints_the_run(votes, tmp_path, capsys):

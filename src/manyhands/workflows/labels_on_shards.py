@@ -130,7 +130,7 @@ def open_labels(
         yield SourceLabels(labels, labels, describe_reading(reading))
         return
     place = codes_folder(cache)
-    with limits_named(place, route.choice.allowed):
+    with limits_named(place, route.choice.allowed), _resumable(tell):
         with times.step("read"):
             codes, course = _coded(files, export, route, method, place, tell)
         check_memory_of_shards(codes, method_name(method), route.choice.allowed)
@@ -138,6 +138,16 @@ def open_labels(
         log = PassLog.of(place / _PASSES, method, codes)
         with _alone(log):
             yield SourceLabels(codes, _in_blocks(codes), _describe(files, codes), log, course)
+
+
+@contextmanager
+def _resumable(tell: Tell) -> Iterator[None]:
+    """Say how an interrupted run goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell("Codes and passes that are finished stay in the cache: the same command goes on from here.")
+        raise
 
 
 def _in_blocks(codes: CodeFolder) -> CodeFolder:

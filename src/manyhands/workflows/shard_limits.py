@@ -11,14 +11,12 @@ from pathlib import Path
 from manyhands.em.threads import thread_count
 from manyhands.exceptions import LimitError, ManyhandsError
 from manyhands.io.read.row_estimate import FileSize
+from manyhands.sharded.fits import PEAK_TABLES
 from manyhands.sharded.labels import ShardedLabels
 from manyhands.validation import show_size
 from manyhands.workflows.finding import shown_path
 
-# Measured with 2 x 10^7 labels, 10^5 workers and 8 classes: EM holds at most 12 arrays of the size of all confusion
-# matrices, and one more for each thread. A vote holds 5.
 PROGRAM = 200_000_000  # bytes of the program, its libraries and the batches that are read
-_TABLES, _VOTE_TABLES = 12, 5
 _PER_LABEL, _PER_ITEM = 60, 40  # bytes of a shard in memory; the sums by worker need more than the codes
 _SLICE = 1 << 17  # items that are one data frame
 _USUAL_PASSES = 50
@@ -42,7 +40,7 @@ def least_memory(labels: ShardedLabels, method: str) -> int:
     """
     n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
     threads = min(thread_count(), labels.n_shards)
-    tables = (_VOTE_TABLES if method == "majority-vote" else _TABLES) + threads
+    tables = PEAK_TABLES[method] + threads
     shard = (_PER_LABEL * labels.n_labels + _PER_ITEM * labels.n_items) // labels.n_shards
     frames = min(_SLICE, labels.n_items) * (24 * n_classes + 200)
     return PROGRAM + 8 * tables * n_workers * n_classes**2 + threads * (shard + frames)

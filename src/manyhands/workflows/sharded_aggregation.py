@@ -111,18 +111,19 @@ def aggregate_on_shards(job: ShardedJob, say: Callable[[str], None] | None = Non
             source.tell_resumed(tell)
             for code, sentence in found.notes.items():
                 warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=3)
-            with times.step("output"):
-                workers, summary, written = _write(job, output, source, found)
+            with times.step("workers"):
+                workers = sharded_worker_frame(found, source.labels)
+            with times.step("labels"):
+                summary, written = _write(job, output, source, found, workers)
             source.finish()
     return ShardedRun(found, {WORKERS: workers}, summary, written, job.route, times.as_dict() | source.course)
 
 
 def _write(
-    job: ShardedJob, output: Output, source: SourceLabels, found: ShardedFit
-) -> tuple[pl.DataFrame, dict[str, Any], Written]:
+    job: ShardedJob, output: Output, source: SourceLabels, found: ShardedFit, workers: pl.DataFrame
+) -> tuple[dict[str, Any], Written]:
     """Write all files; those of labels as the shards come."""
     rows = LabelRows(found.final_task, found.classes, tuple(job.kinds), job.spreadsheet_safe)
-    workers = sharded_worker_frame(found, source.labels)
     with output.stage() as staged:
         figures = write_labels(source.items, rows, staged)
         summary = {"schema": 1, "files": [Path(name).name for name in job.files]}
@@ -136,7 +137,7 @@ def _write(
         }
         stale = output.write(contents, staged)
         names = [*sorted({*contents, *staged.digests}), MANIFEST]
-    return workers, summary, Written(tuple(names), tuple(stale), output.folder)
+    return summary, Written(tuple(names), tuple(stale), output.folder)
 
 
 def _figures(job: ShardedJob, source: SourceLabels, found: ShardedFit, figures: LabelFigures) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -66,7 +69,7 @@ def _write_part(path: Path, tables: list[pl.DataFrame], shown: Path) -> None:
     """Write the rows of a shard; an empty shard has no part."""
     if tables:
         path.parent.mkdir(exist_ok=True)
-        with naming(shown):
+        with _naming(shown):
             pl.concat(tables).write_parquet(path, compression="lz4")
 
 
@@ -75,7 +78,7 @@ def _put_together(parts: Path, rows: LabelRows, staged: StagedFiles) -> None:
     found = sorted(parts.iterdir())
     names = class_names(rows.classes)
     table = pl.scan_parquet(found)
-    with naming(staged.shown(PARQUET)):
+    with _naming(staged.shown(PARQUET)):
         table.sink_parquet(
             staged.path / PARQUET,
             row_group_size=_ROW_GROUP,
@@ -84,3 +87,16 @@ def _put_together(parts: Path, rows: LabelRows, staged: StagedFiles) -> None:
         )
     shutil.rmtree(parts)
     staged.adopt(PARQUET)
+
+
+@contextmanager
+def _naming(shown: Path) -> Iterator[None]:
+    """Turn an error of the operating system within polars into one that names the final file."""
+    try:
+        with naming(shown):
+            yield
+    except pl.exceptions.PolarsError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(shown)) from None
