@@ -128,7 +128,7 @@ test-spark: $(SPARK)/ready $(SAIL)/ready
 		echo "spark on the JVM: 0 passed, $(if $(CI),1,0) failed, $(if $(CI),0,1) skipped (Java cannot be installed here)"; \
 		exit $(if $(CI),1,0); \
 	fi; \
-	$(call on_spark,classic,6,$(SPARK)) && $(call on_spark,connect,5,$(SPARK))
+	$(call on_spark,classic,10,$(SPARK)) && $(call on_spark,connect,8,$(SPARK))
 
 mutants: $(VENV)/ready
 	$(call within,20) $(BIN)/python tests/mutants.py -j 2

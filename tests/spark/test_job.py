@@ -55,3 +55,14 @@ def test_rows_left_out_are_said(spark, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "Warning: missing_values: 1 of 4 rows were left out, 1 without item." in said
     assert "Warning: repeated_labels: 1 rows were left out" in said
+
+
+def test_numbers_are_ordered_as_the_readers_of_files_do(spark, tmp_path, capsys):
+    """As text, so that a job has the bits of `manyhands aggregate`; they stay numbers."""
+    crowd = Crowd([1, 1, 2, 2], [3, 4, 3, 4], [2, 10, 10, 10])
+    frame_of(spark, crowd, "item int, worker int, label int").write.parquet(str(tmp_path / "labels"))
+    command = ["aggregate", "--input", str(tmp_path / "labels"), "--output", str(tmp_path / "out"), "--json"]
+    assert main([*command, "--method", "majority-vote"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == [10, 2]
+    found = {row.item: row for row in spark.read.parquet(str(tmp_path / "out" / "items")).collect()}
+    assert found[2].label == 10 and found[2].probs == [1.0, 0.0]

@@ -37,6 +37,17 @@ def test_integer_ids_are_ordered_as_text(spark, tmp_path):
     same_as_in_memory(SparkShards.from_frame(frame, str(tmp_path), n_shards=2), crowd, 2)
 
 
+def test_numbers_can_be_ordered_as_text(spark, tmp_path):
+    """As the readers of files take them; ids stay numbers."""
+    crowd = Crowd([10, 9, -3, 10, 2**60], [5, 40, 5, 40, 5], [2, 10, 2, 2, 10])
+    frame = frame_of(spark, crowd, "item bigint, worker int, label int")
+    shards = SparkShards.from_frame(frame, str(tmp_path), as_text=True)
+    text = InMemoryShards.from_annotations(manyhands.Annotations.from_triples(*([str(v) for v in c] for c in crowd)))
+    assert shards.worker_ids.tolist() == [40, 5] and shards.classes.tolist() == [10, 2]
+    codes = [shard[1:3] for shard in shards.run(Everything(), "")]
+    assert codes == [shard[1:3] for shard in text.run(Everything(), "")]
+
+
 def test_one_worker_with_half_of_all_rows_and_one_item_with_many(spark, tmp_path):
     """Skewed crowds have the same bits too; shards without an item have no row."""
     rng = np.random.default_rng(3)
@@ -170,6 +181,8 @@ def test_a_half_written_table_is_written_anew(frame, crowd, tmp_path, monkeypatc
 def test_shards_that_are_missing_or_damaged_are_named(spark, frame, tmp_path):
     shards = SparkShards.from_frame(frame, str(tmp_path), n_shards=4)
     table = spark.createDataFrame(shards.table().collect(), shards.table().schema)
+    table.union(table).write.mode("overwrite").parquet(f"{shards.folder}/shards")
+    assert len(list(shards.run(Everything(), ""))) == 4  # a task that was run twice changes nothing
     kept = table.filter("shard != 2")
     kept.write.mode("overwrite").parquet(f"{shards.folder}/shards")
     with pytest.raises(ManyhandsError, match="Shards 2 of 4 are missing"):
@@ -213,8 +226,8 @@ def test_large_tables_go_by_file(frame, crowd, tmp_path, monkeypatch):
 def test_frames_that_change_are_named(frame, tmp_path, monkeypatch):
     """A label that was not there when labels were listed is an error of an executor, and arrives as one sentence."""
 
-    def without_one(*args):
-        return distinct_values(*args)[1:]
+    def without_one(*args, **options):
+        return distinct_values(*args, **options)[1:]
 
     monkeypatch.setattr(shard_tables, "distinct_values", without_one)
     with pytest.raises(AnnotationError, match=r"^The worker 'w0' was not there .* Write it to a table first.$"):

@@ -97,7 +97,10 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors become one sentence."""
     try:
-        return app(arguments, standalone_mode=False) or 0  # a command that exits early returns its code
+        code = app(arguments, standalone_mode=False) or 0  # a command that exits early returns its code
+        if code == INTERRUPTED:  # typer's answer to Ctrl-C
+            raise KeyboardInterrupt
+        return code
     except (typer.Abort, KeyboardInterrupt):
         return _fail(arguments, "interrupted; all files that exist are complete", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output closed it

@@ -28,6 +28,7 @@ class CrowdEstimator:
     """
 
     _method: ClassVar[str] = ""  # name in the registry
+    _as_text = False  # whether numbers are ordered as text, as `manyhands aggregate` does; set by the job
 
     def fit(self, dataset: DataFrame, params: dict[str, Any] | None = None) -> CrowdModel:
         """Infer the label of every item.
@@ -77,6 +78,7 @@ class CrowdEstimator:
             order=given["orderCol"],
             max_table_bytes=given["maxTableBytes"],
             n_shards=given["nShards"],
+            as_text=self._as_text,
         )
         log = PassLog.of(_log_folder(labels.folder, given["passLogDir"]), method, labels)
         found = fit_shards(method, labels, log=log)

@@ -84,6 +84,7 @@ def aggregate(options: argparse.Namespace) -> dict[str, Any]:
     checkpoint = options.checkpoint or f"{options.output.rstrip('/')}-checkpoint"
     estimator = METHODS[options.method](**columns, orderCol=options.order, checkpointDir=checkpoint)  # type: ignore[call-arg]
     estimator.setParams(**_parameters(options.param))
+    estimator._as_text = True  # the bits of `manyhands aggregate`, whose readers take ids as text
     model = estimator.fit(frame)
     model.save(options.output, overwrite=options.force)
     return model.summary | {"seconds": round(time.monotonic() - began, 1)}

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from manyhands.encoding import encode
+from manyhands.encoding import as_ids, encode
 from manyhands.exceptions import AnnotationError, LimitError, ParameterError
+from manyhands.sharded.layout import id_text
 from manyhands.spelling import did_you_mean
 
 DataFrame = Any  # classic and Connect sessions have classes of their own
@@ -44,6 +44,8 @@ class LabelColumns:
         Column that says which of several labels of a worker on an item is the last.
     types : dict of str to str
         Types of the three columns, by role, as Spark writes them.
+    as_text : bool
+        Whether workers and classes that are numbers are ordered as text, as the readers of files do.
     """
 
     item: str
@@ -51,9 +53,12 @@ class LabelColumns:
     label: str
     order: str | None
     types: dict[str, str]
+    as_text: bool
 
     @classmethod
-    def of(cls, frame: DataFrame, item: str, worker: str, label: str, order: str | None) -> LabelColumns:
+    def of(
+        cls, frame: DataFrame, item: str, worker: str, label: str, order: str | None, *, as_text: bool = False
+    ) -> LabelColumns:
         """Check the columns of a DataFrame.
 
         Parameters
@@ -68,6 +73,8 @@ class LabelColumns:
             Column with the label.
         order : str or None
             Column that orders repeated labels.
+        as_text : bool, default=False
+            Whether workers and classes that are numbers are ordered as text.
 
         Returns
         -------
@@ -99,7 +106,7 @@ class LabelColumns:
                     f"{', boolean, a number' if role == 'label' else ' or an integer type'}. "
                     f"Cast it, for example to string."
                 )
-        return cls(item, worker, label, order, {role: types[name] for role, name in names.items()})
+        return cls(item, worker, label, order, {role: types[name] for role, name in names.items()}, as_text)
 
     @property
     def id_kind(self) -> str:
@@ -188,7 +195,17 @@ class LabelColumns:
         -------
         str
         """
-        parts = [1, self.item, self.worker, self.label, self.order, sorted(self.types.items()), profile, n_shards]
+        parts = [
+            1,
+            self.item,
+            self.worker,
+            self.label,
+            self.order,
+            sorted(self.types.items()),
+            profile,
+            n_shards,
+            self.as_text,
+        ]
         return blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
 
@@ -241,7 +258,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def distinct_values(labels: DataFrame, role: str, limit: int, why: str) -> npt.NDArray[Any]:
+def distinct_values(labels: DataFrame, role: str, limit: int, why: str, *, as_text: bool) -> npt.NDArray[Any]:
     """The distinct values of a column in the order of their codes.
 
     Parameters
@@ -254,6 +271,8 @@ def distinct_values(labels: DataFrame, role: str, limit: int, why: str) -> npt.N
         Largest number of values that may be collected.
     why : str
         Ends the sentence of the error: what the limit is.
+    as_text : bool
+        Whether numbers are ordered as text, as the readers of files do.
 
     Returns
     -------
@@ -268,9 +287,10 @@ def distinct_values(labels: DataFrame, role: str, limit: int, why: str) -> npt.N
     if len(rows) > limit:
         raise LimitError(f"There are more than {limit:,} {role}s, {why}")
     values = [row[0] for row in rows]
-    return encode(
-        np.fromiter(values, object, len(values)) if values and isinstance(values[0], str) else values, None, role
-    )[1]
+    if as_text:
+        by_text = {id_text(value): value for value in values}
+        return as_ids([by_text[text] for text in encode(list(by_text), None, role)[1].tolist()], role)
+    return encode(values, None, role)[1]
 
 
 def check_table(n_workers: int, n_classes: int, limit: int) -> None:

@@ -218,7 +218,7 @@ def write_shards(
 def _settings(labels: DataFrame, columns: LabelColumns, max_table_bytes: int) -> LayoutSettings:
     """Workers and classes, which are collected; refused where they outgrow the driver."""
     reason = "whose confusion matrices outgrow the driver. Check labelCol, or merge rare classes."
-    classes = distinct_values(labels, "label", 32768, reason)
+    classes = distinct_values(labels, "label", 32768, reason, as_text=columns.as_text)
     if len(classes) == 0:
         raise AnnotationError("The DataFrame has no labels: no row has an item, a worker and a label.")
     limit = max_table_bytes // (8 * len(classes) ** 2)
@@ -227,7 +227,7 @@ def _settings(labels: DataFrame, columns: LabelColumns, max_table_bytes: int) ->
         f"{max_table_bytes / 1e9:.1f} GB that a table may have on the driver. Check workerCol, merge rare classes, or "
         f"raise maxTableBytes on a larger driver."
     )
-    workers = distinct_values(labels, "worker", limit, reason)
+    workers = distinct_values(labels, "worker", limit, reason, as_text=columns.as_text)
     check_table(len(workers), len(classes), max_table_bytes)
     return LayoutSettings(workers.tolist(), classes.tolist(), columns.order is not None)
 

@@ -70,6 +70,7 @@ class SparkShards:
         order: str | None = None,
         max_table_bytes: int = 2_000_000_000,
         n_shards: int | None = None,
+        as_text: bool = False,
     ) -> SparkShards:
         """Write the labels of a DataFrame in shards, or find those that an earlier run wrote.
 
@@ -92,6 +93,8 @@ class SparkShards:
             Bytes that the confusion matrices of all workers may have on the driver.
         n_shards : int, default=None
             Number of shards, a power of two up to 256; None is the number that the layout gives.
+        as_text : bool, default=False
+            Whether workers and classes that are numbers are ordered as text, as the readers of files do.
 
         Returns
         -------
@@ -102,7 +105,7 @@ class SparkShards:
         CrowdWarning
             ``missing_values``, ``repeated_labels``: with their number, where rows were left out.
         """
-        columns = LabelColumns.of(frame, item, worker, label, order)
+        columns = LabelColumns.of(frame, item, worker, label, order, as_text=as_text)
         profile = columns.profile(frame)
         folder = f"{str(checkpoint_dir).rstrip('/')}/{columns.key(profile, n_shards)}"
         manifest = read_manifest(frame.sparkSession, folder)
