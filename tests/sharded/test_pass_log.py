@@ -111,3 +111,11 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, shards):
     (tmp_path / "file").write_text("")
     with pytest.raises(ParameterError, match="for the record of finished passes cannot be created"):
         PassLog.of(tmp_path / "file", DawidSkene(), shards)
+
+
+def test_a_folder_that_an_earlier_run_removed_is_made_again(tmp_path, shards):
+    """Where the same fit ends in another process between the opening of the record and the first pass."""
+    log, other = (PassLog.of(tmp_path, DawidSkene(), shards) for _ in range(2))
+    other.remove()
+    fit(DawidSkene(), shards, log=log)
+    assert len(list(log.folder.iterdir())) == log.n_computed > 0

@@ -6,8 +6,8 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from manyhands.exceptions import AnnotationError, OutputExistsError
 from manyhands.sharded.code_ids import Ids, TextIds, encode_ids, json_of_ids, narrow
 from manyhands.sharded.layout import N_BLOCKS
 from manyhands.writing.locks import held
+from manyhands.writing.staged_files import naming
 
 FORMAT = "manyhands code folder"
 VERSION = 1
@@ -211,21 +212,6 @@ def header_checksum(header: Mapping[str, Any]) -> str:
     str
     """
     return blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Context manager in which an error of the operating system names this path: a full disk names no file.
-
-    Parameters
-    ----------
-    path : Path
-        What is written.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _listed(ids: Ids) -> list[Any]:

@@ -142,6 +142,7 @@ class PassLog:
         }
         sizes |= {"n_labelled": made.n_labelled, "n_compared": made.n_compared}
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)  # an earlier run of the same fit removes it at its end
             with temporary.open("wb") as file:
                 found = blake2b(digest_size=_DIGEST)
                 for part in (_MAGIC, json.dumps(sizes).encode() + b"\n", made.counts, made.totals):

@@ -150,6 +150,13 @@ def test_a_column_of_times_decides_which_label_is_the_last(tmp_path, kind):
     assert folder.ledger["mapping"]["time"] == "timestamp"
 
 
+def test_times_may_have_fractions(tmp_path):
+    table = pl.concat([clean(), clean().sample(300, seed=2).with_columns(label=pl.lit("no"))]).with_row_index("n")
+    times = (pl.col("n") % 17 + 1_700_000_000.25).alias("timestamp")
+    table.select("item", "worker", "label", times).write_parquet(tmp_path / "t.parquet")
+    check_same(tmp_path / "t.parquet", tmp_path)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("rare_classes", ["drop", "keep"])
 def test_stray_classes_are_treated_the_same(tmp_path, monkeypatch, kind, rare_classes):
@@ -218,6 +225,13 @@ def test_mixed_values_of_json_lines_are_text_and_the_line_is_named(tmp_path):
     notes = folder.ledger["notes"]
     assert "holds numbers, and text from line 401 on: '40'" in notes["mixed_types_item"]
     assert "line 421" in notes["mixed_types_label"] and "line 421" in notes["mixed_types_worker"]
+
+
+def test_a_key_that_occurs_twice_is_noted(tmp_path):
+    row = '{"item": "a", "worker": "w", "label": "x", "label": "y"}\n'
+    (tmp_path / "t.jsonl").write_text(row.replace(', "label": "y"', "") * 100 + row)
+    folder, reading = check_same(tmp_path / "t.jsonl", tmp_path)
+    assert folder.ledger["notes"]["repeated_keys"] == reading.notes["repeated_keys"]
 
 
 CSV_TEXTS = {

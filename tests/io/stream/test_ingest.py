@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from manyhands.exceptions import AnnotationError, LimitError, ParameterError
+from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ParameterError
 from manyhands.io.stream import code_blocks, coding, ingest
-from manyhands.io.stream.cache import cache_entries, default_cache, remove_entries
+from manyhands.io.stream.cache import PASSES, cache_entries, remove_entries
 from manyhands.io.stream.ingest import stream_to_codes
 from manyhands.progress import listening
 from manyhands.sharded.code_files import CodeFolder
+from manyhands.sharded.pass_log import PassLog
 from manyhands.writing.locks import held
 
 SMALL = 256 << 20
@@ -66,6 +67,12 @@ BAD = {
         "item,worker,label,question\n" + "".join(f"i{n},w,x,q{n // 250}\n" for n in range(300)),
         "several questions",
     ),
+    "header only": (HEADER, "None of the 0 rows has a label in column 'label'"),
+    "lines that end with CR": (HEADER.replace("\n", "\r") + "a,w,x\r", "lines that end with CR alone"),
+    "free text": (
+        HEADER + "".join(f"i{n},w,the answer {n}\n" for n in range(30)),
+        "t.csv: the labels of 'label' look like free text: 30 of 30",
+    ),
     "two label columns": ("item,worker,label,answer\na,w,x,y\n", "2 columns for the label"),
 }
 
@@ -84,6 +91,9 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path, stream):
     (tmp_path / "t.csv").write_bytes((HEADER + rows(300)).encode() + "a,Müller,x\n".encode("cp1252"))
     with pytest.raises(AnnotationError, match=r"line 302: byte \d+ is not UTF-8"):
         stream(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes((HEADER + "a,Müller,x\n" + rows(3)).encode("cp1252"))
+    with pytest.raises(AnnotationError, match=r"line 2: byte 21 is not UTF-8 .* Save the file as UTF-8\.$"):
+        stream(tmp_path / "t.csv")  # the part by which columns are chosen
     (tmp_path / "t.csv").write_bytes((HEADER + rows(300)).encode("utf-16"))
     with pytest.raises(AnnotationError, match=r"line 1: a NUL byte.*save the file as UTF-8"):
         stream(tmp_path / "t.csv")
@@ -137,6 +147,10 @@ def test_paths_that_cannot_be_read(tmp_path, stream):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((HEADER + rows(3000)).encode())[:-200])
     with pytest.raises(AnnotationError, match=r"t.csv.gz is damaged"):
         stream(tmp_path / "t.csv.gz")
+    for name in ("e.csv.gz", "e.jsonl.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b""))
+        with pytest.raises(AnnotationError, match=r"is empty"):
+            stream(tmp_path / name)
     one, other = table_file(tmp_path, HEADER + rows(3)), table_file(tmp_path, "task,worker,label\na,w,x\n", "u.csv")
     with pytest.raises(AnnotationError, match=r"Items are item in .*but task in"):
         stream([one, other])
@@ -161,6 +175,14 @@ def test_an_unreadable_option_is_refused(tmp_path, stream):
         stream(path, max_memory=1000)
     with pytest.raises(ParameterError, match="rare_classes"):
         stream(path, rare_classes="merge:x")
+
+
+def test_a_cache_that_is_a_file_is_named(tmp_path, stream):
+    path = table_file(tmp_path, HEADER + rows(3))
+    with pytest.raises(ParameterError, match=r"cache folder .*t.csv is a file\. Name another"):
+        stream(path, cache=path)
+    with pytest.raises(ParameterError, match=r"cache folder .*below cannot be created \(Not a directory\)"):
+        stream(path, cache=path / "below")
 
 
 def test_a_file_that_changes_meanwhile_is_refused(tmp_path, stream):
@@ -200,18 +222,41 @@ def test_a_change_gives_another_folder(tmp_path, stream, change):
     assert stream(paths, **options).folder != first
 
 
-def test_entries_of_the_cache_are_listed_and_removed(tmp_path, stream, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "manyhands" and cache_entries() == []
-    one, other = (stream(table_file(tmp_path, HEADER + rows(n), f"{n}.csv"), cache=None).folder for n in (30, 300))
+def test_entries_of_the_cache_are_listed_and_removed(tmp_path, stream):
+    cache = tmp_path / "cache"
+    assert cache_entries(cache) == []
+    one, other = (stream(table_file(tmp_path, HEADER + rows(n), f"{n}.csv")).folder for n in (30, 300))
     os.utime(one, (0, 0))
-    entries = cache_entries()
+    entries = cache_entries(cache)
     assert [entry.path for entry in entries] == [other, one]
     assert all(entry.n_bytes == sum(file.stat().st_size for file in entry.path.iterdir()) for entry in entries)
-    assert remove_entries(keep=entries[0].n_bytes) == entries[1].n_bytes
+    assert remove_entries(cache, keep=entries[0].n_bytes) == entries[1].n_bytes
     assert other.exists() and not one.exists()
-    remove_entries()
-    assert cache_entries() == []
+    remove_entries(cache)
+    assert cache_entries(cache) == []
+
+
+def test_records_of_runs_that_did_not_end_are_listed_and_removed(tmp_path, stream):
+    cache, key = tmp_path / "cache", "ab" * 16
+    folder = stream(table_file(tmp_path, HEADER + rows(30))).folder
+    records = PassLog(cache / PASSES, key).folder
+    (records / "pass-00000").write_bytes(b"12345")
+    assert {(entry.path, entry.n_bytes) for entry in cache_entries(cache)} >= {(records, 5)}
+    with held(records.with_name(f"{key}.lock"), records):
+        remove_entries(cache)
+    assert records.exists() and not folder.exists()
+    assert remove_entries(cache) == 5 and not any((cache / PASSES).iterdir())
+
+
+def test_names_that_may_be_errors_are_noted(tmp_path, stream):
+    """Classes that may mean a missing label, and names that differ in spelling only, as where a file is read whole."""
+    text = HEADER + rows(60) + "i0,W1,X\ni1,w9,N/A\ni2,w9 ,N/A\n"
+    with pytest.warns(CrowdWarning) as caught:
+        notes = stream(table_file(tmp_path, text)).ledger["notes"]
+    assert "'N/A'" in notes["class_like_missing"] and len(caught) == 3
+    assert "'x' and 'X'" in notes["look_alike_classes"]
+    assert "'W1' and 'w1', 'w9' and 'w9 '" in notes["look_alike_workers"]
+    assert stream(table_file(tmp_path, HEADER + rows(60))).ledger["notes"] == {}
 
 
 def test_too_small_a_disk_is_said_before_it_is_full(tmp_path, stream, monkeypatch):

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from manyhands.annotations import Annotations
 from manyhands.io.messages import shorten
 from manyhands.io.read import exact_json
 from manyhands.io.read.other_kinds import OtherKinds, kind_of_mark
@@ -20,13 +19,15 @@ _WORDS = 3  # words of a sentence
 _LOOKED_AT = 200  # texts that are looked at
 
 
-def refuse_labels(annotations: Annotations, source: str, question: str) -> str | None:
+def refuse_labels(classes: npt.NDArray[Any], counts: npt.NDArray[np.int64], source: str, question: str) -> str | None:
     """Return why the labels of a question are not classes, if so.
 
     Parameters
     ----------
-    annotations : Annotations
-        The labels that were read.
+    classes : ndarray of shape (n_classes,)
+        The classes that were read.
+    counts : ndarray of shape (n_classes,) of int
+        Number of labels of each.
     source : str
         Name of the file.
     question : str
@@ -37,7 +38,6 @@ def refuse_labels(annotations: Annotations, source: str, question: str) -> str |
     str or None
         One sentence on what the labels are, and what can be read instead; None for labels that may be classes.
     """
-    classes, counts = annotations.classes, np.bincount(annotations.label, minlength=annotations.n_classes)
     if not len(classes) or not all(isinstance(name, str) for name in classes[:_LOOKED_AT]):
         return None
     marks = _marks(classes, counts, question)

@@ -62,13 +62,33 @@ def notes_on_names(annotations: Annotations) -> dict[str, str]:
             f"{_kept_as_classes(dates[:3])}. A spreadsheet turns labels such as 1-2 into dates; if it did so here, "
             f"--map FILE with columns from,to renames them."
         )
-    missing_words = [name for name in classes if name.strip().casefold() in _MISSING_WORDS + _SHEET_ERRORS]
+    missing_words = [name for name in classes if may_mean_missing(name)]
     if missing_words:
         remedy = "add " + " ".join(f"--missing {shlex.quote(name.strip())}" for name in missing_words)
         notes["class_like_missing"] = (
             f"{_kept_as_classes(missing_words)}. If that means that there is no label, {remedy}."
         )
     return notes
+
+
+def may_mean_missing(name: str) -> bool:
+    """Whether a class may mean that there is no label.
+
+    Parameters
+    ----------
+    name : str
+        The class.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> may_mean_missing("N/A"), may_mean_missing("no")
+    (True, False)
+    """
+    return name.strip().casefold() in _MISSING_WORDS + _SHEET_ERRORS
 
 
 def _as_number(name: str) -> Decimal | None:

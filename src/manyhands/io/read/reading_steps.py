@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from manyhands.io.read.frame_types import can_convert
@@ -65,6 +66,7 @@ def make_reading(
     annotations, ledger, stray_notes, label_times, working_time = filter_rows(
         judgements, rows, read_options, set(gold.values())
     )
+    counts = np.bincount(annotations.label, minlength=annotations.n_classes)
     return Reading(
         annotations,
         judgements.mapping,
@@ -76,7 +78,7 @@ def make_reading(
         questions,
         _convert_gold(gold, read_options),
         judgements.workers_known,
-        judgements.refusal or refuse_labels(annotations, judgements.source, name),
+        judgements.refusal or refuse_labels(annotations.classes, counts, judgements.source, name),
         renamed=rows.renamed,
         times=label_times,
         working_time=working_time,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from manyhands.exceptions import AnnotationError, ParameterError
 from manyhands.io.read.sources import Source
 
+ENCODING_ADVICE = ", or name its encoding, such as --encoding cp1252"  # the end of a sentence
 _MARKS = {  # the longer ones first: one of them begins like a shorter one
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -86,7 +87,7 @@ def utf8_error(source: Source) -> str | None:
         near = content[begin : error.start + 20].split(b"\n")[0].decode("cp1252", "replace").strip()
         return (
             f"{source.name}, line {line}: byte {error.start} is not UTF-8 text (as Windows text it reads {near!r}). "
-            "Save the file as UTF-8, or name its encoding, such as --encoding cp1252."
+            f"Save the file as UTF-8{ENCODING_ADVICE}."
         )
     return None
 

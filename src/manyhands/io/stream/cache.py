@@ -14,6 +14,7 @@ from manyhands.exceptions import OutputExistsError
 from manyhands.sharded.code_writer import HEADER
 from manyhands.writing.locks import held
 
+PASSES = "passes"  # folder of the records of finished passes of runs that did not end, in the cache
 _KEY = re.compile(r"[0-9a-f]{32}")
 _LEFTOVER = re.compile(r"([0-9a-f]{32})\.(part|spill|removed)")
 _LOCK = re.compile(r"[0-9a-f]{32}(\.reading)?\.lock")
@@ -21,7 +22,7 @@ _LOCK = re.compile(r"[0-9a-f]{32}(\.reading)?\.lock")
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A code folder of the cache.
+    """A code folder of the cache, or the records of the passes of a run that did not end.
 
     Attributes
     ----------
@@ -38,44 +39,37 @@ class CacheEntry:
     last_used: float
 
 
-def default_cache() -> Path:
-    """Return the cache folder of this user: ``$XDG_CACHE_HOME/manyhands`` or ``~/.cache/manyhands``.
-
-    Returns
-    -------
-    Path
-    """
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(chosen) if os.path.isabs(chosen) else Path.home() / ".cache") / "manyhands"
-
-
-def cache_entries(cache: str | Path | None = None) -> list[CacheEntry]:
-    """List the code folders of a cache, the one that was used last first.
+def cache_entries(cache: str | Path) -> list[CacheEntry]:
+    """List the code folders of a cache and the records of runs that did not end, the last used first.
 
     Parameters
     ----------
-    cache : str or Path, default=None
-        The cache folder; None for that of this user.
+    cache : str or Path
+        The cache folder.
 
     Returns
     -------
     list of CacheEntry
     """
     found = []
-    for path in _folders(default_cache() if cache is None else Path(cache)):
-        if _KEY.fullmatch(path.name) and (path / HEADER).is_file():
-            sizes = [file.stat().st_size for file in path.iterdir()]
-            found.append(CacheEntry(path, sum(sizes), path.stat().st_mtime))
+    folders = [path for path in _folders(Path(cache)) if (path / HEADER).is_file()]
+    for path in [*folders, *_folders(Path(cache) / PASSES)]:
+        if _KEY.fullmatch(path.name):
+            with suppress(FileNotFoundError):  # another process removes it now
+                sizes = [file.stat().st_size for file in path.iterdir()]
+                found.append(CacheEntry(path, sum(sizes), path.stat().st_mtime))
     return sorted(found, key=lambda entry: -entry.last_used)
 
 
-def remove_entries(cache: str | Path | None = None, *, keep: int = 0) -> int:
-    """Remove code folders that were not used for the longest time; the next run on their files writes them again.
+def remove_entries(cache: str | Path, *, keep: int = 0) -> int:
+    """Remove the entries that were not used for the longest time; the next run on their files writes them again.
+
+    Records of a run that goes on now stay. A run that reads a code folder now ends with an error where it is removed.
 
     Parameters
     ----------
-    cache : str or Path, default=None
-        The cache folder; None for that of this user.
+    cache : str or Path
+        The cache folder.
     keep : int, default=0
         Bytes that may stay; 0 removes all.
 
@@ -84,17 +78,18 @@ def remove_entries(cache: str | Path | None = None, *, keep: int = 0) -> int:
     int
         Bytes that were removed.
     """
-    place = default_cache() if cache is None else Path(cache)
+    place = Path(cache)
     remove_leftovers(place)
     kept = removed = 0
     for entry in cache_entries(place):
         kept += entry.n_bytes
         if kept > keep:
             kept -= entry.n_bytes
-            gone = entry.path.with_name(f"{entry.path.name}.removed")
-            entry.path.rename(gone)  # half a folder is never found under its name
-            shutil.rmtree(gone, ignore_errors=True)
-            removed += entry.n_bytes
+            with suppress(OutputExistsError), held(entry.path.with_name(f"{entry.path.name}.lock"), entry.path):
+                gone = entry.path.with_name(f"{entry.path.name}.removed")
+                entry.path.rename(gone)  # half a folder is never found under its name
+                shutil.rmtree(gone, ignore_errors=True)
+                removed += entry.n_bytes
     return removed
 
 

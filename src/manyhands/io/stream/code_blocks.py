@@ -13,6 +13,7 @@ from manyhands.exceptions import AnnotationError, LimitError
 from manyhands.io.read.ledger import Ledger
 from manyhands.io.read.stray_classes import MOST_LABELS, Strays
 from manyhands.io.stream.coding import RowCoder
+from manyhands.io.stream.name_checks import notes_on_names
 from manyhands.io.stream.packing import Numbering, PackedRows, pack_rows
 from manyhands.io.stream.spill import Spill
 from manyhands.io.stream.stray_labels import LabelCounts
@@ -20,8 +21,6 @@ from manyhands.progress import report
 from manyhands.sharded.code_ids import TextIds
 from manyhands.sharded.code_writer import CodeFolderWriter
 from manyhands.sharded.layout import N_BLOCKS
-
-RARE_CLASSES = ("drop", "keep", "error")
 
 _TABLES = 6  # arrays of the size of all confusion matrices that EM holds at a time
 _BYTES_PER_ROW = 140  # of rows that are sorted together; 70 to 140 were measured
@@ -103,7 +102,10 @@ def write_codes(spill: Spill, coder: RowCoder, table: Table, mapping: dict[str, 
     """
     names, workers = list(coder.labels.number_of), list(coder.workers.number_of)
     if not names:
-        raise AnnotationError(f"None of the {coder.counts['rows_read']:,} rows has a label. Check the label column.")
+        raise AnnotationError(
+            f"None of the {coder.counts['rows_read']:,} rows has a label in column {mapping['label']!r}. Check the "
+            f"file, or name another column with --label."
+        )
     common = int((coder.label_counts > MOST_LABELS).sum())
     if table.with_tables:
         check_tables(len(workers), common, table.max_memory)
@@ -182,8 +184,10 @@ class _Blocks:
             excluded = {"blank": coder.counts["blank"], "no_label": coder.counts["no_label"]}
             excluded |= {"duplicate": n_repeats, "stray_class": n_dropped}
             kept = int(counts.counts.sum())
+            of_class = {name: int(n) for name, n in zip(self._names, counts.counts) if n}
+            notes = coder.notes | note | notes_on_names(of_class, self._workers)
             ledger = Ledger(coder.counts["rows_read"], kept, {reason: n for reason, n in excluded.items() if n})
-            writer.finish(ledger.as_dict() | {"notes": coder.notes | note, "mapping": mapping})
+            writer.finish(ledger.as_dict() | {"notes": notes, "mapping": mapping})
         return None
 
     def _add(self, writer: CodeFolderWriter, block: int, parts: list[PackedRows]) -> None:

@@ -132,6 +132,11 @@ class RowCoder:
         self.label_counts = counts
         return _by_hash(items, worker, label, time)
 
+    @property
+    def counts_by_label(self) -> dict[str, int]:
+        """Rows of each label so far."""
+        return dict(zip(self.labels.number_of, self.label_counts.tolist()))
+
     def _blank_lines(self, batch: Batch, candidates: Mask) -> Mask:
         """Return which rows are blank lines, and count them."""
         rows = np.flatnonzero(candidates)

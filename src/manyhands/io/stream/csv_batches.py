@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +15,7 @@ from manyhands.io.read.sources import Source
 from manyhands.io.read.text_tables import header_lines, read_text_table
 from manyhands.io.stream.inputs import InputFile
 from manyhands.io.stream.row_batches import Batch, Columns, Rows, choose_columns
-from manyhands.io.stream.text_chunks import Lines, read_lines
+from manyhands.io.stream.text_chunks import Lines, first_lines, placed_in_file, read_lines
 
 _SAMPLE = 1 << 20  # bytes by which the columns are chosen
 _LAST_ONLY = "footer"  # a note that is true of the last line of a file only
@@ -46,9 +45,13 @@ class CsvBatches:
 
     def __init__(self, file: InputFile, options: ColumnOptions, n_bytes: int) -> None:
         self._file, self._step = file, n_bytes
-        start = next(read_lines(file, min(_SAMPLE, n_bytes), quoted=True))
-        self._head = header_lines(Source(file.name, content=start.content))
-        sample = read_text_table(Source(file.name, content=start.content))
+        start = first_lines(file, min(_SAMPLE, n_bytes), quoted=True)
+        source = Source(file.name, content=start.content)
+        try:
+            sample = read_text_table(source)
+        except AnnotationError as error:
+            raise placed_in_file(error, 0, start.offset) from None
+        self._head = header_lines(source)
         self._header = sample.header
         table = Table(file.name, sample.frame, sample.header, sample.locate, notes=sample.notes)
         self.columns: Columns = choose_columns(table, sample.header, options)
@@ -72,9 +75,7 @@ class CsvBatches:
         try:
             frame, header, locate, notes = read_text_table(source)
         except AnnotationError as error:
-            moved = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + lines_more}", str(error))
-            moved = re.sub(r"\bbyte (\d+)", lambda found: f"byte {int(found[1]) + bytes_more}", moved)
-            raise AnnotationError(moved) from None
+            raise placed_in_file(error, lines_more, bytes_more) from None
         table = blank_repeated_headers(Table(self._file.name, frame, header, notes=notes))
 
         def place(row: int) -> str:

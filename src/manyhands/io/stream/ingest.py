@@ -10,12 +10,14 @@ from typing import Any
 
 from manyhands.exceptions import AnnotationError, CrowdWarning, LimitError, ParameterError
 from manyhands.io.read.judgements import ColumnOptions
-from manyhands.io.stream.cache import default_cache, mark_used, remove_leftovers, spill_path, writing
-from manyhands.io.stream.code_blocks import RARE_CLASSES, Table, check_tables, write_codes
+from manyhands.io.read.stray_classes import RARE_CLASSES
+from manyhands.io.stream.cache import mark_used, remove_leftovers, spill_path, writing
+from manyhands.io.stream.code_blocks import Table, check_tables, write_codes
 from manyhands.io.stream.coding import Dictionary, RowCoder
 from manyhands.io.stream.csv_batches import CsvBatches
 from manyhands.io.stream.inputs import InputFile, find_inputs, fingerprint, refuse_changed
 from manyhands.io.stream.json_batches import JsonBatches
+from manyhands.io.stream.name_checks import refuse_free_text
 from manyhands.io.stream.parquet_batches import ParquetBatches
 from manyhands.io.stream.spill import Spill
 from manyhands.progress import report
@@ -39,10 +41,10 @@ _STEPS = 1000  # of progress
 def stream_to_codes(
     paths: Any,
     *,
+    cache: str | Path,
     item: str | None = None,
     worker: str | None = None,
     label: str | None = None,
-    cache: str | Path | None = None,
     max_memory: int | None = None,
     rare_classes: str = "drop",
     keep_integers: bool = False,
@@ -51,22 +53,22 @@ def stream_to_codes(
     """Read a table with one row per label in parts, and write its labels as codes to a folder of the cache.
 
     The labels that are kept are those of `manyhands.io.read_export` on the same files. Unlike it, this reads long
-    tables only (no other formats, no vote counts, no column per worker), in UTF-8, and does not look for free text,
-    spelling variants, weights, known answers or several questions.
+    tables only (no other formats, no vote counts, no column per worker), in UTF-8, and does not look for weights,
+    known answers or several questions.
     The second call on the same files finds the folder in the cache. Two processes on the same files write it once.
 
     Parameters
     ----------
     paths : str, Path, or list of these
         Parquet, CSV or JSON lines, gzipped or not; files, or folders whose files are read in the order of their names.
+    cache : str or Path
+        Folder for code folders; it is created.
     item : str, default=None
         Column with the item ids; None finds it by its name.
     worker : str, default=None
         Column with the worker ids; None finds it by its name.
     label : str, default=None
         Column with the labels; None finds it by its name.
-    cache : str or Path, default=None
-        Folder for code folders; None for ``$XDG_CACHE_HOME/manyhands`` or ``~/.cache/manyhands``.
     max_memory : int, default=None
         Bytes of memory to stay within; None for 1 GB. At least 256 MB.
     rare_classes : {"drop", "keep", "error"}, default="drop"
@@ -96,10 +98,10 @@ def stream_to_codes(
         raise ParameterError(f"rare_classes is {rare_classes!r}; in parts, {', '.join(RARE_CLASSES)} are possible.")
     files = find_inputs(paths)
     options = {"item": item, "worker": worker, "label": label, "rare": rare_classes, "integers": keep_integers}
-    place = default_cache() if cache is None else Path(cache)
+    place = Path(cache)
     folder = place / fingerprint(files, options)
     if not folder.exists():
-        place.mkdir(parents=True, exist_ok=True)
+        _make(place)
         with writing(folder):
             if not folder.exists():  # another process may have written it meanwhile
                 remove_leftovers(place)
@@ -112,6 +114,15 @@ def stream_to_codes(
     for code, sentence in found.ledger.get("notes", {}).items():
         warnings.warn(f"{code}: {sentence}", CrowdWarning, stacklevel=2)
     return found
+
+
+def _make(place: Path) -> None:
+    """Create the cache folder; a place where that cannot be is named."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = "is a file" if place.is_file() else f"cannot be created ({error.strerror})"
+        raise ParameterError(f"The cache folder {place} {what}. Name another folder with --cache.") from None
 
 
 def _read(files: Sequence[InputFile], options: ColumnOptions, table: Table, limit: int) -> None:
@@ -136,6 +147,8 @@ def _read(files: Sequence[InputFile], options: ColumnOptions, table: Table, limi
                 report(int(_STEPS * read), _STEPS, "reading labels")
             done += file.size
         refuse_changed(files)
+        source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
+        refuse_free_text(coder.counts_by_label, source, readers[0].columns.mapping["label"])
         shared = set.intersection(*(reader.integers for reader in readers))
         write_codes(spill, coder, table, readers[0].columns.mapping, shared)
 

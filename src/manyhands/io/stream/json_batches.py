@@ -19,7 +19,7 @@ from manyhands.io.read.judgements import ColumnOptions
 from manyhands.io.read.sources import Source
 from manyhands.io.stream.inputs import InputFile
 from manyhands.io.stream.row_batches import ROLES, Batch, Columns, Rows, choose_columns
-from manyhands.io.stream.text_chunks import Lines, read_lines
+from manyhands.io.stream.text_chunks import Lines, first_lines, placed_in_file, read_lines
 
 _SAMPLE = 1 << 20  # bytes by which the fields are chosen
 _INTEGER = rb" ?(?:0|-?[1-9][0-9]{0,17})(?=[,}])"  # of 64 bits; fractions and powers of ten are none
@@ -50,8 +50,8 @@ class JsonBatches:
 
     def __init__(self, file: InputFile, options: ColumnOptions, n_bytes: int) -> None:
         self._file, self._step = file, n_bytes
-        start = next(read_lines(file, min(_SAMPLE, n_bytes), quoted=False))
-        objects = self._objects(start)
+        start = first_lines(file, min(_SAMPLE, n_bytes), quoted=False)
+        objects, _ = self._objects(start)
         self._keys = list(dict.fromkeys(key for entry in objects for key in entry))
         self.columns: Columns = choose_columns(Records(file.name, objects), self._keys, options)
         self.total = None if file.is_compressed else int(file.size * len(objects) / len(start.content))
@@ -67,12 +67,12 @@ class JsonBatches:
         for lines in read_lines(self._file, self._step, quoted=False):
             columns = self._simple_columns(lines.content)
             if columns is not None:
-                yield self._batch(lines, columns, {}, lambda lines=lines: self._objects(lines))  # type: ignore[misc]
+                yield self._batch(lines, columns, {}, lambda lines=lines: self._objects(lines)[0])  # type: ignore[misc]
                 continue
-            objects = self._objects(lines)
+            objects, notes = self._objects(lines)
             if objects:
-                columns, notes = self._any_columns(lines, objects)
-                yield self._batch(lines, columns, notes, lambda objects=objects: objects)  # type: ignore[misc]
+                columns, more = self._any_columns(lines, objects)
+                yield self._batch(lines, columns, notes | more, lambda objects=objects: objects)  # type: ignore[misc]
 
     def _simple_columns(self, content: bytes) -> dict[str, pl.Series] | None:
         """Read fields that are all text or all integers with polars; None where that is not certain.
@@ -94,18 +94,17 @@ class JsonBatches:
             return None
         return {role: frame[name] for role, name in names.items()}
 
-    def _objects(self, lines: Lines) -> list[dict[str, Any]]:
-        """Parse some lines; errors name the line of the file."""
+    def _objects(self, lines: Lines) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Parse some lines, and note keys that occur twice; errors name the line of the file."""
         try:
-            values, _ = parse_json(Source(self._file.name, content=lines.content))
+            values, notes = parse_json(Source(self._file.name, content=lines.content))
         except AnnotationError as error:
-            moved = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + lines.first - 1}", str(error))
-            raise AnnotationError(moved) from None
+            raise placed_in_file(error, lines.first - 1, lines.offset) from None
         values = values if isinstance(values, list) else [values]
         odd = next((at for at, value in enumerate(values) if not isinstance(value, dict)), None)
         if odd is not None:
             raise AnnotationError(f"{_place(self._file, lines, odd)}: not an object. Write one object per line.")
-        return values
+        return values, notes
 
     def _any_columns(self, lines: Lines, objects: list[dict[str, Any]]) -> tuple[dict[str, pl.Series], dict[str, str]]:
         """Take the fields that are needed out of objects, whatever their types, and note mixed types."""

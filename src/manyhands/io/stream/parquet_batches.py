@@ -60,7 +60,11 @@ class ParquetBatches:
         )
         types = {role: schema[self._names[at]] for role, at in self.columns.place.items()}
         self.integers = {role for role, kind in types.items() if kind.is_integer()}
-        self._floats = [self._names[self.columns.place[role]] for role, kind in types.items() if kind.is_float()]
+        self._floats = [  # of ids; times may have fractions
+            self._names[self.columns.place[role]]
+            for role, kind in types.items()
+            if kind.is_float() and role not in ("time", "question")
+        ]
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches."""

@@ -125,7 +125,7 @@ def choose_columns(sample: Document, header: Sequence[str], options: ColumnOptio
     if "gold" in judgements.mapping:
         notes["gold_not_read"] = (
             f"The known answers in column {judgements.mapping['gold']!r} are not read where a file is read in parts. "
-            f"Give them as a file of their own with --gold."
+            f"Compare labels.csv with them afterwards."
         )
     return Columns(place, mapping, notes)
 

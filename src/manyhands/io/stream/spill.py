@@ -12,7 +12,7 @@ import numpy.typing as npt
 from manyhands.exceptions import AnnotationError
 from manyhands.io.stream.joined_texts import Hashes
 from manyhands.sharded.code_ids import TextIds, narrow
-from manyhands.sharded.code_writer import naming
+from manyhands.writing.staged_files import naming
 
 _CRC_BITS = 32
 NO_TIME = np.iinfo(np.int64).min  # of rows without a time, which are the oldest

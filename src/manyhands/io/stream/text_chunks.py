@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 
 from manyhands.exceptions import AnnotationError
+from manyhands.io.read.text import ENCODING_ADVICE
 from manyhands.io.stream.inputs import InputFile
 
 _LONGEST = 64 << 20  # bytes without a line end that are kept in memory
@@ -80,6 +82,60 @@ def read_lines(file: InputFile, n_bytes: int, quoted: bool) -> Iterator[Lines]:
                     f"{file.name}, after line {first - 1}: {len(rest):,} bytes without the end of a row. "
                     f"Check the quotes and the line ends."
                 )
+
+
+def first_lines(file: InputFile, n_bytes: int, quoted: bool) -> Lines:
+    """Return the first part of a file, by which its columns are chosen.
+
+    Parameters
+    ----------
+    file : InputFile
+        The file.
+    n_bytes : int
+        Size of the part.
+    quoted : bool
+        Whether line ends within double quotes belong to a cell, as in CSV.
+
+    Returns
+    -------
+    Lines
+
+    Raises
+    ------
+    AnnotationError
+        Where there is nothing in the file, or its lines end with CR alone.
+    """
+    found = next(read_lines(file, n_bytes, quoted), None)
+    if found is None:
+        raise AnnotationError(f"{file.name} is empty. Export it again.")
+    if b"\r" in found.content and b"\n" not in found.content:
+        raise AnnotationError(
+            f"{file.name} has lines that end with CR alone, which are not read in parts. Save it with LF or CR LF as "
+            f"line ends."
+        )
+    return found
+
+
+def placed_in_file(error: AnnotationError, n_lines: int, n_bytes: int) -> AnnotationError:
+    """Return an error about a part of a file as one about the file.
+
+    Parameters
+    ----------
+    error : AnnotationError
+        The error, whose lines and bytes are counted from the beginning of the part.
+    n_lines : int
+        Lines of the file above the part.
+    n_bytes : int
+        Bytes of the file before the part.
+
+    Returns
+    -------
+    AnnotationError
+        With the numbers of the file, and without the advice to name an encoding: parts are read as UTF-8 only.
+    """
+    text = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + n_lines}", str(error))
+    text = re.sub(r"\bbyte (\d+)", lambda found: f"byte {int(found[1]) + n_bytes}", text)
+    return AnnotationError(text.replace(ENCODING_ADVICE, ""))
 
 
 def _last_line_end(content: bytes, quoted: bool) -> int:
