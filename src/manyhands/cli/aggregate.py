@@ -207,7 +207,12 @@ def aggregate(
             raise ParameterError("--shards hash has no --all-questions: name one with --question.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
-                files, export, lambda one, folder: _in_memory(run_one(export=one, out=folder)), out=out, force=force
+                files,
+                export,
+                lambda one, folder: _in_memory(run_one(export=one, out=folder, all_questions=True)),
+                out=out,
+                force=force,
+                max_memory=max_memory,
             )
         _show_all(runs, out, as_json, quiet)
         return
