@@ -233,6 +233,13 @@ def test_parquet(table):
     assert features["n_labels"]["dtype"] == "int64" and features["confidence"]["dtype"] == "float64"
 
 
+def test_parquet_of_integer_classes():
+    votes = Annotations.from_triples([1, 1, 2], ["a", "b", "a"], [7, 7, 10])
+    frame = pl.read_parquet(parquet(label_frame(MajorityVote().fit(votes))))
+    assert frame["label"].to_list() == ["7", "10"]
+    assert frame["label_id"].to_list() == [0, 1]
+
+
 @pytest.mark.parametrize(("name", "write"), [("labels.jsonl", jsonl), ("labels.parquet", parquet)])
 def test_labels_are_not_taken_for_a_crowd(tmp_path, table, name, write):
     """They have no workers, so reading them as judgements is refused, not guessed at."""

@@ -74,8 +74,9 @@ def parquet_frame(table: pl.DataFrame) -> pl.DataFrame:
         Columns item, label (text), label_id, confidence, label_probs, n_labels and flags.
     """
     classes = _classes(table)
-    place = pl.col("label").replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
-    columns = ["item", "label", place.alias("label_id"), "confidence", "label_probs", "n_labels", "flags"]
+    label = pl.col("label").cast(pl.String)  # classes of a data frame may be integers; their columns are named by text
+    place = label.replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
+    columns = ["item", label, place.alias("label_id"), "confidence", "label_probs", "n_labels", "flags"]
     return _with_probabilities(table).select(columns)
 
 
