@@ -243,7 +243,7 @@ def test_all_questions_are_in_memory_or_refused(votes, tmp_path, capsys):
     """With a limit, before anything is read; without one they are tried in memory."""
     asked = ["aggregate", str(votes / "votes.csv"), "--all-questions", "-m", "majority-vote", "-o", str(tmp_path / "o")]
     assert run([*asked, "--max-memory", LIMIT]) == 5
-    assert "has no --all-questions. Give a file with the rows of one question." in capsys.readouterr().err
+    assert "does not support --all-questions. Give a file with the rows of one question." in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
     assert run(asked) == 0 and (tmp_path / "o" / "questions.csv").exists()
 

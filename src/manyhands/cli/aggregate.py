@@ -204,7 +204,7 @@ def aggregate(
         if answers:
             raise ParameterError("--answers are about one question: name it with --question.")
         if shards is not None:
-            raise ParameterError("--shards hash has no --all-questions: name one with --question.")
+            raise ParameterError("--shards hash does not support --all-questions: leave it out.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
                 files,

@@ -158,8 +158,8 @@ def aggregate_questions(
         raise ParameterError("--all-questions reads the export once for each question: give a file, not -.")
     if max_memory is not None and not (choice := choose_memory(files, max_memory)).fits:
         raise LimitError(
-            f"The export {choice.reason}, and a run out of core has no --all-questions. Give a file with the rows of "
-            f"one question."
+            f"The export {choice.reason}, and a run out of core does not support --all-questions. Give a file with the "
+            f"rows of one question."
         )
     names: tuple[str | None, ...] = _question_names(files, export) or (None,)
     runs: dict[str, AggregationRun] = {}
