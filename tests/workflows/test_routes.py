@@ -55,6 +55,10 @@ def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
         ({"others": NONE | {"--report": True}}, "does not support --report: leave it out."),
         ({"export": ExportOptions(merge_spellings=True)}, "does not support --merge-spellings: leave it out."),
         ({"export": ExportOptions(label_map="map.csv")}, "does not support --map: leave it out."),
+        (
+            {"export": ExportOptions(rare_classes="merge:x")},
+            "supports --rare-classes drop, keep, error, and not merge:x: name one of them.",
+        ),
         ({"export": ExportOptions(order="a,b")}, "does not support --order: leave it out."),
         ({"method": "glad"}, "and not glad: name one of them with -m."),
         ({"kinds": ["training"]}, "writes labels as jsonl, parquet, and not as training: leave it out."),

@@ -144,6 +144,8 @@ def _obstacle(
     """Return why a job cannot run on shards, as the end of a sentence, or None if it can."""
     given = [option for option, is_given in others.items() if is_given]
     given += [f"--{_OPTIONS.get(name, name.replace('_', '-'))}" for name in vars(export) if _is_special(export, name)]
+    if given == ["--rare-classes"]:
+        return f"supports --rare-classes {', '.join(RARE_CLASSES)}, and not {export.rare_classes}: name one of them."
     if given:
         return f"does not support {given[0]}: leave it out."
     if method not in METHODS:
