@@ -64,7 +64,7 @@ Made by `make bench-huge` (`python benchmarks/huge.py --page`). Commit {commit()
 {platform.python_version()}. The process that fits has a hard limit of {limit:g} GB for its data segment (RLIMIT_DATA).
 
 Dawid-Skene on a simulated crowd: five labels per item, 20 iterations and the final pass. Block b of the crowd follows
-from (seed, b) alone. *seconds*: wall time of all passes, reading from disk included. *ns per label*: wall time of a
+from (seed, b) alone. *minutes*: wall time of all passes, reading from disk included. *ns per label*: wall time of a
 pass divided by the number of labels; *CPU ns*: the same by CPU time of all threads. *error*: root mean square of the
 difference between estimated and planted confusion matrices, in standard errors of counts of known truths, for workers
 and classes with 100 labels or more; 1 is the least that is possible. *peak GB*: largest resident memory.

@@ -238,6 +238,25 @@ def test_an_interrupted_run_says_how_it_goes_on(votes, tmp_path, capsys, monkeyp
     assert lines[-1] == "manyhands: interrupted; all files that exist are complete"
 
 
+@pytest.mark.usefixtures("large")
+def test_all_questions_are_in_memory_or_refused(votes, tmp_path, capsys):
+    """With a limit, before anything is read; without one they are tried in memory."""
+    asked = ["aggregate", str(votes / "votes.csv"), "--all-questions", "-m", "majority-vote", "-o", str(tmp_path / "o")]
+    assert run([*asked, "--max-memory", LIMIT]) == 5
+    assert "does not support --all-questions. Give a file with the rows of one question." in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+    assert run(asked) == 0 and (tmp_path / "o" / "questions.csv").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory as Linux states it")
+def test_the_peak_of_the_parent_is_not_counted():
+    """A process that was started by a larger one."""
+    code = "from manyhands.workflows.step_times import peak_memory; print(peak_memory())"
+    fill = np.ones(60_000_000)  # 480 MB
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, preexec_fn=lambda: None)
+    assert len(fill) and 0 < int(done.stdout) < 400_000_000
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on data of Linux")
 def test_a_hard_limit_on_data_is_kept(tmp_path):
     """A million labels under 500 MB, which the system enforces; polars returns what it freed."""

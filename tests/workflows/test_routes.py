@@ -52,10 +52,14 @@ def test_without_a_limit_the_free_memory_decides(votes, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"others": NONE | {"--report": True}}, "has no --report: leave it out."),
-        ({"export": ExportOptions(merge_spellings=True)}, "has no --merge-spellings: leave it out."),
-        ({"export": ExportOptions(label_map="map.csv")}, "has no --map: leave it out."),
-        ({"export": ExportOptions(order="a,b")}, "has no --order: leave it out."),
+        ({"others": NONE | {"--report": True}}, "does not support --report: leave it out."),
+        ({"export": ExportOptions(merge_spellings=True)}, "does not support --merge-spellings: leave it out."),
+        ({"export": ExportOptions(label_map="map.csv")}, "does not support --map: leave it out."),
+        (
+            {"export": ExportOptions(rare_classes="merge:x")},
+            "supports --rare-classes drop, keep, error, and not merge:x: name one of them.",
+        ),
+        ({"export": ExportOptions(order="a,b")}, "does not support --order: leave it out."),
         ({"method": "glad"}, "and not glad: name one of them with -m."),
         ({"kinds": ["training"]}, "writes labels as jsonl, parquet, and not as training: leave it out."),
         ({"out": None}, "writes files: add -o FOLDER."),

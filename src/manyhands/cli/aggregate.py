@@ -204,10 +204,15 @@ def aggregate(
         if answers:
             raise ParameterError("--answers are about one question: name it with --question.")
         if shards is not None:
-            raise ParameterError("--shards hash has no --all-questions: name one with --question.")
+            raise ParameterError("--shards hash does not support --all-questions: leave it out.")
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
-                files, export, lambda one, folder: _in_memory(run_one(export=one, out=folder)), out=out, force=force
+                files,
+                export,
+                lambda one, folder: _in_memory(run_one(export=one, out=folder, all_questions=True)),
+                out=out,
+                force=force,
+                max_memory=max_memory,
             )
         _show_all(runs, out, as_json, quiet)
         return

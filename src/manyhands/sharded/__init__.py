@@ -1,4 +1,4 @@
-"""Fits on labels that lie in shards: in memory, on disk or in a cluster, with the same bits everywhere.
+"""Fits on labels in shards: in memory, on disk or in a cluster, with the same bits everywhere.
 
 layout         the order of items and the number of shards, both fixed by the data alone
 labels         `Shard`, the interface `ShardedLabels`, and `InMemoryShards`

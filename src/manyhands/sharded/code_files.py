@@ -30,7 +30,7 @@ _AGAIN = "Delete the folder; the next run writes it again."
 class CodeFolder:
     """Labels as codes on disk, written by `CodeFolderWriter`; a `ShardedLabels` whose tasks run in threads.
 
-    Blocks are read into new memory and never mapped, so that a limit of memory means what it says. The checksum of a
+    Blocks are read into new memory and never mapped, so that the memory of a run is known. The checksum of a
     block is compared the first time this object reads it, and not again: CRC-32 takes 0.5 ns per label with the zlib
     of a current Linux and up to 4 ns with others, for each pass. The number of bytes is compared every time.
 

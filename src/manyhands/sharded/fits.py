@@ -44,7 +44,7 @@ PEAK_TABLES = {"dawid-skene": 13, "mace": 13, "majority-vote": 5, "one-coin": 13
 
 
 def fit(method: Aggregator, labels: ShardedLabels, *, log: PassLog | None = None) -> ShardedFit:
-    """Infer the truth of every item of a crowd whose labels lie in shards.
+    """Infer the truth of every item of a crowd whose labels are in shards.
 
     The result is that of the ordinary fit up to the order in which numbers are added: the same labels, and posteriors
     within about 1e-9. Its bits depend on the labels alone.

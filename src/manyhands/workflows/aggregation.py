@@ -69,6 +69,7 @@ def aggregate(
     max_memory: str | int | None = None,
     shards: str | None = None,
     cache: str | Path | None = None,
+    all_questions: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> AggregationRun | ShardedRun:
     r"""Read an export, infer one label per item, and write labels, worker reports and a summary.
@@ -132,6 +133,8 @@ def aggregate(
         "hash" fits on the shards of an out-of-core run in memory too, with the same bits in all files.
     cache : str, Path or None, default=None
         Folder for the codes of exports that do not fit into memory; None for that of this user.
+    all_questions : bool, default=False
+        Whether this is one of the runs of `aggregate_questions`, which are all in memory.
     say : callable or None, default=None
         Called with a sentence at each step of a run on shards.
 
@@ -178,6 +181,7 @@ def aggregate(
         "--report": report,
         "--pseudonymise": hidden,
         "--down-weight": families is not None,
+        "--all-questions": all_questions,
     }
     limits: dict[str, Any] = {"max_memory": max_memory, "shards": shards, "out": out, "kinds": kinds}
     route = choose_route(files, export, method, others=others, **limits)

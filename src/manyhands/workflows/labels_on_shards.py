@@ -14,7 +14,7 @@ from manyhands.aggregation.base import Aggregator
 from manyhands.datasets.fetching import cache_folder
 from manyhands.exceptions import CrowdWarning, DownloadError, OutputExistsError, ParameterError
 from manyhands.io.overview import describe_reading
-from manyhands.io.stream.cache import cache_entries
+from manyhands.io.stream.cache import PASSES, cache_entries
 from manyhands.io.stream.ingest import stream_to_codes
 from manyhands.sharded.code_files import CodeFolder
 from manyhands.sharded.fits import method_name
@@ -35,7 +35,6 @@ from manyhands.workflows.shard_limits import (
 from manyhands.workflows.step_times import StepTimes
 from manyhands.writing.locks import held
 
-_PASSES = "passes"  # folder of the records of finished passes, in the cache
 _MOST_FOR_READING = 4 << 30  # bytes; more does not make reading in parts faster
 _VOTE = "majority-vote"
 
@@ -81,7 +80,8 @@ class SourceLabels:
             self.course["passes_replayed"] = self.log.n_replayed
             if self.log.n_replayed:
                 passes = "1 pass was" if self.log.n_replayed == 1 else f"{self.log.n_replayed} passes were"
-                tell(f"{passes} taken from the record of a run that did not end; {self.log.n_computed} were computed.")
+                rest = f"{self.log.n_computed} {'was' if self.log.n_computed == 1 else 'were'} computed"
+                tell(f"{passes} taken from the record of a run that did not end; {rest}.")
 
     def finish(self) -> None:
         """Remove the record of passes, after the files were written."""
@@ -135,7 +135,7 @@ def open_labels(
             codes, course = _coded(files, export, route, method, place, tell)
         check_memory_of_shards(codes, method_name(method), route.choice.allowed)
         check_disk(place, disk_for_passes(codes), "The records of passes", "Name another folder with --cache.")
-        log = PassLog.of(place / _PASSES, method, codes)
+        log = PassLog.of(place / PASSES, method, codes)
         with _alone(log):
             yield SourceLabels(codes, _in_blocks(codes), _describe(files, codes), log, course)
 

@@ -16,6 +16,7 @@ from manyhands import metrics
 from manyhands.exceptions import (
     AnnotationError,
     CrowdWarning,
+    LimitError,
     ParameterError,
     SeveralQuestionsError,
     UnorderedClassesError,
@@ -24,6 +25,7 @@ from manyhands.io.messages import shorten
 from manyhands.io.read.reading import Reading
 from manyhands.io.write.results import to_csv
 from manyhands.workflows.aggregation_runs import AggregationRun
+from manyhands.workflows.memory_choice import choose_memory
 from manyhands.workflows.options import ExportOptions
 from manyhands.workflows.ordered_classes import NOTE, offer_order
 from manyhands.workflows.outputs import Written, claim_folder, write_all
@@ -116,6 +118,7 @@ def aggregate_questions(
     *,
     out: str | Path | None,
     force: bool = False,
+    max_memory: str | int | None = None,
 ) -> QuestionRuns:
     """Aggregate every question of an export into a folder of its own, and write an overview.
 
@@ -131,6 +134,8 @@ def aggregate_questions(
         Folder that gets one folder per question and ``questions.csv``.
     force : bool, default=False
         Replace files that exist.
+    max_memory : str, int or None, default=None
+        Limit such as "4GB", within which the whole export must fit; None for no limit.
 
     Returns
     -------
@@ -143,12 +148,19 @@ def aggregate_questions(
         If a question is named as well, or there is no folder to write to.
     AnnotationError
         If no question can be aggregated.
+    LimitError
+        If the export does not fit into the limit.
     """
     if out is None or export.question is not None:
         what = "needs a folder to write to: add -o FOLDER" if out is None else "and --question exclude each other"
         raise ParameterError(f"--all-questions {what}.")
     if "-" in files:
         raise ParameterError("--all-questions reads the export once for each question: give a file, not -.")
+    if max_memory is not None and not (choice := choose_memory(files, max_memory)).fits:
+        raise LimitError(
+            f"The export {choice.reason}, and a run out of core does not support --all-questions. Give a file with the "
+            f"rows of one question."
+        )
     names: tuple[str | None, ...] = _question_names(files, export) or (None,)
     runs: dict[str, AggregationRun] = {}
     rows: list[dict[str, Any]] = []

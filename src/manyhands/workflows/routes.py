@@ -98,7 +98,7 @@ def choose_route(
     kinds : sequence of str, default=()
         Further formats of the labels.
     others : mapping of str to bool
-        Other options of the command, and whether they were given; shards have none of them.
+        Other options of the command, and whether they were given; runs on shards support none of them.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def choose_route(
     Raises
     ------
     ParameterError
-        If shards were asked for, and another option does not have them.
+        If shards were asked for, and another option does not support them.
     LimitError
         If the job exceeds the limit that was given, and cannot run out of core.
     """
@@ -144,10 +144,12 @@ def _obstacle(
     """Return why a job cannot run on shards, as the end of a sentence, or None if it can."""
     given = [option for option, is_given in others.items() if is_given]
     given += [f"--{_OPTIONS.get(name, name.replace('_', '-'))}" for name in vars(export) if _is_special(export, name)]
+    if given == ["--rare-classes"]:
+        return f"supports --rare-classes {', '.join(RARE_CLASSES)}, and not {export.rare_classes}: name one of them."
     if given:
-        return f"has no {given[0]}: leave it out."
+        return f"does not support {given[0]}: leave it out."
     if method not in METHODS:
-        return f"has {', '.join(METHODS)}, and not {method}: name one of them with -m."
+        return f"supports {', '.join(METHODS)}, and not {method}: name one of them with -m."
     odd = [kind for kind in kinds if kind not in SHARD_KINDS]
     if odd:
         return f"writes labels as {', '.join(SHARD_KINDS)}, and not as {odd[0]}: leave it out."

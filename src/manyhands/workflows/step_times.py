@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -61,6 +63,9 @@ def peak_memory() -> int | None:
     int or None
         Bytes; None where the system does not state it (Windows).
     """
+    with suppress(OSError):  # rusage would include the peak of the parent before the fork
+        found = re.search(r"^VmHWM:\s+([0-9]+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+        return None if found is None else int(found[1]) * 1024
     with suppress(ImportError):
         import resource
 

@@ -67,6 +67,10 @@ BAD = {
         "item,worker,label,question\n" + "".join(f"i{n},w,x,q{n // 250}\n" for n in range(300)),
         "several questions",
     ),
+    "several questions at once": (
+        "item,worker,label,question\n" + "".join(f"i{n},w,x,q{n % 2}\n" for n in range(30)),
+        "several questions (q0, q1), of which one cannot be chosen where a file is read in parts",
+    ),
     "header only": (HEADER, "None of the 0 rows has a label in column 'label'"),
     "lines that end with CR": (HEADER.replace("\n", "\r") + "a,w,x\r", "lines that end with CR alone"),
     "free text": (

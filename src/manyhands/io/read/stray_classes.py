@@ -56,9 +56,11 @@ class Strays:
         """
         n = sum(self.counts.values())
         names = listed([f"{shorten(name)!r} ({counted(n, 'label')})" for name, n in self.counts.items()])
-        done = {"drop": "were left out of the model; their items are kept", "keep": "were kept as classes"}.get(
-            policy, f"were counted as {policy.removeprefix(MERGE)!r}"
-        )
+        done = {
+            "drop": "were left out of the model; their items are kept",
+            "keep": "were kept as classes",
+            "error": "were refused, as --rare-classes error asks",
+        }.get(policy, f"were counted as {policy.removeprefix(MERGE)!r}")
         return (
             f"{names} among {self.n_labels} labels: so rare, and never chosen by two workers for one item, that they "
             f"may be typing errors. {'They' if n > 1 else 'It'} {done if n > 1 else done.replace('were', 'was')}. "

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from manyhands.exceptions import AnnotationError, LimitError
-from manyhands.io.messages import listed
 from manyhands.io.read.text_encoding import Coded, code_text
 from manyhands.io.read.times import parse_times
 from manyhands.io.stream.joined_texts import crc_of_texts, join_texts
+from manyhands.io.stream.name_checks import several_questions
 from manyhands.io.stream.row_batches import Batch
 from manyhands.io.stream.spill import NO_TIME, SpilledRows
 
@@ -154,16 +154,13 @@ class RowCoder:
         return times.fill_null(NO_TIME).to_numpy(writable=True)
 
     def _refuse_questions(self, batch: Batch, kept: Mask) -> None:
-        """Refuse rows about several questions: which one is meant is chosen where files are read whole."""
+        """Refuse rows about several questions."""
         if batch.question is None:
             return
         found = batch.question.filter(pl.Series(kept)).drop_nulls().unique().str.strip_chars()
         self.questions |= set(found.to_list()) - {""}
         if len(self.questions) > 1:
-            raise AnnotationError(
-                f"The file holds answers to several questions ({listed(sorted(self.questions)[:5])}), of which one "
-                f"cannot be chosen where a file is read in parts. Give a file with the rows of one question."
-            )
+            raise AnnotationError(several_questions(self.questions))
 
 
 def _empty(values: pl.Series) -> Mask:

@@ -1,8 +1,8 @@
-"""Checks of the names of classes and workers where a file is read in parts: free text, missing labels, spellings."""
+"""Checks of names where a file is read in parts: free text, missing labels, spellings, several questions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,3 +72,21 @@ def notes_on_names(classes: Mapping[Any, int], workers: Sequence[Any]) -> dict[s
                 f"Some {code} differ in case, spaces or Unicode form only, and were kept apart: {alike}. {_REMEDY}"
             )
     return notes
+
+
+def several_questions(names: Collection[str]) -> str:
+    """Return the error about rows of several questions: which one is meant is chosen where files are read whole.
+
+    Parameters
+    ----------
+    names : collection of str
+        The questions.
+
+    Returns
+    -------
+    str
+    """
+    return (
+        f"The file holds answers to several questions ({listed(sorted(names)[:5])}), of which one cannot be chosen "
+        f"where a file is read in parts. Give a file with the rows of one question."
+    )

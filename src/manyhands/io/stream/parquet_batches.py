@@ -87,7 +87,7 @@ class ParquetBatches:
             )
 
     def _refuse_fractions(self) -> None:
-        """Refuse ids that are fractions: whether 1.0 means 1 would depend on the rows that are read together."""
+        """Refuse floats that are not exact integers: the text of 1.0 would depend on the rows read together with it."""
         for name in self._floats:
             given = pl.col(name).cast(pl.Float64).fill_nan(None)
             whole = ((given == given.round()) & (given.abs() < _EXACT)).all()
@@ -96,8 +96,8 @@ class ParquetBatches:
                     found = self._scan.select(name).slice(begin, self._step).select(whole).collect().item()
                 if not found:
                     raise AnnotationError(
-                        f"{self._file.name}: column {shorten(name)!r} holds fractions, which are not read as ids in "
-                        f"parts. Write the column as text or as integers."
+                        f"{self._file.name}: column {shorten(name)!r} holds fractions, or numbers beyond 2^53, which "
+                        f"are not read as ids in parts. Write the column as text or as integers."
                     )
 
     def _is_blank(self, begin: int, rows: Rows) -> npt.NDArray[np.bool_]:

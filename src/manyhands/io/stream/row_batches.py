@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from manyhands.exceptions import AnnotationError
+from manyhands.exceptions import AnnotationError, SeveralQuestionsError
 from manyhands.io.formats import read_document
 from manyhands.io.formats.long import COMMON_NAMES
 from manyhands.io.messages import normalise_name
 from manyhands.io.read.documents import Document
 from manyhands.io.read.judgements import ColumnOptions
+from manyhands.io.stream.name_checks import several_questions
 
 Rows = npt.NDArray[np.intp]
 
@@ -108,7 +109,10 @@ def choose_columns(sample: Document, header: Sequence[str], options: ColumnOptio
     AnnotationError
         Where a column is missing, or the file is of a format that is not read in parts.
     """
-    judgements = read_document(sample, options)
+    try:
+        judgements = read_document(sample, options)
+    except SeveralQuestionsError as error:
+        raise AnnotationError(several_questions(error.questions)) from None
     if judgements.format != "long":
         raise AnnotationError(
             f"{sample.name} is in the format {judgements.format!r}; only tables with one row per label are read in "
