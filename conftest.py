@@ -14,6 +14,7 @@ _SENTENCE = "needs torch, which is not installed"
 # Without PyArrow, which comes with the extra `spark`, what runs on Spark's executors cannot be imported.
 _ON_EXECUTORS = ("blocks", "executor_tasks")
 collect_ignore = [] if find_spec("pyarrow") else [f"src/manyhands/spark/{name}.py" for name in _ON_EXECUTORS]
+collect_ignore += [] if find_spec("pyspark") else ["tests/spark/executor_program.py"]
 
 if find_spec("torch") is None:  # what needs it is skipped and counted; everything else must still pass
 

@@ -18,7 +18,7 @@ def test_the_fast_selection_has_a_part_of_every_package():
     fast = re.search(r"addprefix tests/,(.*)\)", variable("FAST"))[1].split()
     assert not [path for path in fast if not (ROOT / "tests" / path).exists()]
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
-    folders -= {"golden", "contracts", "browser"}  # the last two need an environment of their own
+    folders -= {"golden", "contracts", "browser", "spark"}  # the last three need environments of their own
     assert folders and folders <= {path.partition("/")[0] for path in fast}
 
 

@@ -80,7 +80,7 @@ def fit(method: Aggregator, labels: ShardedLabels, *, log: PassLog | None = None
     >>> shards = InMemoryShards.from_annotations(votes)
     >>> found = fit(DawidSkene(), shards)
     >>> [shard.code.tolist() for shard in shards.run(found.final_task, "items")], shards.item_ids.tolist()
-    ([[1, 0, 1, 0]], [1, 2, 3, 0])
+    ([[0, 1, 1, 0]], [2, 3, 1, 0])
     """
     name = method_name(method)
     method._check_parameters()
