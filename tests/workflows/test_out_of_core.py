@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ import pytest
 
 from manyhands import cli, workflows
 from manyhands.cli.app import run
+from manyhands.exceptions import LimitError
 from manyhands.sharded.fits import METHODS
 from manyhands.workflows import labels_on_shards, memory_choice, shard_limits, sharded_aggregation
 
@@ -283,6 +285,30 @@ def test_polars_is_told_to_return_memory_where_it_is_limited(monkeypatch, limite
     monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
     cli._return_memory(["aggregate", "v.csv", *(["--max-memory=4GB"] if limited else [])])
     assert os.environ.pop("_RJEM_MALLOC_CONF", None) == ("retain:false" if limited else None)
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "n_shards", "part"),
+    [
+        (
+            10,
+            2,
+            "2 shard(s) of 4,000,000 labels at a time 623 MB), and 500 MB may be used. Give --max",
+        ),
+        (10, 2, "823MB or more, or set MANYHANDS_THREADS=1."),
+        (100_000, 1, "(tables of 100,000 x 8^2 numbers 717 MB, 1 shard(s) of 8,000,000"),
+        (100_000, 1, "MB or more, or merge rare classes."),
+        (10, 1, "Give --max-memory 772MB or more."),
+    ],
+)
+def test_the_reason_for_the_least_memory_is_named(monkeypatch, n_workers, n_shards, part):
+    """What takes the most decides what is proposed besides a larger limit."""
+    monkeypatch.setenv("MANYHANDS_THREADS", "2")
+    sizes = {"n_labels": 8_000_000, "n_items": 1_000_000, "n_shards": n_shards}
+    labels = SimpleNamespace(worker_ids=range(n_workers), classes=range(8), **sizes)
+    with pytest.raises(LimitError) as refused:
+        shard_limits.check_memory_of_shards(labels, "dawid-skene", 500_000_000)
+    assert part in str(refused.value)
 
 
 @pytest.mark.usefixtures("large")

@@ -38,12 +38,17 @@ def least_memory(labels: ShardedLabels, method: str) -> int:
     int
         Bytes.
     """
+    return PROGRAM + sum(_memory_of_parts(labels, method))
+
+
+def _memory_of_parts(labels: ShardedLabels, method: str) -> tuple[int, int]:
+    """Return the bytes of all tables by worker, and those of the shards of all threads."""
     n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
     threads = min(thread_count(), labels.n_shards)
     tables = PEAK_TABLES[method] + threads
     shard = (_PER_LABEL * labels.n_labels + _PER_ITEM * labels.n_items) // labels.n_shards
     frames = min(_SLICE, labels.n_items) * (24 * n_classes + 200)
-    return PROGRAM + 8 * tables * n_workers * n_classes**2 + threads * (shard + frames)
+    return 8 * tables * n_workers * n_classes**2, threads * (shard + frames)
 
 
 def check_memory_of_shards(labels: ShardedLabels, method: str, allowed: int | None) -> None:
@@ -66,11 +71,14 @@ def check_memory_of_shards(labels: ShardedLabels, method: str, allowed: int | No
     needed = least_memory(labels, method)
     if allowed is not None and needed > allowed:
         n_workers, n_classes = len(labels.worker_ids), len(labels.classes)
-        table = 8 * n_workers * n_classes**2
+        tables, shards = _memory_of_parts(labels, method)
+        threads = min(thread_count(), labels.n_shards)
+        other = ", or merge rare classes" if tables > shards else ", or set MANYHANDS_THREADS=1" if threads > 1 else ""
         raise LimitError(
             f"{method} on {n_workers:,} workers and {n_classes:,} classes needs at least {show_size(needed)} of memory "
-            f"({n_workers:,} x {n_classes:,}^2 numbers are {show_size(table)}, held several times), and "
-            f"{show_size(allowed)} may be used. Give --max-memory {_typed(needed)} or more, or merge rare classes."
+            f"(tables of {n_workers:,} x {n_classes:,}^2 numbers {show_size(tables)}, {threads} shard(s) of "
+            f"{labels.n_labels // labels.n_shards:,} labels at a time {show_size(shards)}), and {show_size(allowed)} "
+            f"may be used. Give --max-memory {_typed(needed)} or more{other}."
         )
 
 
