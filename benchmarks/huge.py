@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from huge_crowd import LABELS_PER_ITEM
-from huge_page import write_page
+from huge_page import commit, write_page
 
 HERE = Path(__file__).resolve().parent
 PASSES = 20
@@ -36,7 +36,7 @@ def main() -> int:
     sizes = [int(float(text)) for text in options.labels]
     need = max(sizes) * 4 + max(sizes) // LABELS_PER_ITEM
     print(f"Disk: {need / 1e9:.2f} GB for the codes of {max(sizes):.0e} labels, removed at the end.")
-    rows = []
+    rows, measured = [], commit()
     with tempfile.TemporaryDirectory(prefix="manyhands-huge-", dir=options.folder) as folder:
         free = shutil.disk_usage(folder).free
         if free < SPARE * need:
@@ -47,6 +47,7 @@ def main() -> int:
                 rows.append(one(n_labels, n_classes, options.workers[0], options, Path(folder)))
         for n_workers in options.workers[1:]:
             rows += [one(max(sizes), n_classes, n_workers, options, Path(folder)) for n_classes in options.classes]
+    rows = [row | {"commit": measured} for row in rows]
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
     if options.page:
