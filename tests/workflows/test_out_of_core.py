@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -309,6 +310,16 @@ def test_the_reason_for_the_least_memory_is_named(monkeypatch, n_workers, n_shar
     with pytest.raises(LimitError) as refused:
         shard_limits.check_memory_of_shards(labels, "dawid-skene", 500_000_000)
     assert part in str(refused.value)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_cache_among_the_files_that_are_read_is_refused(votes, tmp_path, capsys):
+    """The next run would take it for labels."""
+    parts = shutil.copytree(votes / "parts", tmp_path / "parts")
+    asked = ["aggregate", str(parts), "--max-memory", LIMIT, "-o", str(tmp_path / "out"), "--cache", f"{parts}/cache"]
+    assert run(asked) == 2
+    assert f"The cache {parts}/cache is within {parts}, whose files are read." in capsys.readouterr().err
+    assert not (tmp_path / "out").exists() and not (parts / "cache").exists()
 
 
 @pytest.mark.usefixtures("large")

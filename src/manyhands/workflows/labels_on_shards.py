@@ -130,6 +130,7 @@ def open_labels(
         yield SourceLabels(labels, labels, describe_reading(reading))
         return
     place = codes_folder(cache)
+    _refuse_within(place, files)
     with limits_named(place, route.choice.allowed), _resumable(tell):
         with times.step("read"):
             codes, course = _coded(files, export, route, method, place, tell)
@@ -148,6 +149,15 @@ def _resumable(tell: Tell) -> Iterator[None]:
     except KeyboardInterrupt:
         tell("Codes and passes that are finished stay in the cache: the same command goes on from here.")
         raise
+
+
+def _refuse_within(place: Path, files: Sequence[str]) -> None:
+    """Refuse a cache among the files of the export, where the next run would read it as labels."""
+    for name in files:
+        if Path(name).is_dir() and place.resolve().is_relative_to(Path(name).resolve()):
+            raise ParameterError(
+                f"The cache {place} is within {name}, whose files are read. Name another with --cache."
+            )
 
 
 def _in_blocks(codes: CodeFolder) -> CodeFolder:
