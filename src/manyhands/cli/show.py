@@ -132,7 +132,7 @@ def _main_columns(workers: pl.DataFrame) -> pl.DataFrame:
 
     if "accuracy_low" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy")
-    interval = pl.format("{} to {}", pl.col("accuracy_low").round(2), pl.col("accuracy_high").round(2))
+    interval = pl.format("{} to {}", _with_two_decimals("accuracy_low"), _with_two_decimals("accuracy_high"))
     if "flags" not in workers.columns:
         return workers.select("worker", "n_labels", "accuracy", interval.alias("95% interval"))
     agreement = ["quadratic_kappa", "grade_bias"] if "grade_bias" in workers.columns else ["agreement"]
@@ -212,3 +212,10 @@ def progress_bar(off: bool) -> Any:
         Shows what `manyhands.progress.report` is called with.
     """
     return showing(0 if off else 1)
+
+
+def _with_two_decimals(column: str) -> pl.Expr:
+    """Return the numbers of a column as text, 0.9 as "0.90"; null where there is none."""
+    import polars as pl
+
+    return pl.col(column).map_elements("{:.2f}".format, return_dtype=pl.String)
