@@ -29,6 +29,7 @@ def train(folder, members=2):
         posteriors[member] = torch.from_numpy(method.fit(data.X, data.annotations, verbose=0).posterior_)
     if several:
         dist.reduce(posteriors, dst=0)  # every member is zero on all ranks but one, so the sum is exact
+        dist.barrier()  # a rank that ends while another one still reads from it would be aborted
         dist.destroy_process_group()
     if rank == 0:
         np.save(content := io.BytesIO(), posteriors.mean(0).numpy())
