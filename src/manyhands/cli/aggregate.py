@@ -199,12 +199,7 @@ def aggregate(
         say=None if quiet or as_json else echo,
     )
     if all_questions:
-        if fail_under is not None:
-            raise ParameterError("--fail-under is about one question: name it with --question.")
-        if answers:
-            raise ParameterError("--answers are about one question: name it with --question.")
-        if shards is not None:
-            raise ParameterError("--shards hash does not support --all-questions: leave it out.")
+        _check_all_questions(fail_under, answers, shards)
         with progress_bar(quiet or as_json):
             runs = workflows.aggregate_questions(
                 files,
@@ -223,19 +218,33 @@ def aggregate(
     echo_stale(run.written)
     if isinstance(run, ShardedRun):
         show_sharded(run, as_json=as_json, quiet=quiet)
-        _end_below(fail_under, run.confident_share)
-        return
+    else:
+        _print_run(run, out, as_json=as_json, quiet=quiet, is_limited=max_memory is not None)
+        if "label-studio-tasks" in (write or ()) and run.reading.format != "label-studio":
+            echo(f"note: {_NEW_TASKS}")
+    _end_below(fail_under, run.confident_share)
+
+
+def _check_all_questions(fail_under: float | None, answers: list[Path] | None, shards: str | None) -> None:
+    """Refuse options that are about one question."""
+    if fail_under is not None:
+        raise ParameterError("--fail-under is about one question: name it with --question.")
+    if answers:
+        raise ParameterError("--answers are about one question: name it with --question.")
+    if shards is not None:
+        raise ParameterError("--shards hash does not support --all-questions: leave it out.")
+
+
+def _print_run(run: AggregationRun, out: Path | None, *, as_json: bool, quiet: bool, is_limited: bool) -> None:
+    """Print the result of a run in memory: data to standard output, the summary to standard error."""
     if as_json:
         print_json(run.summary)
     elif out is None:
         print_data(run.files["labels.csv"])
     if not quiet and not as_json:
-        if max_memory is not None and run.route is not None:
+        if is_limited and run.route is not None:
             echo(run.route.reason)
         _show(run, out)
-    if "label-studio-tasks" in (write or ()) and run.reading.format != "label-studio":
-        echo(f"note: {_NEW_TASKS}")
-    _end_below(fail_under, run.confident_share)
 
 
 def _in_memory(run: AggregationRun | ShardedRun) -> AggregationRun:

@@ -21,6 +21,17 @@ from manyhands.report.wording import counted, percent, visible
 _MOST_ROWS = 300
 _MOST_IN_CHART = 12  # workers
 _SURE = 900  # thousandths
+_WORKER_COLUMNS = (
+    "worker",
+    "labels before",
+    "labels after",
+    "accuracy before",
+    "accuracy after",
+    "change",
+    "clear",
+    "flags before",
+    "flags after",
+)
 _CLEAR = 0.02  # change of accuracy that is worth a row
 
 
@@ -163,27 +174,7 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
     """Return the panel of workers that rose or fell."""
     old, new = _workers(before), _workers(after)
     shared = [worker for worker in new if worker in old]
-    rows = []
-    for worker in shared:
-        was, now = old[worker], new[worker]
-        if None in (*was.values(), *now.values()):
-            continue  # no label of theirs could be compared
-        change = now["accuracy"] - was["accuracy"]
-        clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
-        if abs(change) >= _CLEAR or was["flags"] != now["flags"]:
-            rows.append(
-                (
-                    visible(worker, 80),
-                    was["n_labels"],
-                    now["n_labels"],
-                    was["accuracy"],
-                    now["accuracy"],
-                    change,
-                    "yes" if clear else "no",
-                    was["flags"] or None,
-                    now["flags"] or None,
-                )
-            )
+    rows = [row for worker in shared if (row := _change_of(worker, old[worker], new[worker])) is not None]
     rows.sort(key=lambda row: row[5])
     risen, fallen = (sum(row[6] == "yes" and row[5] * sign > 0 for row in rows) for sign in (1, -1))
     shown, n_rows = cut(rows, _MOST_ROWS)
@@ -203,17 +194,7 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
         (
             Table(
                 "Workers that changed",
-                (
-                    "worker",
-                    "labels before",
-                    "labels after",
-                    "accuracy before",
-                    "accuracy after",
-                    "change",
-                    "clear",
-                    "flags before",
-                    "flags after",
-                ),
+                _WORKER_COLUMNS,
                 shown,
                 n_rows,
                 is_open=bool(shown),
@@ -222,6 +203,19 @@ def _worker_panel(before: dict[str, Any], after: dict[str, Any]) -> Panel:
         tuple(notes),
         {"n_shared": len(shared), "risen": risen, "fallen": fallen},
     )
+
+
+def _change_of(worker: str, was: dict[str, Any], now: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Return the row of a worker whose accuracy or flags changed; None if not, or if no label could be compared."""
+    if None in (*was.values(), *now.values()):
+        return None
+    change = now["accuracy"] - was["accuracy"]
+    if abs(change) < _CLEAR and was["flags"] == now["flags"]:
+        return None
+    clear = now["low"] > was["accuracy"] if change > 0 else now["high"] < was["accuracy"]
+    labels, accuracies = (was["n_labels"], now["n_labels"]), (was["accuracy"], now["accuracy"])
+    flags = (was["flags"] or None, now["flags"] or None)
+    return (visible(worker, 80), *labels, *accuracies, change, "yes" if clear else "no", *flags)
 
 
 def _moved(risen: int, fallen: int) -> str:

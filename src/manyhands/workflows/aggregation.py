@@ -210,18 +210,20 @@ def aggregate(
             contents = result_files(model, reading, files, shown, figures, kinds)
             contents |= {} if training is None else training.files(kinds, spreadsheet_safe=spreadsheet_safe)
         if output is not None and report:
-            # ids are shown, or are pseudonyms already
-            secret, new = (None, {}) if reveal or hidden else find_secret(None, output.folder)
-            page = partial(report_of, answers=answered, secret=secret, command=command, seed=random_state)
-            beside = {name: name for name in ("labels.csv", "workers.csv")}
-            made = page(
-                model, reading, figures, files, tables, reveal=reveal or hidden, beside=beside, guarded=spreadsheet_safe
-            )
-            contents |= new | {PAGE: made[2]}
+            page = partial(report_of, model, reading, figures, files, tables, answers=answered, command=command)
+            page = partial(page, seed=random_state, guarded=spreadsheet_safe)
+            contents |= _report_files(page, output.folder, reveal=reveal or hidden)
         written = write_all(output, contents)
         if output is not None:
             protect_secret(output.folder, contents)
     return AggregationRun(reading, model, tables, figures, contents, written, route)
+
+
+def _report_files(page: Callable[..., tuple[Any, Any, bytes]], folder: Path, *, reveal: bool) -> dict[str, bytes]:
+    """Return the page, and the key of its pseudonyms if it is new; without pseudonyms if ids are to be shown."""
+    secret, new = (None, {}) if reveal else find_secret(None, folder)
+    beside = {name: name for name in ("labels.csv", "workers.csv")}
+    return new | {PAGE: page(secret=secret, reveal=reveal, beside=beside)[2]}
 
 
 def _require_folder(out: str | Path | None, kinds: Sequence[str], report: bool) -> None:

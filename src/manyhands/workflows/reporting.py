@@ -126,12 +126,7 @@ def report(
     check_seed(random_state)
     export.check()
     path = Path(out)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"{out} is not the name of a page: end it in .html.")
-    if reveal and key is not None:
-        raise ParameterError("--reveal shows worker ids, --key derives pseudonyms: give only one of them.")
-    if groups is not None and group_column is not None:
-        raise ParameterError("--groups and --group-column both name the groups of workers: give only one of them.")
+    _check_options(path, reveal=reveal, key=key, groups=groups, group_column=group_column)
     beside = {name: f"{path.stem}-{name}" for name in ("labels.csv", "workers.csv")}
     with claim(path.parent, [path.name, *beside.values()], force=force, manifest=False) as output:
         reading = export.read(files, item_fields=True, times=True, group_column=group_column)
@@ -169,6 +164,18 @@ def report(
         written = write_all(output, contents)
         protect_secret(path.parent, contents)
     return ReportRun(*made, written)
+
+
+def _check_options(
+    path: Path, *, reveal: bool, key: str | Path | None, groups: str | Path | None, group_column: str | None
+) -> None:
+    """Refuse a name that is not that of a page, and options that contradict each other."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"{path} is not the name of a page: end it in .html.")
+    if reveal and key is not None:
+        raise ParameterError("--reveal shows worker ids, --key derives pseudonyms: give only one of them.")
+    if groups is not None and group_column is not None:
+        raise ParameterError("--groups and --group-column both name the groups of workers: give only one of them.")
 
 
 def _full_tables(run: Run, beside: Mapping[str, str]) -> dict[str, bytes]:

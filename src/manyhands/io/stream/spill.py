@@ -64,7 +64,7 @@ class Spill:
     path : Path
         The file to write.
     bits : int
-        Ranges are those of the first so many bits of the CRC-32.
+        Number of leading bits of the CRC-32 of an item that name its range; there are 2^bits ranges.
     shown : Path
         What is being written, for errors of the disk.
     """

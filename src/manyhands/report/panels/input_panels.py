@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from manyhands.io.write.results import count_components
 from manyhands.report.charts import Dot, columns, dots, stacked_bar
 from manyhands.report.panel import Alert, Panel, Table, cut
+from manyhands.report.picture_data import Picture
 from manyhands.report.run import Array, Run
 from manyhands.report.statistics import mean_interval, ratio_interval, wilson
 from manyhands.report.svg import tick_text
 from manyhands.report.wording import counted, interval, percent, quoted, visible
+
+Shares = tuple[str, Array, Array, Array]  # name, share of each class, and its 95% interval
+IntArray = npt.NDArray[np.intp]
 
 _MOST_ROWS = 24  # classes in the pictures
 _MOST_IN_CHART = 8
@@ -150,71 +155,87 @@ def class_balance(run: Run) -> Panel:
     Panel
         Dots with 95% intervals.
     """
+    found = _class_shares(run)
+    inferred = found[1][1]
+    order = np.argsort(-inferred, kind="stable")
+    most, n_shown = int(order[0]), min(len(order), _MOST_ROWS)
+    notes = _class_notes(run, found[0][1], inferred)
+    if len(order) > n_shown:
+        notes.append(f"The pictures show the {n_shown} most frequent of {len(order):,} classes.")
+    return Panel(
+        "class-balance",
+        f"{quoted(run.classes[most])} is the most frequent class: {percent(inferred[most])} of the items by the "
+        f"posterior.",
+        "Share of each class with a 95% interval over items: among the workers' votes, and by the posterior "
+        "after the workers' errors are taken into account.",
+        counted(int(run.labelled.sum()), "item"),
+        _class_charts(run, found, order[:n_shown]),
+        (_class_table(run, found, order),),
+        tuple(notes),
+        {"votes": found[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},
+    )
+
+
+def _class_shares(run: Run) -> list[Shares]:
+    """Return the shares of all classes among the votes and by the posterior, then among answers and truth if known."""
     a, posterior = run.annotations, run.model.posterior_[run.labelled]
-    found: list[tuple[str, Array, Array, Array]] = [
+    found: list[Shares] = [
         ("votes", *ratio_interval(run.votes.astype(float), a.n_labels.astype(float))),
         ("posterior", *mean_interval(posterior)),
     ]
+    code_of = {value: k for k, value in enumerate(a.classes.tolist())}
     for name, known in (("answers", None if run.answers is None else run.answers.values), ("truth", run.truth)):
         if known:
-            code_of = {value: k for k, value in enumerate(a.classes.tolist())}
             count = np.bincount([code_of[v] for v in known.values() if v in code_of], minlength=a.n_classes)
             found.append((name, count / max(count.sum(), 1), *wilson(count, count.sum())))
-    inferred = found[1][1]
-    order = np.argsort(-inferred, kind="stable")
-    shown = order[:_MOST_ROWS]
-    most = int(order[0])
-    name = quoted(run.classes[most])
-    title = f"{name} is the most frequent class: {percent(inferred[most])} of the items by the posterior."
-    shift = np.abs(found[0][1] - inferred)
-    moved = int(shift.argmax())
+    return found
+
+
+def _class_notes(run: Run, votes: Array, inferred: Array) -> list[str]:
+    """Return what is to be said of shares that differ, and of answers that were not drawn at random."""
     notes = []
+    shift = np.abs(votes - inferred)
+    moved = int(shift.argmax())
     if shift[moved] >= 0.03:
+        more = votes[moved] > inferred[moved]
         notes.append(
-            f"{quoted(run.classes[moved])} has {percent(found[0][1][moved])} of the votes and "
-            f"{percent(inferred[moved])} of the items: workers choose it "
-            f"{'more' if found[0][1][moved] > inferred[moved] else 'less'} often than it occurs, "
-            f"or its items have {'more' if found[0][1][moved] > inferred[moved] else 'fewer'} labels."
+            f"{quoted(run.classes[moved])} has {percent(votes[moved])} of the votes and "
+            f"{percent(inferred[moved])} of the items: workers choose it {'more' if more else 'less'} often than it "
+            f"occurs, or its items have {'more' if more else 'fewer'} labels."
         )
     if run.answers is not None and run.answers.kinds.keys() != {"random"}:
         notes.append("The answered items were not all drawn at random, so their shares are not those of all items.")
+    return notes
+
+
+def _class_charts(run: Run, found: list[Shares], shown: IntArray) -> tuple[Picture, ...]:
+    """Return the dots of some classes; many are divided into two pictures side by side."""
     top = max(float(high[shown].max()) for _, _, _, high in found)
     rows = [
         (run.classes[k], [Dot(value[k], low[k], high[k], s) for s, (_, value, low, high) in enumerate(found)])
         for k in shown
     ]
-    table, n_rows = cut(
-        [
-            (run.classes[k], *(cell for _, v, lo, hi in found for cell in (float(v[k]), interval(lo[k], hi[k], 3))))
-            for k in order
-        ],
-        100,
-    )
-    heads = tuple(cell for name, *_ in found for cell in (f"share of {name}", "95% interval"))
-    half = len(rows) if len(rows) <= _MOST_IN_CHART else -(-len(rows) // 2)  # two pictures side by side
-    charts = tuple(
+    half = len(rows) if len(rows) <= _MOST_IN_CHART else -(-len(rows) // 2)
+    return tuple(
         dots(
             rows[first : first + half],
             "Share of each class among " + ", ".join(name for name, *_ in found),
-            series=[n for n, *_ in found],
+            series=[name for name, *_ in found],
             high=_rounded_up(top),
             format_tick=lambda v: f"{v:.0%}",
         )
         for first in range(0, len(rows), half)
     )
-    if len(order) > len(rows):
-        notes.append(f"The pictures show the {len(rows)} most frequent of {len(order):,} classes.")
-    return Panel(
-        "class-balance",
-        title,
-        "Share of each class with a 95% interval over items: among the workers' votes, and by the posterior "
-        "after the workers' errors are taken into account.",
-        counted(int(run.labelled.sum()), "item"),
-        charts,
-        (Table("Share of each class", ("class", *heads), table, n_rows),),
-        tuple(notes),
-        {"votes": found[0][1].round(6).tolist(), "posterior": inferred.round(6).tolist()},
-    )
+
+
+def _class_table(run: Run, found: list[Shares], order: IntArray) -> Table:
+    """Return the shares of all classes with their intervals."""
+    rows = [
+        (run.classes[k], *(cell for _, v, lo, hi in found for cell in (float(v[k]), interval(lo[k], hi[k], 3))))
+        for k in order
+    ]
+    heads = tuple(cell for name, *_ in found for cell in (f"share of {name}", "95% interval"))
+    return Table("Share of each class", ("class", *heads), *cut(rows, 100))
 
 
 def _rounded_up(share: float) -> float:
